@@ -1,0 +1,65 @@
+"""Every compiler Driftline can drive, by name. One file each; nothing is imported until it is asked for."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.metadata import entry_points
+
+from driftline.backends.base import Backend
+from driftline.core.registry import Registry
+from driftline.core.target import Target
+
+_BUILTIN = {
+    "eager": "driftline.backends.eager:Eager",
+    "aot_eager": "driftline.backends.aot_eager:AotEager",
+    "aot_eager_decomp": "driftline.backends.aot_eager:AotEagerDecomp",
+    "inductor": "driftline.backends.inductor:Inductor",
+    "aotinductor": "driftline.backends.aotinductor:AotInductor",
+    "torchscript": "driftline.backends.torchscript:TorchScript",
+    "onnx-reference": "driftline.backends.onnx_reference:OnnxReference",
+    "onnxruntime": "driftline.backends.onnxruntime:OnnxRuntime",
+    "openvino": "driftline.backends.openvino:OpenVino",
+    "tvm": "driftline.backends.tvm:Tvm",
+    "iree": "driftline.backends.iree:Iree",
+    "xla": "driftline.backends.xla:Xla",
+    "tensorflow": "driftline.backends.tensorflow:TensorFlow",
+    "tensorflow-xla": "driftline.backends.tensorflow:TensorFlowXla",
+    "tflite": "driftline.backends.tflite:TfLite",
+    "executorch": "driftline.backends.executorch:ExecuTorch",
+    "tensorrt": "driftline.backends.tensorrt:TensorRT",
+}
+
+BACKENDS: Registry[Backend] = Registry("backend", _BUILTIN, "driftline.backends")
+
+
+def _offer_dynamo_backends() -> None:
+    """What vendors already ship for `torch.compile` is offered as `dynamo:<name>`."""
+    for point in entry_points(group="torch_dynamo_backends"):
+        BACKENDS.register(f"dynamo:{point.name}", partial(_dynamo_backend, point.name))
+
+
+def _dynamo_backend(name: str) -> Backend:
+    from driftline.backends.dynamo import DynamoBackend
+
+    return DynamoBackend(name)
+
+
+def register_backend(cls: type[Backend]) -> type[Backend]:
+    """Class decorator for plugins: `@register_backend`."""
+    BACKENDS.register(cls.name, cls)
+    return cls
+
+
+def resolve(target: Target) -> Backend:
+    """The backend of a target, its options checked."""
+    backend = BACKENDS.get(target.backend)
+    backend.validate(dict(target.options), str(target))
+    return backend
+
+
+def warm(name: str) -> None:
+    """Called in a nursery, before forking."""
+    BACKENDS.get(name).warm()
+
+
+_offer_dynamo_backends()

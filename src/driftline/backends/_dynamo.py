@@ -1,0 +1,56 @@
+"""Shared by everything that goes through `torch.compile`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from driftline.backends._torch import torch_runner
+from driftline.backends.base import Compiled
+from driftline.core.execution import Stage
+from driftline.programs.opened import OpenedProgram
+
+
+def compile_with_dynamo(
+    program: OpenedProgram, backend: str | Callable[..., Any], device: str = "cpu", **settings: Any
+) -> Compiled:
+    """`torch.compile` the program and run it once, so that compiling is done when this returns."""
+    import torch
+    import torch._dynamo
+
+    torch._dynamo.reset()
+    # Random operations must draw the same numbers as eager, or nothing could be compared.
+    torch._inductor.config.fallback_random = True
+    function = program.live.function
+    if device != "cpu" and hasattr(function, "to"):
+        function = function.to(device)
+    compiled = torch.compile(function, backend=backend, **settings)
+    run = torch_runner(program, compiled, device)
+    with _announce_stages(program):
+        program.reseed()
+        run(program.example)
+    return run
+
+
+class _announce_stages:
+    """Tell compiling from running during the first call, so that a crash is blamed on the right one."""
+
+    def __init__(self, program: OpenedProgram) -> None:
+        self._program = program
+
+    def __enter__(self) -> None:
+        from torch._dynamo.callback import callback_handler
+
+        callback_handler.register_start_callback(self._started)
+        callback_handler.register_end_callback(self._ended)
+
+    def __exit__(self, *_: object) -> None:
+        from torch._dynamo.callback import callback_handler
+
+        callback_handler.clear()
+
+    def _started(self, *_: object) -> None:
+        self._program.enter(Stage.COMPILE)
+
+    def _ended(self, *_: object) -> None:
+        self._program.enter(Stage.RUN)

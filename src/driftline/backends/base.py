@@ -1,0 +1,142 @@
+"""What a backend is: a compiler, described in one short class.
+
+A backend file must import without its compiler: the parent process reads names, forms and options from it, and only a
+worker calls `warm`, `probe` and `compile`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from driftline.core.errors import DriftlineError
+from driftline.core.tensors import Arrays
+from driftline.core.text import did_you_mean, first_line
+from driftline.programs.opened import OpenedProgram
+
+Compiled = Callable[[Arrays], Arrays]
+Options = Mapping[str, str]
+
+
+class Unsupported(Exception):
+    """Raised by a backend that knows it cannot take a program: the outcome is REJECTED, never a finding."""
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a backend runs here; if not, why, and what to do."""
+
+    available: bool
+    version: str = ""
+    devices: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a target. Without `values` any text is taken, and the backend itself must check it."""
+
+    help: str
+    values: tuple[str, ...] = ()
+    default: str = ""
+
+
+BOOLEAN = ("true", "false")
+
+
+class Backend:
+    """Base class of all backends. A vendor's integration is a subclass with `compile` and a few class attributes."""
+
+    name: ClassVar[str]
+    accepts: ClassVar[tuple[str, ...]]  # program forms, best first; `source:<framework>` for live programs
+    module: ClassVar[str] = ""  # what must be importable
+    distribution: ClassVar[str] = ""  # the package that carries the version
+    also_in: ClassVar[tuple[str, ...]] = ()  # other packages whose environments carry this compiler
+    install: ClassVar[str] = ""  # the exact command; default: pip install <distribution>
+    family: ClassVar[str] = ""  # the backend whose warm workers it shares; default: its own
+    options: ClassVar[Mapping[str, Option]] = {}
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    gradients: ClassVar[bool] = False  # can compute gradients
+    mutates: ClassVar[bool] = False  # calls the user's code, so changes to inputs are seen and compared
+    renames_outputs: ClassVar[bool] = False  # outputs come in order, under names of the compiler's own
+    reference: ClassVar[bool] = False  # a rung without optimisation, not a compiler under test
+
+    def __init__(self) -> None:
+        self.family_name = self.family or self.name
+
+    # -- in the parent: nothing here may import the compiler ---------------------------------------------------------
+
+    def installed(self) -> Availability:
+        """A quick look without importing anything: is the package there, and which version?"""
+        if self.module and importlib.util.find_spec(self.module.partition(".")[0]) is None:
+            return Availability(False, reason=f"the package {self.distribution or self.module!r} is not installed")
+        return Availability(True, self.version(), self.devices)
+
+    def version(self) -> str:
+        try:
+            return importlib.metadata.version(self.distribution) if self.distribution else ""
+        except importlib.metadata.PackageNotFoundError:
+            return ""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Packages of which `driftline env add` makes versions of this backend."""
+        return tuple(name for name in (self.distribution, *self.also_in) if name)
+
+    @property
+    def install_command(self) -> str:
+        return self.install or (f"pip install {self.distribution}" if self.distribution else "")
+
+    def validate(self, options: Options, target: str) -> None:
+        """Unknown options and values answer with the valid ones."""
+        known = {**self.options, "device": Option("where it runs", self.devices)}
+        for key, value in options.items():
+            if key not in known:
+                listing = ", ".join(f"{name}={'|'.join(o.values) or '...'}" for name, o in known.items())
+                raise DriftlineError(
+                    f"Target {target!r}: {self.name} has no option {key!r}.{did_you_mean(key, known)} It has: {listing}."
+                )
+            values = known[key].values
+            if values and value not in values:
+                raise DriftlineError(
+                    f"Target {target!r}: {key}={value} is not valid.{did_you_mean(value, values)}"
+                    f" Valid values: {', '.join(values)}."
+                )
+
+    # -- in a worker -------------------------------------------------------------------------------------------------
+
+    def warm(self) -> None:
+        """Import what is slow to import. Runs once, before workers are forked; must not start threads."""
+        if self.module:
+            importlib.import_module(self.module)
+
+    def probe(self) -> Availability:
+        """Really import the compiler and look."""
+        present = self.installed()
+        if not present.available:
+            return present
+        try:
+            self.warm()
+        except Exception as error:
+            return Availability(False, reason=f"its import fails: {type(error).__name__}: {first_line(str(error))}")
+        return Availability(True, self.version(), self.find_devices())
+
+    def find_devices(self) -> tuple[str, ...]:
+        return self.devices
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        """Compile the program; the result maps named input arrays to named output arrays."""
+        raise NotImplementedError
+
+    def is_rejection(self, error: BaseException) -> bool:
+        """Does this error say "not supported"? Then it is no finding. Anything else the compiler raises is."""
+        return isinstance(error, (Unsupported, NotImplementedError))
+
+
+def option(options: Options, backend: Backend, key: str) -> str:
+    """The value of an option, or its default."""
+    return options.get(key, backend.options[key].default)

@@ -1,0 +1,62 @@
+"""TorchInductor, through `torch.compile`."""
+
+from __future__ import annotations
+
+from driftline.backends._dynamo import compile_with_dynamo
+from driftline.backends._torch import TorchBackend
+from driftline.backends.base import BOOLEAN, Compiled, Option, Options
+from driftline.programs.opened import OpenedProgram
+
+# target option -> Inductor configuration key
+_CONFIG = {
+    "freezing": "freezing",
+    "pattern_matcher": "pattern_matcher",
+    "epilogue_fusion": "epilogue_fusion",
+    "constant_folding": "joint_graph_constant_folding",
+    "max_autotune": "max_autotune",
+    "layout": "layout_optimization",
+    "simdlen": "cpp.simdlen",
+    "fusion_size": "max_fusion_size",
+    "shape_padding": "shape_padding",
+    "inject_relu_bug": "cpp.inject_relu_bug_TESTING_ONLY",
+}
+
+
+class Inductor(TorchBackend):
+    name = "inductor"
+    family = "inductor"
+    devices = ("cpu", "cuda")
+    options = {
+        "freezing": Option("fold parameters into constants", BOOLEAN, "false"),
+        "pattern_matcher": Option("graph rewrite rules", BOOLEAN, "true"),
+        "epilogue_fusion": Option("fuse pointwise operations into templates", BOOLEAN, "true"),
+        "constant_folding": Option("joint-graph constant folding", BOOLEAN, "true"),
+        "max_autotune": Option("search for the fastest kernels", BOOLEAN, "false"),
+        "layout": Option("layout optimisation of convolutions", BOOLEAN, "true"),
+        "simdlen": Option("vector width in bits; 1 switches vectorisation off", ("1", "256", "512")),
+        "fusion_size": Option("largest number of nodes in one kernel", ("1", "8", "64")),
+        "shape_padding": Option("pad matrix shapes", BOOLEAN, "true"),
+        "dynamic": Option("symbolic shapes", BOOLEAN, "false"),
+        "inject_relu_bug": Option("Inductor's own planted bug", ("accuracy", "compile_error", "runtime_error")),
+    }
+
+    def warm(self) -> None:
+        import torch
+
+        # The first compilation in a process takes seconds; paid here, every forked worker is spared it.
+        with torch.no_grad():
+            torch.compile(lambda x: (x.sin() + 1).sum(-1))(torch.ones(2, 8))
+        torch._dynamo.reset()
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        config = {_CONFIG[key]: _value(text) for key, text in options.items() if key in _CONFIG}
+        dynamic = {"true": True, "false": False}.get(options.get("dynamic", ""))
+        return compile_with_dynamo(
+            program, "inductor", options.get("device", "cpu"), options=config or None, dynamic=dynamic
+        )
+
+
+def _value(text: str) -> object:
+    if text in BOOLEAN:
+        return text == "true"
+    return int(text) if text.isdigit() else text

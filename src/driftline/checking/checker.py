@@ -1,0 +1,270 @@
+"""`Checker.check(case)`: reference, executions, verdicts, and a second look at every failure.
+
+Nothing is reported on one sight: a failure is run again in a fresh process, and one that does not come back is called
+flaky. When a program had to be converted, the converted file is first held against the reference itself, so that a
+compiler is not blamed for what the converter did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from driftline.backends import BACKENDS, resolve
+from driftline.checking.convert import Conversions
+from driftline.checking.kinds import worker_for_framework, worker_for_target
+from driftline.core.case import Case
+from driftline.core.errors import InternalError
+from driftline.core.execution import Execution, Failure, Outcome, Stage
+from driftline.core.program import Program
+from driftline.core.target import Target
+from driftline.core.tensors import load_tensors, save_tensors
+from driftline.core.text import tail
+from driftline.core.verdict import Judgement, Verdict
+from driftline.execute.pool import Pool, Report, WorkerStartError
+from driftline.oracle.judge import Reference, ReferenceSample, Trait, judge
+from driftline.programs.convert import accepts_directly, find_converter
+
+CONFIRMATIONS = 1
+FLAKY_RUNS = 4
+
+
+@dataclass(frozen=True)
+class TargetResult:
+    """One row of a check."""
+
+    target: Target
+    execution: Execution
+    verdict: Verdict
+    blame: str = ""  # the converter, when it is at fault
+    failed_runs: tuple[int, int] = (0, 0)  # how often it failed, of how many runs
+    internal_error: str = ""
+
+    @property
+    def flaky(self) -> bool:
+        return 0 < self.failed_runs[0] < self.failed_runs[1]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    target: Target
+    reason: str
+
+
+@dataclass(frozen=True)
+class CheckOutcome:
+    """Everything a check found out."""
+
+    case: Case
+    reference: Reference
+    results: tuple[TargetResult, ...]
+    skipped: tuple[Skipped, ...] = field(default=())
+
+
+Progress = Callable[[Target, TargetResult | Skipped | None], None]
+
+
+class Checker:
+    """Runs cases on a pool of workers. Safe to use from several threads."""
+
+    def __init__(self, pool: Pool, jobs: int = 2) -> None:
+        self.pool = pool
+        self._jobs = jobs
+        self._conversions = Conversions(pool)
+
+    def check(self, case: Case, progress: Progress = lambda target, result: None) -> CheckOutcome:
+        """Run the case on all its targets."""
+        reference = self.reference(case)
+
+        def one(target: Target) -> TargetResult | Skipped:
+            progress(target, None)
+            result = self._check_target(case, target, reference)
+            progress(target, result)
+            return result
+
+        with ThreadPoolExecutor(max_workers=max(1, min(self._jobs, len(case.targets)))) as threads:
+            done = list(threads.map(one, case.targets))
+        results = tuple(r for r in done if isinstance(r, TargetResult))
+        return CheckOutcome(case, reference, results, tuple(r for r in done if isinstance(r, Skipped)))
+
+    # -- one target --------------------------------------------------------------------------------------------------
+
+    def _check_target(self, case: Case, target: Target, reference: Reference) -> TargetResult | Skipped:
+        try:
+            execution = self.execute(case, target)
+            verdict = self._judge(case, target, execution, reference)
+            if verdict.judgement is not Judgement.FAIL:
+                return TargetResult(target, execution, verdict)
+            failed, runs = self._confirm(case, target, reference, verdict)
+            blame = self._blame(case, target, execution, reference) if failed else ""
+            return TargetResult(target, execution, verdict, blame, (failed, runs))
+        except WorkerStartError as error:
+            return Skipped(target, f"cannot start: {error}")
+        except InternalError as error:
+            verdict = Verdict(Judgement.INCONCLUSIVE, "Driftline itself failed; this says nothing about the compiler")
+            execution = Execution(str(target), Outcome.ERROR, Stage.RUN, problem="internal error")
+            return TargetResult(target, execution, verdict, internal_error=str(error))
+
+    def _judge(self, case: Case, target: Target, execution: Execution, reference: Reference) -> Verdict:
+        backend = BACKENDS.get(target.backend)
+        return judge(
+            execution,
+            reference,
+            Trait(
+                calls_user_code=backend.mutates or not execution.converter,
+                positional=bool(execution.converter) or backend.renames_outputs,
+                signed_zero=case.options.signed_zero,
+            ),
+        )
+
+    def _confirm(self, case: Case, target: Target, reference: Reference, first: Verdict) -> tuple[int, int]:
+        """Run again in fresh processes: how often does it fail in the same way, of how many runs?"""
+        failed, runs = 1, 1
+        for _ in range(CONFIRMATIONS):
+            failed += self._fails_again(case, target, reference, first)
+            runs += 1
+        while failed < runs < FLAKY_RUNS:
+            failed += self._fails_again(case, target, reference, first)
+            runs += 1
+        return failed, runs
+
+    def _fails_again(self, case: Case, target: Target, reference: Reference, first: Verdict) -> bool:
+        execution = self.execute(case, target, fresh=True)
+        again = self._judge(case, target, execution, reference)
+        return again.judgement is Judgement.FAIL and again.kind is first.kind
+
+    def _blame(self, case: Case, target: Target, execution: Execution, reference: Reference) -> str:
+        """The converter's name, when the ONNX reference evaluator on the converted file is wrong as well."""
+        if not execution.converter or execution.stage is Stage.CONVERT:
+            return ""
+        outside = Target("onnx-reference")
+        if target.backend == outside.backend or not BACKENDS.get(outside.backend).installed().available:
+            return ""
+        witness = self.execute(case, outside)
+        if witness.outcome is not Outcome.OK:
+            return ""
+        verdict = self._judge(case, outside, witness, reference)
+        return execution.converter if verdict.judgement is Judgement.FAIL else ""
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    def execute(self, case: Case, target: Target, *, fresh: bool = False) -> Execution:
+        """One target, all samples: convert if needed, compile, run."""
+        backend = resolve(target)
+        program, converter, seconds = case.program, "", 0.0
+        if case.options.grad and not backend.gradients:
+            return _rejected(target, Stage.COMPILE, "this backend computes no gradients")
+        if not accepts_directly(program.form, program.framework, backend.accepts):
+            link = find_converter(program.form, program.framework, backend.accepts)
+            if link is None:
+                taken = ", ".join(backend.accepts)
+                return _rejected(target, Stage.CONVERT, f"takes {taken}, not {program.form}:{program.framework}")
+            conversion = self._conversions.convert(case, link)
+            converter, seconds = link.name, conversion.seconds
+            if conversion.program is None:
+                durations = {"convert": seconds}
+                return Execution(
+                    str(target),
+                    conversion.outcome,
+                    Stage.CONVERT,
+                    failure=conversion.failure,
+                    log=conversion.log,
+                    durations=durations,
+                    converter=converter,
+                )
+            program = conversion.program
+        report = self.pool.run(
+            worker_for_target(backend, target, case.options.plugins),
+            "driftline.execute.tasks:run",
+            {
+                **self._payload(case, program),
+                "backend": target.backend,
+                "options": dict(target.options),
+            },
+            timeout=case.options.timeout,
+            memory_limit=case.options.memory_limit,
+            fresh=fresh,
+        )
+        return _execution(target, report, converter, seconds)
+
+    def _payload(self, case: Case, program: Program) -> dict[str, Any]:
+        folder = self.pool.workspace.job_folder()
+        paths = []
+        for index, sample in enumerate(case.samples):
+            path = folder / f"input{index}"
+            save_tensors(path, sample.arrays)
+            paths.append(str(path))
+        return {
+            "program": program.to_json(),
+            "path": str(program.path),
+            "inputs": paths,
+            "folder": str(folder),
+            "grad": case.options.grad,
+            "seed": case.options.seed,
+            "plugins": list(case.options.plugins),
+        }
+
+    def reference(self, case: Case) -> Reference:
+        """What the program means, computed in a worker of its framework."""
+        try:
+            report = self.pool.run(
+                worker_for_framework(case.program.framework, case.options.plugins),
+                "driftline.oracle.reference:compute",
+                self._payload(case, case.program),
+                timeout=case.options.timeout * 2,
+                memory_limit=case.options.memory_limit,
+            )
+        except WorkerStartError as error:
+            return Reference(problem=f"the reference cannot run: {error}")
+        except InternalError as error:
+            return Reference(problem=f"the reference cannot run: {tail(str(error), 400)}")
+        if report.ending != "done":
+            return Reference(problem=f"the reference run ended with {report.ending} ({report.detail})")
+        if "problem" in report.result:
+            return Reference(problem=report.result["problem"])
+        return Reference(tuple(_reference_sample(s) for s in report.result["samples"]), report.result["random"])
+
+
+def _rejected(target: Target, stage: Stage, reason: str) -> Execution:
+    return Execution(str(target), Outcome.REJECTED, stage, failure=Failure("Unsupported", reason))
+
+
+def _execution(target: Target, report: Report, converter: str, convert_seconds: float) -> Execution:
+    result = report.result
+    durations = {"convert": convert_seconds} if converter else {}
+    base = Execution(
+        str(target),
+        Outcome.OK,
+        Stage(report.stage or Stage.COMPILE),
+        log=tail(report.log),
+        durations={**durations, "total": report.seconds},
+        peak_memory=report.peak_memory,
+        converter=converter,
+    )
+    if report.ending != "done":
+        outcome = {"died": Outcome.CRASH, "timeout": Outcome.TIMEOUT, "memory": Outcome.OOM}[report.ending]
+        return replace(base, outcome=outcome, failure=Failure(report.detail, ""))
+    return replace(
+        base,
+        outcome=Outcome(result["outcome"]),
+        stage=Stage(result["stage"]),
+        outputs=tuple(load_tensors(Path(path)) for path in result["outputs"]),
+        failure=Failure.from_json(result["failure"]) if "failure" in result else None,
+        durations={**durations, **result["durations"], "total": report.seconds},
+        version=result["version"],
+        problem=result.get("problem", ""),
+    )
+
+
+def _reference_sample(value: dict[str, Any]) -> ReferenceSample:
+    if "failure" in value:
+        return ReferenceSample(failure=Failure.from_json(value["failure"]))
+    return ReferenceSample(
+        native=load_tensors(value["native"]),
+        exact=load_tensors(value["exact"]) if "exact" in value else None,
+        spread=load_tensors(value["spread"]),
+        note=value["note"],
+    )

@@ -1,0 +1,117 @@
+"""Conversions, made once per program and kept by content."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from driftline.checking.kinds import worker_for_framework
+from driftline.core.case import Case
+from driftline.core.config import cache_home
+from driftline.core.execution import Failure, Outcome
+from driftline.core.program import Program, file_digest
+from driftline.core.tensors import save_tensors
+from driftline.execute.environments import find_environment
+from driftline.execute.pool import Pool, WorkerKind, WorkerStartError
+from driftline.programs.convert import Converter
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """A program in another form, or why there is none."""
+
+    outcome: Outcome
+    program: Program | None = None
+    failure: Failure | None = None
+    log: str = ""
+    seconds: float = 0.0
+
+
+class Conversions:
+    """Converts each program at most once: in memory for this run, on disk for the next."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._made: dict[str, Conversion] = {}
+        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def convert(self, case: Case, converter: Converter) -> Conversion:
+        key = _key(case, converter)
+        with self._locks[key]:
+            if key not in self._made:
+                self._made[key] = self._convert(case, converter, key)
+            return self._made[key]
+
+    def _convert(self, case: Case, converter: Converter, key: str) -> Conversion:
+        kept = cache_home() / "converted" / f"{key}.{converter.form}"
+        if kept.exists():
+            return _converted(case.program, converter, kept)
+        worker = _worker(converter, case.options.plugins)
+        if worker is None:
+            reason = f"needs {converter.name}: driftline env add {converter.environment}==0.10.0"
+            return Conversion(Outcome.REJECTED, failure=Failure("Unavailable", reason))
+        folder = self._pool.workspace.job_folder()
+        output = folder / f"program.{converter.form}"
+        save_tensors(folder / "example", case.samples[0].arrays)
+        payload = {
+            "program": case.program.to_json(),
+            "path": str(case.program.path),
+            "example": str(folder / "example"),
+            "output": str(output),
+            "grad": False,
+            "seed": case.options.seed,
+            "plugins": list(case.options.plugins),
+        }
+        try:
+            report = self._pool.run(
+                worker, converter.task, payload, timeout=case.options.timeout, memory_limit=case.options.memory_limit
+            )
+        except WorkerStartError as error:
+            return Conversion(Outcome.REJECTED, failure=Failure("Unavailable", str(error)))
+        if report.ending != "done":
+            outcome = {"died": Outcome.CRASH, "timeout": Outcome.TIMEOUT, "memory": Outcome.OOM}[report.ending]
+            return Conversion(outcome, None, Failure(report.ending, report.detail), report.log, report.seconds)
+        if report.result["outcome"] != Outcome.OK:
+            failure = Failure.from_json(report.result["failure"])
+            return Conversion(Outcome(report.result["outcome"]), None, failure, report.log, report.seconds)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        part = kept.with_suffix(f".part{os.getpid()}")
+        part.write_bytes(output.read_bytes())
+        os.replace(part, kept)
+        return replace(_converted(case.program, converter, kept), seconds=report.seconds)
+
+
+def _converted(program: Program, converter: Converter, path: Path) -> Conversion:
+    made = replace(program, form=converter.form, digest=file_digest(path), path=path, state="", origin="")
+    return Conversion(Outcome.OK, made)
+
+
+def _worker(converter: Converter, plugins: Sequence[str]) -> WorkerKind | None:
+    if not converter.environment:
+        return worker_for_framework(converter.family, tuple(plugins))
+    environment = find_environment([converter.environment], None)
+    if environment is None:
+        return None
+    warm = (("importlib:import_module", "driftline.programs.convert"),)
+    return WorkerKind(converter.family, environment.python, warm)
+
+
+def _key(case: Case, converter: Converter) -> str:
+    """Everything the result depends on."""
+    shapes = [(name, array.dtype.name, array.shape) for name, array in case.samples[0].arrays.items()]
+    releases = [_release(name) for name in ("torch", "onnx", "onnxscript")]
+    parts = (case.program.digest, case.program.state, case.options.seed, shapes, converter, releases)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _release(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

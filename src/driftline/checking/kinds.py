@@ -1,0 +1,31 @@
+"""Which worker a job needs: the interpreter of an environment, with the right modules warm."""
+
+from __future__ import annotations
+
+import sys
+
+from driftline.backends import BACKENDS
+from driftline.backends.base import Backend
+from driftline.core.target import Target
+from driftline.execute.environments import require_environment
+from driftline.execute.pool import WorkerKind
+
+# The backend whose family has a framework warm; programs of that framework are loaded and evaluated there.
+_HOME = {"torch": "eager", "onnx": "onnx-reference", "jax": "xla", "tensorflow": "tensorflow"}
+
+
+def worker_for_target(backend: Backend, target: Target, plugins: tuple[str, ...]) -> WorkerKind:
+    python = require_environment(backend.packages, target.version).python if target.version else sys.executable
+    return _kind(backend, plugins, python, fork=target.device == "cpu")
+
+
+def worker_for_framework(framework: str, plugins: tuple[str, ...] = ()) -> WorkerKind:
+    return _kind(BACKENDS.get(_HOME[framework]), plugins, sys.executable, fork=True)
+
+
+def _kind(backend: Backend, plugins: tuple[str, ...], python: str, *, fork: bool) -> WorkerKind:
+    warm: list[tuple[str, object]] = [("driftline.backends:warm", backend.family_name)]
+    if plugins:
+        warm.insert(0, ("driftline.core.plugins:load_plugins", plugins))
+    variables = {} if not fork else {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
+    return WorkerKind(backend.family_name, python, tuple(warm), fork, tuple(variables.items()))

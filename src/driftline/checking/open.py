@@ -1,0 +1,163 @@
+"""From what a user names (`model.onnx`, `model.pt2`, `file.py:name`) to a `Program` with its example inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from driftline.checking.kinds import worker_for_framework
+from driftline.core.case import CheckOptions
+from driftline.core.errors import DriftlineError
+from driftline.core.program import Program, SourceBundle, file_digest
+from driftline.core.tensors import Arrays, TensorSpec, load_tensors
+from driftline.core.text import did_you_mean, tail
+from driftline.execute.pool import Pool, WorkerStartError
+from driftline.programs.source import guess_framework
+
+
+@dataclass(frozen=True)
+class OpenProgram:
+    """A program and, if it comes with one, an example of its inputs."""
+
+    program: Program
+    example: Arrays
+
+
+def open_program(text: str, pool: Pool, options: CheckOptions) -> OpenProgram:
+    """Read the program that `text` names. Every mistake in it is one sentence."""
+    path, _, entry = text.partition(".py:")
+    if entry:
+        return _open_source(Path(path + ".py"), entry, pool, options)
+    path = Path(text)
+    if path.suffix == ".py":
+        raise DriftlineError(f"{text}: say which callable of the file makes the program, as in {text}:program.")
+    if not path.is_file():
+        raise DriftlineError(f"{text}: there is no such file.{_near_file(path)}")
+    if path.suffix == ".onnx":
+        return _open_file(path, "onnx", "onnx", pool, options)
+    if path.suffix == ".pt2":
+        return _open_file(path, "torch", "torch", pool, options)
+    raise DriftlineError(f"{text}: the kind of program is told by its name; give model.onnx, model.pt2 or file.py:name.")
+
+
+def _near_file(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f" The folder {path.parent} does not exist either."
+    return did_you_mean(path.name, [p.name for p in path.parent.iterdir()])
+
+
+def _open_source(path: Path, entry: str, pool: Pool, options: CheckOptions) -> OpenProgram:
+    if not path.is_file():
+        raise DriftlineError(f"{path}: there is no such file.{_near_file(path)}")
+    try:
+        text = path.read_text()
+        compile(text, str(path), "exec")
+    except UnicodeDecodeError as error:
+        raise DriftlineError(f"{path} is not a Python file: it is not text.") from error
+    except SyntaxError as error:
+        raise DriftlineError(f"{path} has a syntax error in line {error.lineno}: {error.msg}.") from error
+    bundle = SourceBundle(path.name, entry, {path.name: text})
+    return open_source(bundle, pool, options, origin=str(path.resolve()), name=f"{path.name}:{entry}")
+
+
+def open_source(
+    bundle: SourceBundle, pool: Pool, options: CheckOptions, *, origin: str = "", name: str = ""
+) -> OpenProgram:
+    """A source program, from a file or made by Driftline itself."""
+    stored = _keep_bundle(bundle, pool)
+    framework = guess_framework(bundle.text)
+    label = name or f"{bundle.entry_file}:{bundle.entry_name}"
+    described = _inspect(pool, framework, options, form="source", path=stored, origin=origin, name=label)
+    if described.get("siblings"):
+        bundle = SourceBundle(bundle.entry_file, bundle.entry_name, {**bundle.files, **described["siblings"]})
+        stored = _keep_bundle(bundle, pool)
+    if "onnx" in described:
+        return _described_program(Path(described["onnx"]), "onnx", label, described, pool)
+    program = _described_program(stored, "source", label, described, pool)
+    return OpenProgram(_with_origin(program.program, origin), program.example)
+
+
+def _with_origin(program: Program, origin: str) -> Program:
+    from dataclasses import replace
+
+    return replace(program, origin=origin)
+
+
+def _open_file(path: Path, form: str, framework: str, pool: Pool, options: CheckOptions) -> OpenProgram:
+    described = _inspect(
+        pool,
+        framework,
+        options,
+        form=form,
+        path=path.resolve(),
+        name=path.name,
+        external_data=form == "onnx" and _has_neighbours(path),
+    )
+    source = Path(described.get("onnx", path.resolve()))
+    return _described_program(source, form, path.name, described, pool)
+
+
+def _has_neighbours(path: Path) -> bool:
+    """External data lies beside the model: only then must it be pulled in."""
+    return sum(1 for _ in path.resolve().parent.iterdir()) > 1 and path.stat().st_size < 2**31 - 1
+
+
+def _inspect(pool: Pool, framework: str, options: CheckOptions, **payload: Any) -> dict[str, Any]:
+    folder = pool.workspace.job_folder()
+    full = {"folder": str(folder), "seed": options.seed, "origin": "", "external_data": False, **payload}
+    full["path"] = str(full["path"])
+    try:
+        report = pool.run(
+            worker_for_framework(framework),
+            "driftline.programs.inspect:inspect",
+            full,
+            timeout=options.timeout,
+            memory_limit=options.memory_limit,
+            fresh=True,  # a user's module leaves traces in the process that imports it
+        )
+    except WorkerStartError as error:
+        raise DriftlineError(f"{payload['name']} needs {framework}, which cannot be imported here: {error}.") from error
+    if report.ending != "done":
+        words = {
+            "timeout": f"did not load within {options.timeout:g} s; raise --timeout",
+            "memory": f"ran out of memory while loading ({report.detail})",
+            "died": f"killed its process while loading ({report.detail}). Its last words: {tail(report.log, 300)!r}",
+        }
+        raise DriftlineError(f"{payload['name']} {words[report.ending]}.")
+    if "problem" in report.result:
+        raise DriftlineError(report.result["problem"])
+    return report.result
+
+
+def _described_program(path: Path, form: str, name: str, described: dict[str, Any], pool: Pool) -> OpenProgram:
+    program = Program(
+        form=form,
+        framework=described["framework"],
+        digest=file_digest(path),
+        path=_keep_file(path, pool),
+        name=name,
+        inputs=tuple(TensorSpec(s["name"], s["dtype"], tuple(s["shape"])) for s in described["inputs"]),
+        outputs=tuple(described.get("outputs", ())),
+        operators=tuple(described.get("operators", ())),
+        state=described.get("state", ""),
+    )
+    example = load_tensors(described["example"]) if "example" in described else {}
+    return OpenProgram(program, example)
+
+
+def _keep_bundle(bundle: SourceBundle, pool: Pool) -> Path:
+    data = bundle.dump()
+    path = pool.workspace.root / "programs" / hashlib.sha256(data).hexdigest()
+    path.write_bytes(data)
+    return path
+
+
+def _keep_file(path: Path, pool: Pool) -> Path:
+    """A private copy: the user may change or remove the file while we work."""
+    kept = pool.workspace.root / "programs" / file_digest(path)
+    if not kept.exists():
+        shutil.copyfile(path, kept)
+    return kept

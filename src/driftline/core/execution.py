@@ -1,0 +1,83 @@
+"""Executions: what one target did with one program and its inputs. A value, whatever happened."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from driftline.core.tensors import Arrays
+from driftline.core.text import first_line, tail
+
+
+class Outcome(StrEnum):
+    OK = "OK"
+    REJECTED = "REJECTED"  # the compiler says it does not support this: never a bug by itself
+    ERROR = "ERROR"  # the compiler raised something else
+    CRASH = "CRASH"  # the process died of a signal or left without an answer
+    TIMEOUT = "TIMEOUT"
+    OOM = "OOM"
+
+
+class Stage(StrEnum):
+    CONVERT = "CONVERT"  # from the program's own form to one the backend accepts
+    COMPILE = "COMPILE"
+    RUN = "RUN"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What was raised, or how the process died, in words."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        return {"type": self.type, "message": self.message, "traceback": self.traceback}
+
+    @staticmethod
+    def of(error: BaseException, cause: BaseException | None = None) -> Failure:
+        """Describe an exception; `cause` is the one that tells what happened, if it is wrapped."""
+        told = cause or error
+        text = "".join(traceback.format_exception(error))
+        return Failure(type(told).__name__, first_line(str(told), 600), tail(text, 3000))
+
+    @staticmethod
+    def from_json(value: Mapping[str, str]) -> Failure:
+        return Failure(value["type"], value["message"], value.get("traceback", ""))
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}" if self.message else self.type
+
+
+@dataclass(frozen=True)
+class Execution:
+    """The whole story of one run. `outputs` has one entry for each input sample; `stage` is the last one entered."""
+
+    target: str
+    outcome: Outcome
+    stage: Stage
+    outputs: tuple[Arrays, ...] = ()
+    failure: Failure | None = None
+    log: str = ""
+    durations: Mapping[str, float] = field(default_factory=dict)
+    peak_memory: int = 0
+    version: str = ""
+    problem: str = ""  # set when the harness, not the compiler, is why there is no result
+    converter: str = ""  # who made the form that ran, when it is not the program's own
+
+    def summary(self) -> dict[str, Any]:
+        """Everything but the tensors."""
+        return {
+            "target": self.target,
+            "outcome": str(self.outcome),
+            "stage": str(self.stage),
+            "failure": self.failure.to_json() if self.failure else None,
+            "durations": {name: round(seconds, 4) for name, seconds in self.durations.items()},
+            "peak_memory": self.peak_memory,
+            "version": self.version,
+            "converter": self.converter,
+        }

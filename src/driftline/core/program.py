@@ -1,0 +1,101 @@
+"""Programs: what is compiled. A program is a file with a content hash, in one of a few forms.
+
+| form     | the file holds                                                                          |
+|----------|-----------------------------------------------------------------------------------------|
+| `source` | a bundle of Python files and the name of a factory that returns `(callable, inputs)`     |
+| `torch`  | a `torch.export` archive (.pt2)                                                         |
+| `onnx`   | a serialised ModelProto                                                                 |
+| `tflite` | a TFLite flatbuffer                                                                     |
+
+`framework` says who gives the program its meaning: torch, tensorflow, jax or onnx. It does not change on conversion:
+an ONNX file exported from torch is still judged against torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from driftline.core.tensors import TensorSpec
+
+FORMS = ("source", "torch", "onnx", "tflite")
+FRAMEWORKS = ("torch", "tensorflow", "jax", "onnx")
+
+
+def file_digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Program:
+    """A content-hashed computation. `path` is where its bytes lie now; `digest` is what it is."""
+
+    form: str
+    framework: str
+    digest: str
+    path: Path
+    name: str
+    inputs: tuple[TensorSpec, ...] = ()
+    outputs: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()
+    state: str = ""  # digest of weights, example inputs and data files, which the text alone does not fix
+    origin: str = ""  # the user's file; read in place while its text is unchanged, so that data files beside it are found
+
+    def at(self, path: Path) -> Program:
+        return replace(self, path=path)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "form": self.form,
+            "framework": self.framework,
+            "digest": self.digest,
+            "name": self.name,
+            "inputs": [{"name": s.name, "dtype": s.dtype, "shape": list(s.shape)} for s in self.inputs],
+            "outputs": list(self.outputs),
+            "operators": list(self.operators),
+            "state": self.state,
+            "origin": self.origin,
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any], path: Path) -> Program:
+        return Program(
+            form=value["form"],
+            framework=value["framework"],
+            digest=value["digest"],
+            path=path,
+            name=value["name"],
+            inputs=tuple(TensorSpec(s["name"], s["dtype"], tuple(s["shape"])) for s in value["inputs"]),
+            outputs=tuple(value["outputs"]),
+            operators=tuple(value["operators"]),
+            state=value["state"],
+            origin=value["origin"],
+        )
+
+
+@dataclass(frozen=True)
+class SourceBundle:
+    """The content of a `source` program: its files, and which callable of which file makes the program."""
+
+    entry_file: str
+    entry_name: str
+    files: Mapping[str, str]
+
+    def dump(self) -> bytes:
+        value = {"entry": f"{self.entry_file}:{self.entry_name}", "files": dict(sorted(self.files.items()))}
+        return json.dumps(value, indent=1, sort_keys=True).encode()
+
+    @staticmethod
+    def load(data: bytes) -> SourceBundle:
+        value = json.loads(data)
+        entry_file, _, entry_name = value["entry"].rpartition(":")
+        return SourceBundle(entry_file, entry_name, value["files"])
+
+    @property
+    def text(self) -> str:
+        return self.files[self.entry_file]

@@ -1,0 +1,67 @@
+"""Targets: one string grammar for "which compiler, which version, with which options".
+
+    inductor
+    inductor:freezing=true:device=cuda
+    onnxruntime@1.15.1:opt=off
+    dynamo:cudagraphs
+
+A comma separates targets in a list. Whether the backend exists and knows the options is checked against the backend's
+declaration (`backends.resolve`); this file knows the grammar alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from driftline.core.errors import DriftlineError
+
+_HEAD = re.compile(r"^[A-Za-z_][\w.-]*$")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A backend with options, on a device, perhaps in another environment."""
+
+    backend: str
+    version: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+    @staticmethod
+    def parse(text: str) -> Target:
+        head, *parts = text.strip().split(":")
+        name, _, version = head.partition("@")
+        if parts and "=" not in parts[0]:  # a family such as `dynamo:<name>`
+            name = f"{name}:{parts.pop(0)}"
+        options: dict[str, str] = {}
+        for part in parts:
+            key, equals, value = part.partition("=")
+            if not equals or not key or not value:
+                raise DriftlineError(
+                    f"Target {text!r}: {part!r} is not an option; write options as name=value, as in 'tvm:opt=0'."
+                )
+            if key in options:
+                raise DriftlineError(f"Target {text!r} sets {key!r} twice; keep one of them.")
+            options[key] = value
+        if not all(_HEAD.match(piece) for piece in name.split(":")) or (("@" in head) and not version):
+            raise DriftlineError(
+                f"Target {text!r} is not of the form backend[@version][:option=value ...], as in 'onnxruntime:opt=off'."
+            )
+        return Target(name, version or None, tuple(options.items()))
+
+    @property
+    def device(self) -> str:
+        return dict(self.options).get("device", "cpu")
+
+    def __str__(self) -> str:
+        version = f"@{self.version}" if self.version else ""
+        family, colon, member = self.backend.partition(":")
+        return f"{family}{version}{colon}{member}" + "".join(f":{key}={value}" for key, value in self.options)
+
+
+def parse_targets(text: str) -> list[Target]:
+    """A comma-separated list; the same target twice is kept once."""
+    targets = [Target.parse(part) for part in text.split(",") if part.strip()]
+    if not targets:
+        raise DriftlineError("No target given; name at least one, as in --targets inductor,onnxruntime:opt=all.")
+    return list(dict.fromkeys(targets))

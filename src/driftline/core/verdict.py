@@ -1,0 +1,75 @@
+"""Verdicts, and the identity of what failed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Judgement(StrEnum):
+    PASS = "pass"
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"  # could not be judged; the reason says why
+    REJECTED = "rejected"  # the compiler declined: never a finding
+
+
+class Kind(StrEnum):
+    """What sort of failure: the first thing a reader wants to know."""
+
+    WRONG_VALUE = "wrong-value"
+    WRONG_NONFINITE = "wrong-nan-inf"
+    WRONG_DTYPE = "wrong-dtype"
+    WRONG_SHAPE = "wrong-shape"
+    WRONG_STRUCTURE = "wrong-structure"  # outputs missing or surplus, an input changed on one side only
+    WRONG_ZERO_SIGN = "wrong-zero-sign"
+    MISSING_ERROR = "missing-error"  # the reference raises, the compiler returns something
+    ERROR = "error"
+    CRASH = "crash"
+    TIMEOUT = "timeout"
+    OOM = "out-of-memory"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Pass, Fail with evidence, or neither with the reason. `reason` is a sentence for people."""
+
+    judgement: Judgement
+    reason: str
+    kind: Kind | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Which bug this is. Equal fingerprints are the same bug; the hash is its public name."""
+
+    backend: str
+    stage: str
+    kind: str
+    detail: str  # normalised message, or mismatch class and operators
+
+    @property
+    def bug_id(self) -> str:
+        text = json.dumps(asdict(self), sort_keys=True)
+        name = self.backend.replace(":", "-").replace("@", "-")
+        return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+    def to_json(self) -> dict[str, str]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{self.backend} / {self.stage} / {self.kind} / {self.detail}"
+
+
+class Status(StrEnum):
+    """Where a bug stands. `new` and `flaky` are set by Driftline, the rest by people or by `replay`."""
+
+    NEW = "new"
+    CONFIRMED = "confirmed"
+    FLAKY = "flaky"
+    KNOWN = "known"
+    FIXED = "fixed"

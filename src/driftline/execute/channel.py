@@ -1,0 +1,90 @@
+"""Messages between processes: length-prefixed JSON over a Unix socket.
+
+Not stdout, which compilers write to as they please, and not pickle, which runs code. Standard library only: the worker
+side runs in environments that have little else.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import time
+from typing import Any
+
+_LENGTH = struct.Struct("<I")
+
+
+class ChannelClosed(Exception):
+    """The other side is gone."""
+
+
+class ChannelTimeout(Exception):
+    """Nothing arrived in time. What did arrive in part is kept for the next call."""
+
+
+class Channel:
+    """One end of a socket pair."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._buffer = bytearray()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, message: dict[str, Any], fd: int | None = None) -> None:
+        """Send one message, with an open file descriptor beside it if given."""
+        data = json.dumps(message).encode()
+        frame = _LENGTH.pack(len(data)) + data
+        self._socket.settimeout(None)
+        try:
+            if fd is None:
+                self._socket.sendall(frame)
+            else:
+                sent = socket.send_fds(self._socket, [frame], [fd])
+                self._socket.sendall(frame[sent:])
+        except OSError as error:
+            raise ChannelClosed(str(error)) from error
+
+    def receive(self, timeout: float | None = None) -> dict[str, Any]:
+        return self.receive_with_fds(timeout)[0]
+
+    def receive_with_fds(self, timeout: float | None = None) -> tuple[dict[str, Any], list[int]]:
+        """The next message, and the descriptors that came with it. A timeout of 0 takes only what is there."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        fds: list[int] = []
+        while (frame := self._take_frame()) is None:
+            remaining = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+            self._socket.settimeout(remaining)
+            try:
+                data, received, _, _ = socket.recv_fds(self._socket, 1 << 16, 4)
+            except (TimeoutError, BlockingIOError) as error:
+                raise ChannelTimeout from error
+            except OSError as error:
+                raise ChannelClosed(str(error)) from error
+            if not data:
+                raise ChannelClosed("end of stream")
+            fds += received
+            self._buffer += data
+        return json.loads(frame), fds
+
+    def _take_frame(self) -> bytes | None:
+        if len(self._buffer) < _LENGTH.size:
+            return None
+        (length,) = _LENGTH.unpack_from(self._buffer)
+        end = _LENGTH.size + length
+        if len(self._buffer) < end:
+            return None
+        frame = bytes(self._buffer[_LENGTH.size : end])
+        del self._buffer[:end]
+        return frame
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def channel_pair() -> tuple[Channel, socket.socket]:
+    """Our end as a channel, and the raw socket to hand to another process."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    return Channel(ours), theirs

@@ -1,0 +1,186 @@
+"""Are these the values? The interim rule, until the rounding-noise oracle takes its place behind the same function.
+
+A float passes if it lies within what rounding may do to it, estimated from three sources: the rounding of the result
+itself, the movement of the float64 result when inputs move by one rounding error (conditioning), and the error that the
+unoptimised run makes against float64 (the noise of the algorithm). The factors are generous: this rule may miss a small
+error, it must not cry wolf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from driftline.core.tensors import Array, is_float
+from driftline.core.verdict import Kind
+
+# How often the own rounding, the spread, and the largest and rms error of the unoptimised run are allowed.
+OWN_ROUNDING = 8.0
+SPREAD = 32.0
+WORST_NATIVE_ERROR = 4.0
+RMS_NATIVE_ERROR = 16.0
+TENSOR_SCALE = 4.0
+# Without a float64 run nothing is known of the algorithm's noise: allow this many roundings of the largest element.
+BLIND = 64.0
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What one output should be."""
+
+    native: Array
+    exact: Array | None
+    spread: Array | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """No `kind` means that the values agree. `evidence["ratio"]` is the worst error over what was allowed."""
+
+    kind: Kind | None = None
+    reason: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    unjudged: int = 0
+
+
+def compare_values(got: Array, expected: Expected, signed_zero: bool = False) -> Comparison:
+    """Compare two arrays of the same dtype and shape."""
+    if got.size == 0 or got.tobytes() == expected.native.tobytes():
+        return Comparison()
+    if got.dtype.kind == "c":
+        return _compare_complex(got, expected, signed_zero)
+    if is_float(got.dtype.name):
+        return _compare_floats(got, expected, signed_zero)
+    return _compare_exactly(got, expected)
+
+
+def _compare_exactly(got: Array, expected: Expected) -> Comparison:
+    wrong = got != expected.native
+    if expected.exact is not None and expected.exact.dtype == got.dtype:
+        wrong &= got != expected.exact  # a step (floor, a comparison) that rounding may take either way
+    if not wrong.any():
+        return Comparison()
+    place = _first(wrong)
+    return Comparison(
+        Kind.WRONG_VALUE,
+        f"{_count(wrong)} differ; at {place}: expected {expected.native[place]}, got {got[place]}",
+        {"mismatched": int(wrong.sum()), "size": got.size, "place": list(place)}
+        | {"expected": str(expected.native[place]), "got": str(got[place])},
+    )
+
+
+def _compare_complex(got: Array, expected: Expected, signed_zero: bool) -> Comparison:
+    exact = expected.exact
+    for part in ("real", "imag"):
+        half = Expected(
+            getattr(expected.native, part), None if exact is None else getattr(exact, part), expected.spread
+        )
+        comparison = _compare_floats(getattr(got, part), half, signed_zero)
+        if comparison.kind:
+            reason = f"{part} part: {comparison.reason}"
+            return Comparison(comparison.kind, reason, {**comparison.evidence, "part": part}, comparison.unjudged)
+    return Comparison()
+
+
+def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Comparison:
+    import ml_dtypes
+
+    dtype = got.dtype
+    unit = float(ml_dtypes.finfo(dtype).eps) / 2
+    tiny = float(ml_dtypes.finfo(dtype).smallest_normal)
+    with np.errstate(all="ignore"):
+        native = expected.native.astype(np.float64)
+        exact = native if expected.exact is None else expected.exact.astype(np.float64)
+        stored = exact.astype(dtype).astype(np.float64)  # what a perfect compiler would return
+        value = got.astype(np.float64)
+        spread = np.zeros(value.shape) if expected.spread is None else expected.spread.astype(np.float64)
+
+        # Where the program's own arithmetic overflows or loses a NaN and float64 does not, either is legal.
+        judged = (_class(native) == _class(stored)) & np.isfinite(spread)
+        wrong_class = judged & (_class(value) != _class(stored))
+        near_overflow = np.abs(exact) > float(ml_dtypes.finfo(dtype).max) * (1 - 4 * unit)
+        wrong_class &= ~(near_overflow & ~np.isnan(value))
+        unjudged = int((~judged).sum())
+        if wrong_class.any():
+            return _nonfinite(got, expected.native, wrong_class, unjudged)
+
+        finite = judged & np.isfinite(stored) & np.isfinite(value)
+        allowed = _allowance(exact, native, spread, finite, unit, tiny, blind=expected.exact is None)
+        error = np.where(finite, np.abs(value - exact), 0.0)
+        ratio = error / allowed
+        worst = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+        evidence = {
+            "ratio": float(ratio[worst]),
+            "error": float(error[worst]),
+            "allowed": float(allowed[worst]),
+            "native_error": float(np.abs(native - exact)[worst]),
+            "place": [int(i) for i in worst],
+            "expected": repr(float(exact[worst])),
+            "got": repr(float(value[worst])),
+        }
+    if ratio[worst] > 1:
+        wrong = ratio > 1
+        reason = (
+            f"{_count(wrong)} differ; at {_index(worst)}: expected {float(exact[worst]):.9g},"
+            f" got {float(value[worst]):.9g}, off by {error[worst]:.3g} where rounding allows {allowed[worst]:.3g}"
+        )
+        evidence |= {"mismatched": int(wrong.sum()), "size": got.size}
+        return Comparison(Kind.WRONG_VALUE, reason, evidence, unjudged)
+    if signed_zero:
+        flipped = finite & (value == 0) & (native == 0) & (np.signbit(value) != np.signbit(native))
+        if flipped.any():
+            place = _first(flipped)
+            reason = f"{_count(flipped)} have the other zero; at {place}: expected {native[place]}, got {value[place]}"
+            return Comparison(Kind.WRONG_ZERO_SIGN, reason, {"place": list(place)}, unjudged)
+    return Comparison(evidence=evidence, unjudged=unjudged)
+
+
+def _allowance(
+    exact: Array, native: Array, spread: Array, finite: Array, unit: float, tiny: float, *, blind: bool
+) -> Array:
+    """How far from the float64 value an element may lie."""
+    magnitudes = np.abs(exact[finite])
+    scale = float(np.sqrt(np.mean(np.square(magnitudes)))) if magnitudes.size else 0.0
+    if not np.isfinite(scale):
+        scale = 0.0
+    noise = TENSOR_SCALE * unit * scale
+    if blind:
+        noise = BLIND * unit * (float(magnitudes.max()) if magnitudes.size else 0.0)
+    else:
+        errors = np.abs(native[finite] - exact[finite])
+        if errors.size:
+            rms = float(np.sqrt(np.mean(np.square(errors))))
+            noise += max(WORST_NATIVE_ERROR * float(errors.max()), RMS_NATIVE_ERROR * rms)
+    own = OWN_ROUNDING * unit * np.where(finite, np.abs(exact), 0.0)
+    return np.asarray(own + SPREAD * np.where(finite, spread, 0.0) + noise + tiny)
+
+
+def _nonfinite(got: Array, native: Array, wrong: Array, unjudged: int) -> Comparison:
+    place = _first(wrong)
+    return Comparison(
+        Kind.WRONG_NONFINITE,
+        f"{_count(wrong)} differ in NaN or Inf; at {place}: expected {native[place]}, got {got[place]}",
+        {"mismatched": int(wrong.sum()), "size": got.size, "place": list(place)}
+        | {"expected": str(native[place]), "got": str(got[place])},
+        unjudged,
+    )
+
+
+def _class(values: Array) -> Array:
+    """0 finite, 1 NaN, 2 +Inf, 3 -Inf."""
+    return np.where(np.isnan(values), 1, np.where(np.isposinf(values), 2, np.where(np.isneginf(values), 3, 0)))
+
+
+def _first(mask: Array) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+
+
+def _index(place: Any) -> tuple[int, ...]:
+    return tuple(int(i) for i in place)
+
+
+def _count(mask: Array) -> str:
+    return f"{int(mask.sum())} of {mask.size} elements"

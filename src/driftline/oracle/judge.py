@@ -1,0 +1,163 @@
+"""From what a target did and what the program means, to a verdict.
+
+Order: how the execution ended, whether the reference raises, then structure, dtype, shape, and last the values
+(`compare.py`). The first thing that is wrong is the verdict: the rest would only repeat it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+from driftline.core.execution import Execution, Failure, Outcome, Stage
+from driftline.core.tensors import Arrays
+from driftline.core.verdict import Judgement, Kind, Verdict
+from driftline.oracle.compare import Expected, compare_values
+
+
+@dataclass(frozen=True)
+class ReferenceSample:
+    """What the program means on one input sample."""
+
+    native: Arrays = field(default_factory=dict)
+    exact: Arrays | None = None
+    spread: Arrays = field(default_factory=dict)
+    failure: Failure | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What the program means on all samples. `problem` says why that could not be found out."""
+
+    samples: tuple[ReferenceSample, ...] = ()
+    random: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Trait:
+    """What the judge must know of the target."""
+
+    calls_user_code: bool  # same exceptions, same random numbers, same changes to inputs as the reference
+    positional: bool  # outputs were renamed by a converter: compare by position
+    signed_zero: bool = False
+
+
+_ENDINGS = {
+    Outcome.ERROR: Kind.ERROR,
+    Outcome.CRASH: Kind.CRASH,
+    Outcome.TIMEOUT: Kind.TIMEOUT,
+    Outcome.OOM: Kind.OOM,
+}
+
+
+def judge(execution: Execution, reference: Reference, trait: Trait) -> Verdict:
+    """The verdict on one execution."""
+    if execution.problem:
+        return _inconclusive(execution.problem)
+    if execution.outcome is Outcome.REJECTED:
+        return Verdict(Judgement.REJECTED, str(execution.failure or "not supported"))
+    if reference.problem:
+        return _inconclusive(reference.problem)
+    if execution.outcome is not Outcome.OK:
+        return _judge_ending(execution, reference, trait)
+    if reference.random and not trait.calls_user_code:
+        return _inconclusive("the program draws random numbers, and this compiler has a generator of its own")
+    if not reference.samples or len(execution.outputs) != len(reference.samples):
+        return _inconclusive("the reference has no result to compare with")
+    return _judge_samples(execution.outputs, reference.samples, trait)
+
+
+def _judge_ending(execution: Execution, reference: Reference, trait: Trait) -> Verdict:
+    raised = next((s.failure for s in reference.samples if s.failure), None)
+    if raised and execution.outcome is Outcome.ERROR:
+        if trait.calls_user_code:
+            return Verdict(Judgement.PASS, f"raises, as the reference does ({raised.type})")
+        return _inconclusive(f"the program itself raises {raised.type}: {raised.message}")
+    stage = {Stage.CONVERT: "converting", Stage.COMPILE: "compiling", Stage.RUN: "running"}[execution.stage]
+    words = {
+        Outcome.ERROR: f"raised while {stage}: {execution.failure}",
+        Outcome.CRASH: f"the process died while {stage}: {execution.failure}",
+        Outcome.TIMEOUT: f"no answer in time while {stage}",
+        Outcome.OOM: f"out of memory while {stage}: {execution.failure}",
+    }[execution.outcome]
+    evidence = {"failure": execution.failure.to_json() if execution.failure else None, "log": execution.log}
+    return Verdict(Judgement.FAIL, words, _ENDINGS[execution.outcome], evidence)
+
+
+def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample], trait: Trait) -> Verdict:
+    """Fail on the first sample that fails; inconclusive only when no sample could be judged."""
+    verdicts: list[Verdict] = []
+    for index, (got, sample) in enumerate(zip(outputs, samples, strict=True)):
+        verdict = _judge_sample(got, sample, trait)
+        if verdict.judgement is Judgement.FAIL:
+            return Verdict(verdict.judgement, verdict.reason, verdict.kind, {**verdict.evidence, "sample": index})
+        verdicts.append(verdict)
+    return next((v for v in verdicts if v.judgement is Judgement.PASS), verdicts[0])
+
+
+def _judge_sample(got: Arrays, sample: ReferenceSample, trait: Trait) -> Verdict:
+    if sample.failure:
+        if not trait.calls_user_code:
+            return _inconclusive(f"the reference raises {sample.failure}")
+        return Verdict(
+            Judgement.FAIL,
+            f"returns a result where the reference raises {sample.failure}",
+            Kind.MISSING_ERROR,
+            {"expected": str(sample.failure), "got": ", ".join(f"{n}: {a.dtype}{list(a.shape)}" for n, a in got.items())},
+        )
+    expected = sample.native
+    if not trait.calls_user_code:
+        expected = {name: array for name, array in expected.items() if not name.startswith("mutated:")}
+    if trait.positional and len(got) == len(expected):
+        got = dict(zip(expected, got.values(), strict=True))
+    if set(got) != set(expected):
+        return _wrong_structure(got, expected)
+    worst: Mapping[str, Any] = {}
+    unjudged = total = 0
+    for name, native in expected.items():
+        array = got[name]
+        where = {"output": name}
+        if array.dtype != native.dtype:
+            reason = f"{name} has dtype {array.dtype}, expected {native.dtype}"
+            return Verdict(Judgement.FAIL, reason, Kind.WRONG_DTYPE, where)
+        if array.shape != native.shape:
+            reason = f"{name} has shape {list(array.shape)}, expected {list(native.shape)}"
+            return Verdict(Judgement.FAIL, reason, Kind.WRONG_SHAPE, where)
+        exact = sample.exact.get(name) if sample.exact else None
+        if exact is not None and exact.shape != native.shape:
+            exact = None
+        comparison = compare_values(array, Expected(native, exact, sample.spread.get(name)), trait.signed_zero)
+        if comparison.kind:
+            return Verdict(Judgement.FAIL, f"{name}: {comparison.reason}", comparison.kind, {**where, **comparison.evidence})
+        unjudged += comparison.unjudged
+        total += array.size
+        if comparison.evidence.get("ratio", -1.0) > worst.get("ratio", -1.0):
+            worst = {**where, **comparison.evidence}
+    if total and unjudged == total:
+        return _inconclusive("no element could be judged: the reference itself is not stable there")
+    reason = "agrees with the reference" + (f"; {unjudged} of {total} elements not judged" if unjudged else "")
+    if sample.note:
+        reason += f"; {sample.note}"
+    return Verdict(Judgement.PASS, reason, evidence=worst)
+
+
+def _wrong_structure(got: Arrays, expected: Arrays) -> Verdict:
+    missing = ", ".join(name for name in expected if name not in got)
+    surplus = ", ".join(name for name in got if name not in expected)
+    parts = [f"misses {missing}" if missing else "", f"has {surplus} in surplus" if surplus else ""]
+    return Verdict(
+        Judgement.FAIL,
+        "the result " + " and ".join(part for part in parts if part),
+        Kind.WRONG_STRUCTURE,
+        {"expected": sorted(expected), "got": sorted(got)},
+    )
+
+
+def _inconclusive(reason: str) -> Verdict:
+    return Verdict(Judgement.INCONCLUSIVE, reason)
+
+

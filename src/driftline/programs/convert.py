@@ -1,0 +1,162 @@
+"""From one form of a program to another. Each conversion runs in a worker; its failure is named CONVERT.
+
+A converter says which forms it links and who is to blame when it is wrong: `torch.onnx` is a compiler too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from driftline.core.execution import Failure
+from driftline.core.plugins import load_plugins
+from driftline.core.tensors import load_tensors
+from driftline.programs.opened import OpenedProgram
+from driftline.programs.torch_tensors import tensor_from_array
+
+OPSET = 18  # old enough for every ONNX Runtime that installs today, new enough for every operator we emit
+IR_VERSION = 8
+
+
+@dataclass(frozen=True)
+class Converter:
+    """A link between two forms."""
+
+    name: str  # who is responsible for the result
+    source: tuple[str, ...]  # forms it takes, as in `Backend.accepts`
+    form: str  # what it makes
+    family: str  # the worker it runs in
+    task: str  # module:function
+    revision: int = 1  # raised when our own part of the conversion changes, so that cached results are made anew
+    environment: str = ""  # the package whose environment it runs in, when it cannot live with the others
+
+
+CONVERTERS = (
+    Converter("torch.onnx", ("source:torch", "torch"), "onnx", "torch", "driftline.programs.convert:to_onnx"),
+    Converter(
+        "litert-torch",
+        ("source:torch", "torch"),
+        "tflite",
+        "litert-torch",
+        "driftline.programs.convert:to_tflite",
+        environment="litert-torch",
+    ),
+)
+
+
+def find_converter(form: str, framework: str, accepted: tuple[str, ...]) -> Converter | None:
+    """The converter from this program's form to one that the backend accepts."""
+    have = {form, f"{form}:{framework}"}
+    for converter in CONVERTERS:
+        if converter.form in accepted and have & set(converter.source):
+            return converter
+    return None
+
+
+def accepts_directly(form: str, framework: str, accepted: tuple[str, ...]) -> bool:
+    return form in accepted or f"{form}:{framework}" in accepted
+
+
+def to_onnx(payload: dict[str, Any], context: object) -> dict[str, Any]:
+    return _convert(payload, _write_onnx)
+
+
+def to_tflite(payload: dict[str, Any], context: object) -> dict[str, Any]:
+    return _convert(payload, _write_tflite)
+
+
+def _convert(payload: Mapping[str, Any], write: Callable[[OpenedProgram, Path], None]) -> dict[str, Any]:
+    """Run a conversion and turn what it raises into a plain answer."""
+    load_plugins(payload["plugins"])
+    program = OpenedProgram.from_payload(payload, load_tensors(payload["example"]), lambda stage: None)
+    try:
+        write(program, Path(payload["output"]))
+    except MemoryError:
+        raise
+    except Exception as error:
+        return {
+            "outcome": "REJECTED" if _is_rejection(error) else "ERROR",
+            "failure": Failure.of(error, _root(error)).to_json(),
+        }
+    return {"outcome": "OK"}
+
+
+def _write_onnx(program: OpenedProgram, output: Path) -> None:
+    import io
+
+    import onnx
+    import torch
+
+    live = program.live
+    args, kwargs = live.call_arguments(program.example, tensor_from_array)
+    module = _as_module(live.function)
+    with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
+        exported = torch.onnx.export(
+            module,
+            args,
+            kwargs=kwargs,
+            dynamo=True,
+            opset_version=OPSET,
+            input_names=list(program.example),
+            verbose=False,
+        )
+    assert exported is not None
+    model = exported.model_proto
+    model.ir_version = IR_VERSION
+    onnx.save_model(model, str(output))
+
+
+def _write_tflite(program: OpenedProgram, output: Path) -> None:
+    import litert_torch  # type: ignore[import-not-found]
+
+    live = program.live
+    args, kwargs = live.call_arguments(program.example, tensor_from_array)
+    model = litert_torch.convert(_as_module(live.function).eval(), args, kwargs or None)
+    model.export(str(output))
+
+
+def _as_module(function: Any) -> Any:
+    """Exporters take modules; a plain function is wrapped in one, with its signature kept."""
+    import torch
+
+    if isinstance(function, torch.nn.Module):
+        return function
+
+    class Wrapper(torch.nn.Module):
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+    return Wrapper()
+
+
+def _root(error: BaseException) -> BaseException:
+    """The innermost cause says what happened; the wrappers say that something did."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+# "This exporter does not do that", in the words of torch.export, torch.onnx and litert-torch.
+_REJECTION_TYPES = (
+    "Unsupported",
+    "UserError",
+    "DispatchError",
+    "UnsupportedOperatorError",
+    "SymbolicValueError",
+    "GuardOnDataDependentSymNode",
+    "DataDependentOutputException",
+    "NotImplementedError",
+)
+_REJECTION_TEXTS = ("No ONNX function found", "No decompositions registered", "not supported", "Unsupported")
+
+
+def _is_rejection(error: BaseException) -> bool:
+    seen: BaseException | None = error
+    while seen is not None:
+        if type(seen).__name__ in _REJECTION_TYPES or any(text in str(seen) for text in _REJECTION_TEXTS):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False

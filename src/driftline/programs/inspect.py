@@ -1,0 +1,89 @@
+"""The first look at a program, in a worker: what does it take, and on which example?
+
+A user's mistake comes back as `{"problem": sentence}`; the parent turns it into a `DriftlineError`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from driftline.core.errors import DriftlineError
+from driftline.core.program import SourceBundle
+from driftline.core.tensors import Arrays, save_tensors, spec_of
+from driftline.core.text import first_line
+from driftline.programs.live import LiveProgram
+from driftline.programs.onnx_model import describe_model, read_model
+from driftline.programs.opened import live_from_archive
+from driftline.programs.source import imported_siblings, live_from_source
+from driftline.programs.state import recording_opened_files, state_digest
+
+Description = dict[str, Any]
+
+
+def inspect(payload: dict[str, Any], context: object) -> Description:
+    """Describe the program at `payload["path"]`; example inputs, if it has any, go to `payload["folder"]`."""
+    readers = {"source": _inspect_source, "torch": _inspect_archive, "onnx": _inspect_onnx}
+    try:
+        return readers[payload["form"]](payload)
+    except DriftlineError as error:
+        return {"problem": str(error)}
+
+
+def _inspect_source(payload: dict[str, Any]) -> Description:
+    bundle = SourceBundle.load(Path(payload["path"]).read_bytes())
+    folder = Path(tempfile.mkdtemp(prefix="program-"))
+    with recording_opened_files() as opened:
+        live = live_from_source(bundle, folder, payload["origin"], payload["seed"])
+    arrays = live.example_arrays()
+    if live.framework == "onnx":
+        return _store_onnx(payload, live, arrays)
+    described = _described(payload, live.framework, arrays)
+    described["state"] = state_digest(live, opened)
+    described["siblings"] = imported_siblings(bundle, payload["origin"]) if payload["origin"] else {}
+    return described
+
+
+def _store_onnx(payload: dict[str, Any], live: LiveProgram, arrays: Arrays) -> Description:
+    """A factory may return an ONNX model: from here on it is an `onnx` program like any file."""
+    model: Any = live.function
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    path = Path(payload["folder"]) / "model.onnx"
+    path.write_bytes(data)
+    described = describe_model(read_model(path))
+    if live.positional:
+        arrays = dict(zip((spec["name"] for spec in described["inputs"]), arrays.values(), strict=False))
+    return {**described, **_described(payload, "onnx", arrays), "onnx": str(path)}
+
+
+def _inspect_archive(payload: dict[str, Any]) -> Description:
+    try:
+        live = live_from_archive(Path(payload["path"]))
+    except Exception as error:
+        raise DriftlineError(
+            f"{payload['name']} is not a torch.export archive that this torch can load:"
+            f" {type(error).__name__}: {first_line(str(error))}. Export it again with torch.export.save."
+        ) from error
+    return _described(payload, "torch", live.example_arrays())
+
+
+def _inspect_onnx(payload: dict[str, Any]) -> Description:
+    model = read_model(Path(payload["path"]), payload["name"])
+    described = describe_model(model)
+    if payload["external_data"]:
+        path = Path(payload["folder"]) / "model.onnx"
+        path.write_bytes(model.SerializeToString())
+        described["onnx"] = str(path)
+    return described
+
+
+def _described(payload: dict[str, Any], framework: str, arrays: Arrays) -> Description:
+    path = Path(payload["folder"]) / "example.safetensors"
+    save_tensors(path, arrays)
+    specs = [spec_of(name, array) for name, array in arrays.items()]
+    return {
+        "framework": framework,
+        "inputs": [{"name": s.name, "dtype": s.dtype, "shape": list(s.shape)} for s in specs],
+        "example": str(path),
+    }

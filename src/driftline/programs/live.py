@@ -1,0 +1,83 @@
+"""A program in a worker: a callable and the arguments it is called with.
+
+Models take nested arguments; everything outside a worker sees flat, named arrays. `LiveProgram` converts between the
+two. Leaves that are not tensors (a flag, a number) stay what they are: part of the program.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from driftline.core.structure import flatten, rebuild
+from driftline.core.tensors import Array, Arrays
+
+
+@dataclass(frozen=True)
+class LiveProgram:
+    """A callable of some framework with its example arguments by name."""
+
+    framework: str
+    function: Callable[..., Any]
+    arguments: Mapping[str, Any]
+    positional: bool
+
+    @staticmethod
+    def bind(framework: str, function: Callable[..., Any], inputs: Any) -> LiveProgram:
+        """Name the example inputs: a dict names itself, positions take the names of the function's parameters."""
+        if isinstance(inputs, Mapping):
+            return LiveProgram(framework, function, dict(inputs), positional=False)
+        if not isinstance(inputs, (tuple, list)):
+            inputs = (inputs,)
+        names = _parameter_names(function, len(inputs))
+        return LiveProgram(framework, function, dict(zip(names, inputs, strict=True)), positional=True)
+
+    def example_arrays(self) -> Arrays:
+        """The tensor leaves of the example arguments, flat and named."""
+        return {name: to_array(leaf) for name, leaf in flatten(self.arguments, "input").items() if is_tensor(leaf)}
+
+    def call_arguments(self, arrays: Mapping[str, Array], make: Callable[[Array], Any]) -> tuple[Any, dict[str, Any]]:
+        """Positional and keyword arguments with each tensor leaf taken from `arrays`."""
+
+        def leaf(name: str, value: Any) -> Any:
+            return make(arrays[name]) if is_tensor(value) else value
+
+        built = rebuild(self.arguments, leaf)
+        return (tuple(built.values()), {}) if self.positional else ((), built)
+
+
+def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
+    target = getattr(function, "forward", None) or getattr(function, "call", None) or function
+    try:
+        parameters = inspect.signature(target).parameters.values()
+    except (TypeError, ValueError):
+        parameters = {}.values()  # type: ignore[assignment]
+    names: list[str] = []
+    for parameter in parameters:
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+    while len(names) < count:
+        names.append(f"arg{len(names)}")
+    return names[:count]
+
+
+def is_tensor(value: Any) -> bool:
+    """Arrays of numpy, torch, TensorFlow and JAX; Python numbers are not tensors."""
+    if isinstance(value, np.ndarray):
+        return True
+    return hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, np.generic)
+
+
+def to_array(value: Any) -> Array:
+    """A numpy array with the same dtype and values, whatever framework the tensor is of."""
+    if isinstance(value, np.ndarray):
+        return value
+    if type(value).__module__.startswith("torch") or hasattr(value, "requires_grad"):
+        from driftline.programs.torch_tensors import array_from_tensor
+
+        return array_from_tensor(value)
+    return np.asarray(value.numpy() if hasattr(value, "numpy") else value)

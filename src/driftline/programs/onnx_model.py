@@ -1,0 +1,73 @@
+"""Reading ONNX models: what they take and return, and whether they are models at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from driftline.core.errors import DriftlineError
+from driftline.core.tensors import ANY_SIZE
+from driftline.core.text import first_line
+
+
+
+def read_model(path: Path, name: str = "") -> Any:
+    """The checked model, with external data loaded into it."""
+    import onnx
+
+    name = name or path.name
+    try:
+        model = onnx.load(str(path))
+    except FileNotFoundError as error:
+        raise DriftlineError(f"{name} refers to a data file that is missing: {first_line(str(error))}.") from error
+    except Exception as error:
+        raise DriftlineError(
+            f"{name} is not an ONNX model, or it is cut short ({type(error).__name__}). Export it again."
+        ) from error
+    if not model.graph.node and not model.graph.output:
+        raise DriftlineError(f"{name} is not an ONNX model: it has no graph. Give a file written by an ONNX exporter.")
+    _check(model, name)
+    return model
+
+
+def _check(model: Any, name: str) -> None:
+    import onnx
+
+    standard = {opset.domain for opset in model.opset_import} <= {"", "ai.onnx", "ai.onnx.ml"}
+    for node in model.graph.node:
+        if node.domain in ("", "ai.onnx") and not onnx.defs.has(node.op_type):
+            raise DriftlineError(
+                f"{name} uses the operator {node.op_type!r}, which ONNX does not define."
+                " Correct its name or give it the domain of the runtime that defines it."
+            )
+    if not standard:  # operators of other domains are the business of the runtime that knows them
+        return
+    try:
+        onnx.checker.check_model(model)
+    except Exception as error:
+        raise DriftlineError(f"{name} is not a valid ONNX model: {first_line(str(error))}") from error
+
+
+def describe_model(model: Any) -> dict[str, Any]:
+    """Inputs (initialisers left out), outputs and operators of a model."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    inputs = [_spec(value) for value in model.graph.input if value.name not in constants]
+    return {
+        "framework": "onnx",
+        "inputs": inputs,
+        "outputs": [value.name for value in model.graph.output],
+        "operators": [node.op_type for node in model.graph.node],
+    }
+
+
+def _spec(value: Any) -> dict[str, Any]:
+    import onnx
+
+    if not value.type.HasField("tensor_type"):
+        raise DriftlineError(
+            f"Input {value.name!r} is not a tensor (a sequence, map or optional); Driftline feeds tensors only."
+        )
+    tensor = value.type.tensor_type
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
+    sizes = [d.dim_value if d.HasField("dim_value") else ANY_SIZE for d in tensor.shape.dim]
+    return {"name": value.name, "dtype": dtype, "shape": sizes}

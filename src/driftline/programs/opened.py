@@ -1,0 +1,89 @@
+"""A program as a backend meets it, inside a worker: its file, and the live object on demand."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from driftline.core.program import Program, SourceBundle
+from driftline.core.tensors import Arrays
+from driftline.programs.live import LiveProgram
+from driftline.programs.source import live_from_source, seed_everything
+from driftline.programs.state import recording_opened_files, state_digest
+
+
+class ProgramChanged(Exception):
+    """The program is not the one that was inspected: no comparison with it means anything."""
+
+
+class OpenedProgram:
+    """What `Backend.compile` is given."""
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        example: Arrays,
+        grad: bool = False,
+        seed: int = 0,
+        enter: Callable[[str], None] = lambda stage: None,
+        live: LiveProgram | None = None,
+    ) -> None:
+        self.program = program
+        self.form = program.form
+        self.framework = program.framework
+        self.path = program.path
+        self.example = example
+        self.grad = grad
+        self.seed = seed
+        self.enter = enter
+        if live is not None:
+            self.live = live
+
+    @cached_property
+    def live(self) -> LiveProgram:
+        """The callable with its arguments; for `source` and `torch` forms."""
+        if self.form == "source":
+            bundle = SourceBundle.load(self.path.read_bytes())
+            folder = Path(tempfile.mkdtemp(prefix="program-"))
+            with recording_opened_files() as opened:
+                live = live_from_source(bundle, folder, self.program.origin, self.seed)
+            if self.program.state and state_digest(live, opened) != self.program.state:
+                raise ProgramChanged(
+                    "the factory does not return the same model each time: its weights or inputs differ from the first"
+                    " call, or a data file changed; seed everything it draws"
+                )
+            return live
+        if self.form == "torch":
+            return live_from_archive(self.path)
+        raise TypeError(f"a program in the form {self.form!r} is not a callable")
+
+    @cached_property
+    def data(self) -> bytes:
+        """The bytes of an `onnx` or `tflite` program."""
+        return self.path.read_bytes()
+
+    def reseed(self) -> None:
+        """Put every random generator back to the state in which the program is run, on every target alike."""
+        seed_everything(self.seed)
+
+    @staticmethod
+    def from_payload(payload: Mapping[str, Any], example: Arrays, enter: Callable[[str], None]) -> OpenedProgram:
+        program = Program.from_json(payload["program"], Path(payload["path"]))
+        return OpenedProgram(program, example=example, grad=payload["grad"], seed=payload["seed"], enter=enter)
+
+
+def live_from_archive(path: Path) -> LiveProgram:
+    import torch
+
+    exported = torch.export.load(str(path))
+    args, kwargs = exported.example_inputs or ((), {})
+    module = exported.module()
+    if kwargs and not args:
+        return LiveProgram("torch", module, dict(kwargs), positional=False)
+    names = list(exported.graph_signature.user_inputs)
+    flat = [str(name) for name in names] if len(names) == len(args) else [f"arg{i}" for i in range(len(args))]
+    return LiveProgram("torch", module, dict(zip(flat, args, strict=True)), positional=True)

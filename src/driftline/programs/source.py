@@ -1,0 +1,149 @@
+"""Turning a `source` bundle into a live program: write its files out, import the entry file, call the factory.
+
+Runs in a worker: a user's file may raise, hang or crash.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from driftline.core.errors import DriftlineError
+from driftline.core.program import SourceBundle
+from driftline.core.text import did_you_mean, first_line
+from driftline.programs.live import LiveProgram
+
+# Which framework a file speaks, judged by its imports before anything of it runs: it decides what a worker has warm.
+_IMPORTS = (("tensorflow", ("tensorflow", "keras")), ("jax", ("jax",)))
+
+
+def guess_framework(text: str) -> str:
+    """torch, tensorflow or jax, from the import lines; torch when nothing is said (the factory decides in the end)."""
+    heads = {
+        words[1].split(".")[0].rstrip(",")
+        for line in text.splitlines()
+        if len(words := line.split()) > 1 and words[0] in ("import", "from")
+    }
+    if "torch" in heads:
+        return "torch"
+    for framework, packages in _IMPORTS:
+        if heads & set(packages):
+            return framework
+    return "onnx" if "onnx" in heads else "torch"
+
+
+def load_source(bundle: SourceBundle, folder: Path, origin: str, seed: int) -> Any:
+    """What the factory returns, as `(callable_or_model, inputs)`, with all generators seeded before the call."""
+    module = _import_entry(bundle, _place(bundle, folder, origin))
+    factory = getattr(module, bundle.entry_name, None)
+    if not callable(factory):
+        known = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+        raise DriftlineError(
+            f"{bundle.entry_file} has no callable named {bundle.entry_name!r}.{did_you_mean(bundle.entry_name, known)}"
+        )
+    seed_everything(seed)
+    try:
+        made = factory()
+    except Exception as error:
+        raise DriftlineError(
+            f"The factory {bundle.entry_name!r} in {bundle.entry_file} raised {type(error).__name__}:"
+            f" {first_line(str(error))}. Call it by itself to debug it."
+        ) from error
+    if not isinstance(made, tuple) or len(made) != 2:
+        raise DriftlineError(
+            f"The factory {bundle.entry_name!r} in {bundle.entry_file} must return (callable, inputs),"
+            f" not {type(made).__name__}."
+        )
+    return made
+
+
+def imported_siblings(bundle: SourceBundle, origin: str) -> dict[str, str]:
+    """Text of the modules beside the user's file that it imported: they are part of the program."""
+    base = Path(origin).resolve().parent
+    found: dict[str, str] = {}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not file or not file.endswith(".py") or module.__name__.startswith("driftline"):
+            continue
+        path = Path(file).resolve()
+        if path.is_relative_to(base) and "site-packages" not in path.parts:
+            found[path.relative_to(base).as_posix()] = path.read_text()
+    found.pop(bundle.entry_file, None)
+    return found
+
+
+def seed_everything(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed % (1 << 32))
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(seed)
+    if tensorflow := sys.modules.get("tensorflow"):
+        tensorflow.random.set_seed(seed)
+
+
+def _place(bundle: SourceBundle, folder: Path, origin: str) -> Path:
+    """The folder to import from: the user's own while every file there is unchanged, else a copy."""
+    if origin:
+        home = Path(origin).resolve().parent
+        if all((home / name).is_file() and (home / name).read_text() == text for name, text in bundle.files.items()):
+            return home
+    for name, text in bundle.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def _import_entry(bundle: SourceBundle, home: Path) -> ModuleType:
+    path = home / bundle.entry_file
+    sys.path.insert(0, str(home))
+    name = f"driftline_program_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        raise DriftlineError(
+            f"{bundle.entry_file} cannot be imported: {type(error).__name__}: {first_line(str(error))}."
+            " Run it with python to see the whole error."
+        ) from error
+    return module
+
+
+def identify(model: Any) -> str:
+    """Which framework the object a factory returned belongs to."""
+    for cls in type(model).__mro__:
+        root = cls.__module__.split(".")[0]
+        if root == "onnx":
+            return "onnx"
+        if root in ("torch", "transformers"):
+            return "torch"
+        if root in ("tensorflow", "keras"):
+            return "tensorflow"
+        if root in ("jax", "jaxlib", "flax"):
+            return "jax"
+    if isinstance(model, bytes):
+        return "onnx"
+    module = sys.modules.get(getattr(model, "__module__", "") or "")
+    if module and getattr(module, "__file__", None):
+        return guess_framework(Path(str(module.__file__)).read_text())
+    return "torch"
+
+
+def live_from_source(bundle: SourceBundle, folder: Path, origin: str, seed: int) -> LiveProgram:
+    model, inputs = load_source(bundle, folder, origin, seed)
+    framework = identify(model)
+    if framework != "onnx" and not callable(model):
+        raise DriftlineError(
+            f"The factory {bundle.entry_name!r} in {bundle.entry_file} must return a callable first,"
+            f" not {type(model).__name__}."
+        )
+    return LiveProgram.bind(framework, model, inputs)

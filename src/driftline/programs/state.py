@@ -1,0 +1,72 @@
+"""What a source program's text does not fix: its weights, its example inputs, and the data files it reads.
+
+Every worker calls the factory anew. The digest made here tells whether it got the same program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from driftline.core.structure import flatten
+from driftline.programs.live import LiveProgram, is_tensor, to_array
+
+_recorders: list[set[str]] = []
+_hooked = False
+_SYSTEM = ("/proc/", "/sys/", "/dev/")
+
+
+@contextlib.contextmanager
+def recording_opened_files() -> Iterator[set[str]]:
+    """Collect the data files opened for reading meanwhile; code and installed packages do not count."""
+    global _hooked
+    if not _hooked:  # an audit hook cannot be removed: one for the process, which looks for a recorder
+        sys.addaudithook(_on_event)
+        _hooked = True
+    opened: set[str] = set()
+    _recorders.append(opened)
+    try:
+        yield opened
+    finally:
+        _recorders.remove(opened)
+
+
+def _on_event(event: str, args: tuple[Any, ...]) -> None:
+    if event != "open" or not _recorders:
+        return
+    path, mode = args[0], args[1]
+    if not isinstance(path, str) or (isinstance(mode, str) and set(mode) & set("wax+")):
+        return
+    if path.startswith((sys.prefix, sys.base_prefix, *_SYSTEM)) or path.endswith((".py", ".pyc")):
+        return
+    for recorder in _recorders:
+        recorder.add(path)
+
+
+def state_digest(live: LiveProgram, opened: set[str]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for name, tensor in sorted(_tensors(live)):
+        array = to_array(tensor)
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(array.tobytes())
+    for path in sorted(opened):
+        with contextlib.suppress(OSError):
+            if Path(path).is_file():
+                digest.update(Path(path).name.encode())
+                digest.update(Path(path).read_bytes())
+    return digest.hexdigest()
+
+
+def _tensors(live: LiveProgram) -> Iterator[tuple[str, Any]]:
+    for name, leaf in flatten(live.arguments, "input").items():
+        if is_tensor(leaf):
+            yield f"input {name}", leaf
+    for method in ("named_parameters", "named_buffers"):
+        for name, tensor in getattr(live.function, method, tuple)():
+            yield f"{method} {name}", tensor
+    for index, variable in enumerate(getattr(live.function, "variables", None) or ()):
+        yield f"variable {index}", variable

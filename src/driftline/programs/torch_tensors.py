@@ -1,0 +1,39 @@
+"""numpy arrays <-> torch tensors, dtypes that numpy does not know included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from driftline.core.tensors import Array, numpy_dtype
+
+# dtypes that travel as their bits: torch cannot take them from numpy, nor give them to it
+_BITS: dict[str, tuple[Any, Any, torch.dtype]] = {
+    "bfloat16": (np.uint16, torch.uint16, torch.bfloat16),
+    "float8_e4m3fn": (np.uint8, torch.uint8, torch.float8_e4m3fn),
+    "float8_e5m2": (np.uint8, torch.uint8, torch.float8_e5m2),
+}
+_NAMES = {torch_dtype: name for name, (_, _, torch_dtype) in _BITS.items()}
+
+
+def tensor_from_array(array: Array) -> torch.Tensor:
+    """A tensor that owns its memory, so that an in-place operation cannot reach the caller's array."""
+    array = np.array(array, copy=True, order="C")
+    if array.dtype.name in _BITS:
+        bits, _, dtype = _BITS[array.dtype.name]
+        return torch.from_numpy(array.view(bits).reshape(array.shape)).view(dtype)
+    return torch.from_numpy(array)
+
+
+def array_from_tensor(tensor: torch.Tensor) -> Array:
+    tensor = tensor.detach()
+    if tensor.layout != torch.strided:
+        tensor = tensor.to_dense()
+    tensor = tensor.resolve_conj().resolve_neg().cpu().contiguous()
+    name = _NAMES.get(tensor.dtype)
+    if name is None:
+        return np.array(tensor.numpy(), copy=True)
+    _, bits, _ = _BITS[name]
+    return np.array(tensor.view(bits).numpy(), copy=True).view(numpy_dtype(name))
