@@ -1,3 +1,52 @@
-"""Driftline finds, explains, shrinks and reports bugs in deep-learning compilers."""
+"""Driftline finds, explains, shrinks and reports bugs in deep-learning compilers.
+
+The public names; each is loaded on first use, so that `import driftline` costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+_PUBLIC = {
+    "check": "driftline.api",
+    "CheckResult": "driftline.checking.result",
+    "Target": "driftline.core.target",
+    "Program": "driftline.core.program",
+    "Execution": "driftline.core.execution",
+    "Verdict": "driftline.core.verdict",
+    "Store": "driftline.store",
+    "Backend": "driftline.backends.base",
+    "Option": "driftline.backends.base",
+    "Unsupported": "driftline.backends.base",
+    "register_backend": "driftline.backends",
+    "DriftlineError": "driftline.core.errors",
+}
+
+__all__ = [*_PUBLIC, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'driftline' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+if TYPE_CHECKING:
+    from driftline.api import check as check
+    from driftline.backends import register_backend as register_backend
+    from driftline.backends.base import Backend as Backend
+    from driftline.backends.base import Option as Option
+    from driftline.backends.base import Unsupported as Unsupported
+    from driftline.checking.result import CheckResult as CheckResult
+    from driftline.core.errors import DriftlineError as DriftlineError
+    from driftline.core.execution import Execution as Execution
+    from driftline.core.program import Program as Program
+    from driftline.core.target import Target as Target
+    from driftline.core.verdict import Verdict as Verdict
+    from driftline.store import Store as Store

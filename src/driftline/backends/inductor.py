@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from driftline.backends._dynamo import compile_with_dynamo
 from driftline.backends._torch import TorchBackend
-from driftline.backends.base import BOOLEAN, Compiled, Option, Options
+from driftline.backends.base import BOOLEAN, Availability, Compiled, Option, Options
 from driftline.programs.opened import OpenedProgram
 
 # target option -> Inductor configuration key
@@ -47,6 +47,20 @@ class Inductor(TorchBackend):
         with torch.no_grad():
             torch.compile(lambda x: (x.sin() + 1).sum(-1))(torch.ones(2, 8))
         torch._dynamo.reset()
+
+    def probe(self) -> Availability:
+        """Import torch and look for the C++ compiler, without compiling anything."""
+        found = super().installed()
+        if not found.available:
+            return found
+        from torch._inductor.cpp_builder import get_cpp_compiler
+
+        try:
+            get_cpp_compiler()
+        except Exception as error:
+            reason = f"it finds no C++ compiler ({type(error).__name__}); install g++"
+            return Availability(False, found.version, (), reason)
+        return Availability(True, self.version(), self.find_devices())
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         config = {_CONFIG[key]: _value(text) for key, text in options.items() if key in _CONFIG}

@@ -54,7 +54,7 @@ class Conversions:
             return _converted(case.program, converter, kept)
         worker = _worker(converter, case.options.plugins)
         if worker is None:
-            reason = f"needs {converter.name}: driftline env add {converter.environment}==0.10.0"
+            reason = f"needs {converter.name}: driftline env add {converter.requirement}"
             return Conversion(Outcome.REJECTED, failure=Failure("Unavailable", reason))
         folder = self._pool.workspace.job_folder()
         output = folder / f"program.{converter.form}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from driftline.core.case import CheckOptions
 from driftline.core.errors import DriftlineError
 from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.tensors import Arrays, TensorSpec, load_tensors
-from driftline.core.text import did_you_mean, tail
+from driftline.core.text import did_you_mean, last_words
 from driftline.execute.pool import Pool, WorkerStartError
 from driftline.programs.source import guess_framework
 
@@ -76,14 +76,8 @@ def open_source(
         stored = _keep_bundle(bundle, pool)
     if "onnx" in described:
         return _described_program(Path(described["onnx"]), "onnx", label, described, pool)
-    program = _described_program(stored, "source", label, described, pool)
-    return OpenProgram(_with_origin(program.program, origin), program.example)
-
-
-def _with_origin(program: Program, origin: str) -> Program:
-    from dataclasses import replace
-
-    return replace(program, origin=origin)
+    opened = _described_program(stored, "source", label, described, pool)
+    return replace(opened, program=replace(opened.program, origin=origin))
 
 
 def _open_file(path: Path, form: str, framework: str, pool: Pool, options: CheckOptions) -> OpenProgram:
@@ -124,7 +118,7 @@ def _inspect(pool: Pool, framework: str, options: CheckOptions, **payload: Any) 
         words = {
             "timeout": f"did not load within {options.timeout:g} s; raise --timeout",
             "memory": f"ran out of memory while loading ({report.detail})",
-            "died": f"killed its process while loading ({report.detail}). Its last words: {tail(report.log, 300)!r}",
+            "died": f"killed its process while loading ({report.detail}). Its last words: {last_words(report.log)}",
         }
         raise DriftlineError(f"{payload['name']} {words[report.ending]}.")
     if "problem" in report.result:

@@ -1,0 +1,100 @@
+"""The command line: one file per command, each a parse, one library call and one renderer.
+
+Commands are imported when they are used, so `--help` is quick and a broken one does not disturb the others.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from typing import Any
+
+import click
+
+from driftline import __version__
+from driftline.core.errors import DriftlineError, InternalError
+from driftline.core.text import did_you_mean
+
+# command -> (module, one line of help). The help is repeated here so that listing commands imports none of them.
+_COMMANDS = {
+    "doctor": "Show every compiler: available or not, version, and how to install it.",
+    "check": "Run a program on many compilers and say which of them is wrong.",
+    "bugs": "Browse what was found.",
+    "replay": "Run a stored bug again: still fails, fixed, or differs.",
+    "env": "Add, list and remove other versions of a compiler.",
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        command = getattr(importlib.import_module(f"driftline.cli.{name}"), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"There is no command {args[0]!r}.{did_you_mean(args[0], _COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="driftline")
+def cli() -> None:
+    """Driftline finds, explains, shrinks and reports bugs in deep-learning compilers.
+
+    \b
+    Start here:
+      driftline doctor                              which compilers are here?
+      driftline check model.onnx                    is any of them wrong on my model?
+      driftline check model.py:make --targets inductor,onnxruntime:opt=off
+      driftline bugs list                           what was found so far?
+
+    \b
+    Exit codes: 0 clean, 1 findings, 2 usage or configuration, 3 a bug in Driftline,
+    4 a required backend is unavailable, 130 interrupted (everything so far is saved).
+    """
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command line and return its exit code; every kind of trouble gets its own."""
+    try:
+        result = cli.main(arguments, prog_name="driftline", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except DriftlineError as error:
+        click.echo(f"driftline: {error}", err=True)
+        return error.exit_code
+    except click.exceptions.Abort:
+        click.echo("driftline: interrupted; everything found so far is in the store.", err=True)
+        return 130
+    except KeyboardInterrupt:
+        click.echo("driftline: interrupted; everything found so far is in the store.", err=True)
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing more to say
+        return 0
+    except Exception as error:
+        report_internal_error(str(error) if isinstance(error, InternalError) else traceback.format_exc())
+        return InternalError.exit_code
+
+
+def report_internal_error(details: str) -> None:
+    click.echo("driftline: this is a bug in Driftline, not in a compiler. Please report it with these lines:", err=True)
+    click.echo(details, err=True)

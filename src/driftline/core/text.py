@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import json
+import math
 import re
 from collections.abc import Iterable
+from typing import Any
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -25,6 +28,25 @@ def first_line(text: str, limit: int = 300) -> str:
 def tail(text: str, limit: int = 4000) -> str:
     """The end of a log: the part that says how it ended."""
     return text if len(text) <= limit else "…" + text[-limit:]
+
+
+def last_words(log: str, lines: int = 3) -> str:
+    """The last lines of a log, without the list of modules that Python's fault handler ends with."""
+    said = [line for line in log.splitlines() if line.strip() and not line.startswith("Extension modules:")]
+    return "\n".join(said[-lines:])
+
+
+def to_json(value: Any, indent: int | None = None) -> str:
+    """JSON that every parser takes: NaN and infinities, which JSON does not have, become text."""
+    return json.dumps(_finite(value), indent=indent, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 _VOLATILE = (

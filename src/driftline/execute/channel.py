@@ -6,6 +6,7 @@ side runs in environments that have little else.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import struct
@@ -51,7 +52,8 @@ class Channel:
         return self.receive_with_fds(timeout)[0]
 
     def receive_with_fds(self, timeout: float | None = None) -> tuple[dict[str, Any], list[int]]:
-        """The next message, and the descriptors that came with it. A timeout of 0 takes only what is there."""
+        """The next message, and the descriptors that arrived meanwhile, in order: they may belong to messages after it.
+        A timeout of 0 takes only what is there."""
         deadline = None if timeout is None else time.monotonic() + timeout
         fds: list[int] = []
         while (frame := self._take_frame()) is None:
@@ -69,16 +71,27 @@ class Channel:
             self._buffer += data
         return json.loads(frame), fds
 
-    def _take_frame(self) -> bytes | None:
-        if len(self._buffer) < _LENGTH.size:
-            return None
+    @property
+    def pending(self) -> bool:
+        """Has another message arrived whole already? `select` knows nothing of what has been read from the socket."""
+        return len(self._buffer) >= _LENGTH.size and len(self._buffer) >= _LENGTH.size + self._frame_length()
+
+    def _frame_length(self) -> int:
         (length,) = _LENGTH.unpack_from(self._buffer)
-        end = _LENGTH.size + length
-        if len(self._buffer) < end:
+        return int(length)
+
+    def _take_frame(self) -> bytes | None:
+        if not self.pending:
             return None
+        end = _LENGTH.size + self._frame_length()
         frame = bytes(self._buffer[_LENGTH.size : end])
         del self._buffer[:end]
         return frame
+
+    def hang_up(self) -> None:
+        """End the connection for both sides, and wake a thread of ours that waits on it; `close` does neither."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         self._socket.close()

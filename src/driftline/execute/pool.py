@@ -7,6 +7,7 @@ it and reused until they fail or have served their share of jobs. See `worker.py
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import subprocess
 import sys
@@ -22,11 +23,13 @@ from driftline.core.config import cache_home
 from driftline.core.errors import InternalError
 from driftline.core.text import tail
 from driftline.execute.channel import Channel, ChannelClosed, ChannelTimeout, channel_pair
-from driftline.execute.processes import describe_exit, kill_tree, reap, resident_memory
+from driftline.execute.processes import TAG, describe_exit, keeper_command, kill_tagged, resident_memory
 from driftline.execute.workspace import Workspace
 
 START_TIMEOUT = 300.0  # a cold import of a large compiler on a busy machine
+END_TIMEOUT = 10.0  # from SIGKILL to the end of a process: long when it holds much memory
 JOBS_PER_WORKER = 200
+LOG_LIMIT = 16 << 20
 _TICK = 0.1
 
 
@@ -45,6 +48,14 @@ class WorkerStartError(Exception):
     """The worker's modules could not be imported: the backend is not usable in that environment."""
 
 
+class PoolInterrupted(Exception):
+    """The job was ended by `Pool.interrupt` or `Pool.close`: this says nothing about the task."""
+
+
+class _LostWhileIdle(Exception):
+    """A reused worker was already dead when it was given a job: nothing of the job has run."""
+
+
 @dataclass(frozen=True)
 class Report:
     """How a task ended. `ending` is done, died, timeout or memory; only `done` has a result."""
@@ -61,12 +72,16 @@ class Report:
 class Pool:
     """Hands out workers. Safe to use from several threads; a worker serves one job at a time."""
 
-    def __init__(self, workspace: Workspace | None = None) -> None:
+    def __init__(self, workspace: Workspace | None = None, *, start_timeout: float = START_TIMEOUT) -> None:
         self.workspace = workspace or Workspace()
+        self._start_timeout = start_timeout
         self._lock = threading.Lock()
+        self._keeper: _Keeper | None = None
         self._nurseries: dict[WorkerKind, _Nursery] = {}
         self._starting: dict[WorkerKind, threading.Lock] = defaultdict(threading.Lock)
         self._idle: dict[WorkerKind, list[_Worker]] = defaultdict(list)
+        self._busy: set[_Worker] = set()
+        self._closed = False
 
     def run(
         self,
@@ -78,35 +93,61 @@ class Pool:
         memory_limit: int = 8 << 30,
         fresh: bool = False,
     ) -> Report:
-        """Run one task to its end. Raises `WorkerStartError` when the worker cannot even start."""
-        worker = self._acquire(kind, fresh)
+        """Run one task to its end. Raises `WorkerStartError` when the worker cannot even start.
+
+        `fresh` gives the task a process that has run nothing before it, and runs nothing after it.
+        """
+        while True:
+            with contextlib.suppress(_LostWhileIdle):
+                return self._run_on(self._acquire(kind, fresh), kind, task, payload, timeout, memory_limit, fresh)
+
+    def _run_on(
+        self,
+        worker: _Worker,
+        kind: WorkerKind,
+        task: str,
+        payload: Mapping[str, Any],
+        timeout: float,
+        memory_limit: int,
+        fresh: bool,
+    ) -> Report:
+        keep = False
         try:
-            report = worker.run(task, payload, timeout, memory_limit)
-        except BaseException:
-            worker.kill()
-            raise
-        if report.ending == "done" and worker.jobs < JOBS_PER_WORKER and kind.fork:
             with self._lock:
-                self._idle[kind].append(worker)
-        else:
-            worker.kill()
+                if self._closed:
+                    raise PoolInterrupted("the pool is closed")
+                self._busy.add(worker)
+            report = worker.run(task, payload, timeout, memory_limit)
+            keep = report.ending == "done" and worker.jobs < JOBS_PER_WORKER and kind.fork and not fresh
+        finally:
+            with self._lock:
+                self._busy.discard(worker)
+                keep = keep and not self._closed
+                if keep:
+                    self._idle[kind].append(worker)
+            if not keep:
+                worker.dismiss()
         return report
 
     def _acquire(self, kind: WorkerKind, fresh: bool) -> _Worker:
-        if not fresh:
-            with self._lock:
-                idle = self._idle[kind]
-                if idle:
-                    return idle.pop()
+        with self._lock:
+            if self._closed:
+                raise PoolInterrupted("the pool is closed")
+            if self._keeper is None:
+                self._keeper = _Keeper(self.workspace)
+            idle = self._idle[kind]
+            if idle and not fresh:
+                return idle.pop()
         if not kind.fork:
-            return _Nursery(kind, self.workspace).become_worker()
+            return _Nursery(kind, self.workspace, self._start_timeout).become_worker()
+        nursery = self._nursery(kind)
         try:
-            return self._nursery(kind).fork()
+            return nursery.fork()
         except (ChannelClosed, ChannelTimeout):  # somebody killed it: once more, from scratch
             with self._lock:
-                lost = self._nurseries.pop(kind, None)
-            if lost:
-                lost.kill()
+                if self._nurseries.get(kind) is nursery:
+                    del self._nurseries[kind]
+            nursery.kill()
             return self._nursery(kind).fork()
 
     def _nursery(self, kind: WorkerKind) -> _Nursery:
@@ -115,21 +156,37 @@ class Pool:
         with starting:  # two threads must not start the same nursery; other kinds may start meanwhile
             nursery = self._nurseries.get(kind)
             if nursery is None:
-                nursery = _Nursery(kind, self.workspace)
+                nursery = _Nursery(kind, self.workspace, self._start_timeout)
                 with self._lock:
-                    self._nurseries[kind] = nursery
+                    if not self._closed:
+                        self._nurseries[kind] = nursery
+                        return nursery
+                nursery.kill()
+                raise PoolInterrupted("the pool is closed")
             return nursery
+
+    def interrupt(self) -> None:
+        """End all running jobs; their callers, in other threads, get `PoolInterrupted`. The pool stays usable."""
+        with self._lock:
+            busy = list(self._busy)
+        for worker in busy:
+            worker.interrupt()
 
     def close(self) -> None:
         with self._lock:
+            self._closed = True
             workers = [worker for idle in self._idle.values() for worker in idle]
             nurseries = list(self._nurseries.values())
+            keeper, self._keeper = self._keeper, None
             self._idle.clear()
             self._nurseries.clear()
+        self.interrupt()
         for worker in workers:
-            worker.kill()
+            worker.forget()
         for nursery in nurseries:
             nursery.kill()
+        if keeper:
+            keeper.close()
         self.workspace.close()
 
     def __enter__(self) -> Pool:
@@ -139,13 +196,43 @@ class Pool:
         self.close()
 
 
-class _Nursery:
-    """The parent's handle on a nursery process."""
+class _Keeper:
+    """A small process that outlives us by a moment, to kill what we leave behind if we are killed ourselves."""
 
-    def __init__(self, kind: WorkerKind, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace) -> None:
+        reading, self._lifeline = os.pipe()
+        self._process = subprocess.Popen(
+            keeper_command(reading, _tag(workspace)),
+            pass_fds=[reading],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={},
+            cwd="/",
+            start_new_session=True,  # Ctrl-C is for us, not for it
+        )
+        os.close(reading)
+
+    def close(self) -> None:
+        os.close(self._lifeline)
+        self._process.wait()
+
+
+class _Nursery:
+    """The parent's handle on a nursery process. A thread of ours sorts what it says: who was forked, who has ended."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, kind: WorkerKind, workspace: Workspace, start_timeout: float) -> None:
         self._workspace = workspace
-        self._lock = threading.Lock()
+        self._start_timeout = start_timeout
+        self._tag = f"{_tag(workspace)}{next(self._numbers)}/"
+        self._news = threading.Condition()
+        self._forked: dict[int, int] = {}
         self._exits: dict[int, dict[str, Any]] = {}
+        self._living: set[int] = set()
+        self._gone = False
+        self._sending = threading.Lock()
         self._control, theirs = channel_pair()
         log = workspace.log_path()
         with theirs:
@@ -155,116 +242,189 @@ class _Nursery:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env=_environment(kind, workspace),
+                env={**_environment(kind, workspace), TAG: self._tag},
                 cwd=workspace.root / "tmp",
                 start_new_session=True,
             )
         try:
+            self._warm(kind, log)
+        except BaseException:
+            self._destroy()
+            raise
+        self._reader = threading.Thread(target=self._listen, name=f"nursery {kind.name}", daemon=True)
+        self._reader.start()
+
+    def _warm(self, kind: WorkerKind, log: Path) -> None:
+        try:
             self._control.send({"warm": list(kind.warm)})
-            answer = self._control.receive(START_TIMEOUT)
-        except (ChannelClosed, ChannelTimeout) as error:
-            self.kill()
+            answer = self._control.receive(self._start_timeout)
+        except ChannelTimeout as error:
             raise WorkerStartError(
-                f"{kind.name}: the process did not start ({type(error).__name__}). {_read(log)}"
+                f"{kind.name}: its modules were not imported within {self._start_timeout:g} s. {_read(log)}"
             ) from error
+        except ChannelClosed as error:
+            ending = describe_exit(self._own_status())
+            raise WorkerStartError(f"{kind.name}: the process died while starting ({ending}). {_read(log)}") from error
         if not answer["ready"]:
-            self.kill()
             raise WorkerStartError(answer["error"])
 
     def fork(self) -> _Worker:
+        number = next(self._numbers)
         log = self._workspace.log_path()
         channel, theirs = channel_pair()
-        with theirs, self._lock:
-            self._control.send({"op": "fork", "log": str(log)}, theirs.fileno())
-            pid = self._await("forked", START_TIMEOUT)["forked"]
-        return _Worker(channel, pid, log, self)
+        try:
+            with theirs, self._sending:
+                self._living.add(number)
+                self._control.send({"op": "fork", "number": number, "log": str(log)}, theirs.fileno())
+            with self._news:
+                if not self._news.wait_for(lambda: number in self._forked or self._gone, self._start_timeout):
+                    raise ChannelTimeout
+                if number not in self._forked:
+                    raise ChannelClosed("the nursery is gone")
+                pid = self._forked.pop(number)
+        except BaseException:
+            channel.close()
+            raise
+        return _Worker(channel, number, pid, log, self)
 
     def become_worker(self) -> _Worker:
         log = self._workspace.log_path()
         channel, theirs = channel_pair()
         with theirs:
             self._control.send({"op": "serve", "log": str(log)}, theirs.fileno())
-        return _Worker(channel, self._process.pid, log, self, own=True)
+        return _Worker(channel, -1, self._process.pid, log, self)
 
-    def exit_of(self, pid: int, timeout: float = 5.0) -> dict[str, Any] | None:
-        """How a worker ended, once it has; `None` when the nursery is gone too."""
-        with self._lock:
-            deadline = time.monotonic() + timeout
-            with contextlib.suppress(ChannelClosed, ChannelTimeout):
-                while pid not in self._exits:
-                    self._await("exited", max(deadline - time.monotonic(), 0.0))
-            return self._exits.pop(pid, None)
+    def exit_of(self, number: int, timeout: float) -> dict[str, Any] | None:
+        """How a worker ended, once it has; `None` when that is not known."""
+        if number < 0:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout)
+                return {"status": self._own_status(), "peak_memory": 0}
+            return None
+        with self._news:
+            self._news.wait_for(lambda: number in self._exits or self._gone, timeout)
+            return self._exits.get(number)
 
-    def own_exit(self) -> dict[str, Any]:
-        code = self._process.wait()
-        return {"status": -code if code < 0 else code << 8, "peak_memory": 0}
+    def end_worker(self, number: int) -> None:
+        """Kill a worker and all it started. Only the nursery may signal it: it knows whether the pid is still its."""
+        if number >= 0:
+            with contextlib.suppress(ChannelClosed), self._sending:
+                self._control.send({"op": "kill", "number": number})
+                return
+        kill_tagged(self._tag)
 
-    def _await(self, key: str, timeout: float) -> dict[str, Any]:
+    def forget(self, number: int) -> None:
+        with self._news:
+            self._living.discard(number)
+            self._exits.pop(number, None)
+
+    def _listen(self) -> None:
         while True:
-            message = self._control.receive(timeout)
-            if "exited" in message:
-                self._exits[message["exited"]] = message
-            if key in message:
-                return message
+            try:
+                message = self._control.receive()
+            except ChannelClosed:
+                break
+            with self._news:
+                if "forked" in message:
+                    self._forked[message["forked"]] = message["pid"]
+                elif message["exited"] in self._living:
+                    self._exits[message["exited"]] = message
+                self._news.notify_all()
+        with self._news:
+            self._gone = True
+            self._news.notify_all()
 
     def kill(self) -> None:
+        self._control.hang_up()
+        self._reader.join()
+        self._destroy()
+
+    def _destroy(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        kill_tagged(self._tag)
+        self._process.wait()
         self._control.close()
-        reap(self._process)
+
+    def _own_status(self) -> int:
+        code = self._process.wait()
+        return -code if code < 0 else code << 8
 
 
 class _Worker:
-    """The parent's handle on a worker process."""
+    """The parent's handle on a worker process. Number -1 is a nursery process that became the worker itself."""
 
-    def __init__(self, channel: Channel, pid: int, log: Path, nursery: _Nursery, own: bool = False) -> None:
+    def __init__(self, channel: Channel, number: int, pid: int, log: Path, nursery: _Nursery) -> None:
         self._channel = channel
+        self._number = number
         self._pid = pid
         self._log = log
+        self._log_before = ""
         self._nursery = nursery
-        self._own = own  # the nursery process became this worker
+        self._interrupted = False
         self.jobs = 0
 
     def run(self, task: str, payload: Mapping[str, Any], timeout: float, memory_limit: int) -> Report:
         self.jobs += 1
+        self._log_before = ""
         started = time.monotonic()
-        stage = ""
-        peak = 0
+        begun, stage, peak = False, "", 0
         try:
             self._channel.send({"task": task, "payload": dict(payload)})
             for message in self._messages(started + timeout, memory_limit):
                 if "resident" in message:
                     peak = max(peak, message["resident"])
+                elif "started" in message:
+                    begun = True
                 elif "stage" in message:
                     stage = message["stage"]
                 elif "ending" in message:
-                    self.kill()
+                    self._nursery.end_worker(self._number)
+                    self._nursery.exit_of(self._number, END_TIMEOUT)
                     return self._report(message["ending"], started, stage, message["detail"], peak)
                 else:
-                    return self._finish(message, started, stage)
+                    return self._finish(message, started, stage, peak)
         except ChannelClosed:
             pass
-        ending = self._nursery.own_exit() if self._own else self._nursery.exit_of(self._pid)
-        detail = describe_exit(ending["status"]) if ending else "killed from outside"
+        if self._interrupted:
+            raise PoolInterrupted("the job was interrupted")
+        if not begun and self.jobs > 1:
+            raise _LostWhileIdle
+        ending = self._nursery.exit_of(self._number, END_TIMEOUT / 2)
+        detail = describe_exit(ending["status"]) if ending else "lost its connection"
         peak = max(peak, ending["peak_memory"] if ending else 0)
         return self._report("died", started, stage, detail, peak)
 
     def _messages(self, deadline: float, memory_limit: int) -> Iterator[dict[str, Any]]:
         """Messages of the worker, and between them readings of its memory, until the time or the memory is up."""
+        look = time.monotonic() + _TICK
         while True:
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
+            now = time.monotonic()
+            if now >= deadline:
                 yield {"ending": "timeout", "detail": "no answer in time"}
                 return
-            try:
-                yield self._channel.receive(min(_TICK, remaining))
-            except ChannelTimeout:
+            if now >= look:
+                look = now + _TICK
                 resident = resident_memory(self._pid)
                 yield {"resident": resident}
                 if resident > memory_limit:
                     yield {"ending": "memory", "detail": f"used {resident >> 20} MiB of {memory_limit >> 20} MiB"}
                     return
+                self._bound_log()
+                if self._nursery.exit_of(self._number, 0):  # its socket may live on in a process that it forked
+                    return
+            with contextlib.suppress(ChannelTimeout):
+                yield self._channel.receive(max(min(look, deadline) - now, 0.0))
 
-    def _finish(self, message: dict[str, Any], started: float, stage: str) -> Report:
-        peak = message["peak_memory"]
+    def _bound_log(self) -> None:
+        """A task that prints without end must not fill the disk; the end of what it printed is kept."""
+        with contextlib.suppress(OSError):
+            if self._log.stat().st_size > LOG_LIMIT:
+                self._log_before = _read(self._log)
+                os.truncate(self._log, 0)
+
+    def _finish(self, message: dict[str, Any], started: float, stage: str, peak: int) -> Report:
+        peak = max(peak, message["peak_memory"])
         if message.get("memory_error"):
             return self._report("memory", started, stage, "MemoryError", peak)
         if "error" in message:
@@ -281,18 +441,32 @@ class _Worker:
         result: dict[str, Any] | None = None,
     ) -> Report:
         seconds = time.monotonic() - started
-        return Report(ending, result or {}, stage, detail, _read(self._log), seconds, peak)
+        log = tail(self._log_before + _read(self._log))
+        return Report(ending, result or {}, stage, detail, log, seconds, peak)
 
-    def kill(self) -> None:
-        self._channel.close()
-        kill_tree(self._pid)
-        if self._own:
+    def interrupt(self) -> None:
+        """From another thread: end the process; the thread that waits for it notices."""
+        self._interrupted = True
+        self._nursery.end_worker(self._number)
+
+    def dismiss(self) -> None:
+        """End the process, if it has not ended, and let go of it."""
+        self._nursery.end_worker(self._number)
+        self.forget()
+        if self._number < 0:
             self._nursery.kill()
+        with contextlib.suppress(OSError):
+            os.unlink(self._log)
+
+    def forget(self) -> None:
+        self._channel.close()
+        self._nursery.forget(self._number)
 
 
 # Workers in other environments do not have Driftline installed: they find it through a folder with one link.
+# The working folder, which compilers write to, is no place to import from.
 _BOOTSTRAP = (
-    "import sys; root = sys.argv.pop(3); root and sys.path.insert(0, root);"
+    "import sys; root = sys.argv.pop(3); sys.path[:] = [root] * bool(root) + [p for p in sys.path if p];"
     " from driftline.execute.worker import main; main()"
 )
 
@@ -310,12 +484,19 @@ def _package_root(python: str) -> str:
     return str(link.parent)
 
 
+def _tag(workspace: Workspace) -> str:
+    return f"{workspace.root}/"
+
+
 def _environment(kind: WorkerKind, workspace: Workspace) -> dict[str, str]:
     """The worker's variables: one thread, private caches, temporary files inside the workspace."""
     binaries = os.path.dirname(kind.python)
     caches = cache_home() / "compilers"
-    variables = {
-        **os.environ,
+    inherited = dict(os.environ)
+    if kind.python != sys.executable:  # what is meant for our interpreter would mislead another one
+        inherited.pop("PYTHONPATH", None)
+    return {
+        **inherited,
         "PATH": f"{binaries}:{os.environ.get('PATH', '')}",
         "PYTHONHASHSEED": "0",
         "PYTHONNOUSERSITE": "1",
@@ -330,8 +511,6 @@ def _environment(kind: WorkerKind, workspace: Workspace) -> dict[str, str]:
         "TF_CPP_MIN_LOG_LEVEL": "2",
         **dict(kind.variables),
     }
-    variables.pop("PYTHONPATH", None) if kind.python != sys.executable else None
-    return variables
 
 
 def _read(log: Path) -> str:

@@ -1,48 +1,124 @@
-"""Ending a process and everything it started."""
+"""Ending processes and everything they started, and reading what they use. Linux's /proc, standard library only.
+
+Two ways lead from a worker to its offspring: the family tree, and a *tag*, an environment variable that every process
+under a nursery inherits. The tree is exact while its root lives; the tag finds what was orphaned.
+
+Run as a program, this file is the *keeper*: it waits until its parent is gone, however that ended, and then kills every
+process that carries the parent's tag. It imports nothing that could hang.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-import subprocess
+import sys
+import time
+from collections.abc import Iterable
 
-import psutil
+TAG = "DRIFTLINE_WORKER"
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def children(pid: int) -> list[int]:
+    """Direct children; none when the process is gone."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            try:
+                with open(f"/proc/{pid}/task/{thread}/children") as file:
+                    found += map(int, file.read().split())
+            except FileNotFoundError:
+                if not _CHILDREN_FILES:
+                    return [child for child in _all_pids() if _parent(child) == pid]
+    return found
+
+
+# Kernels may be built without these files; then parents are looked up instead.
+_CHILDREN_FILES = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+
+def _all_pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _parent(pid: int) -> int:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[1])  # the name before it may hold spaces and brackets
+    return 0
+
+
+def descendants(pid: int) -> list[int]:
+    """Everything below a process, nearest first."""
+    found: list[int] = []
+    queue = [pid]
+    while queue:
+        below = children(queue.pop())
+        found += below
+        queue += below
+    return found
+
+
+def kill(pids: Iterable[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def kill_tree(pid: int) -> None:
-    """SIGKILL to a process, its group and all its descendants, those that changed group included."""
-    family: list[psutil.Process] = []
-    with contextlib.suppress(psutil.NoSuchProcess):
-        family = psutil.Process(pid).children(recursive=True)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    for process in family:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
+    """SIGKILL to a process and all its descendants. The caller must know that the pid is still that process."""
+    kill((pid, *descendants(pid)))
+
+
+def tagged(prefix: str) -> list[int]:
+    """Living processes whose tag begins so."""
+    wanted = f"{TAG}={prefix}".encode()
+    found = []
+    for pid in _all_pids():
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+            if pid != os.getpid() and any(entry.startswith(wanted) for entry in file.read().split(b"\0")):
+                found.append(pid)
+    return found
+
+
+def kill_tagged(prefix: str, patience: float = 5.0) -> None:
+    """Kill all processes with this tag, and those they start meanwhile, until there are none."""
+    deadline = time.monotonic() + patience
+    while (found := tagged(prefix)) and time.monotonic() < deadline:
+        for pid in found:
+            kill_tree(pid)
+        time.sleep(0.005)  # the kernel needs a moment; there is nothing to wait on for processes of others
 
 
 def resident_memory(pid: int) -> int:
     """Bytes in memory of a process and its descendants; 0 when it is gone."""
     total = 0
-    with contextlib.suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
-        for member in (process, *process.children(recursive=True)):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                total += member.memory_info().rss
+    for member in (pid, *descendants(pid)):
+        with contextlib.suppress(OSError), open(f"/proc/{member}/statm") as file:
+            total += int(file.read().split()[1]) * _PAGE
     return total
 
 
 def describe_exit(status: int) -> str:
     """A wait status in words: `SIGSEGV`, `exit code 3`."""
     if os.WIFSIGNALED(status):
-        return signal.Signals(os.WTERMSIG(status)).name
+        number = os.WTERMSIG(status)
+        with contextlib.suppress(ValueError):  # real-time signals have no name
+            return signal.Signals(number).name
+        return f"signal {number}"
     return f"exit code {os.waitstatus_to_exitcode(status)}"
 
 
-def reap(process: subprocess.Popen[bytes]) -> None:
-    """Kill a direct child and collect it, so that no zombie stays."""
-    kill_tree(process.pid)
-    process.wait()
+def keeper_command(lifeline: int, prefix: str) -> list[str]:
+    """How to start a keeper that watches the reading end of a pipe. Isolated: it must start fast, and always."""
+    return [sys.executable, "-I", "-S", __file__, str(lifeline), prefix]
+
+
+def _keep(lifeline: int, prefix: str) -> None:
+    while os.read(lifeline, 64):  # returns nothing when the last writer is gone
+        pass
+    kill_tagged(prefix)
+
+
+if __name__ == "__main__":
+    _keep(int(sys.argv[1]), sys.argv[2])

@@ -4,8 +4,9 @@ It starts as a *nursery*: it imports what is slow to import, then waits. Asked t
 warm modules, gets a socket of its own and serves one job after another. When a worker dies, the nursery forks the next
 one in milliseconds. Where forking is unsafe (a GPU), the process turns into the single worker itself (`serve`).
 
-Nobody is left behind: the nursery kills its workers when its parent's socket closes, and the kernel kills a worker when
-its nursery dies.
+Nobody is left behind: orphans of a worker become children of the worker, and of the nursery once the worker is dead, and
+are killed there; the nursery kills its workers when its parent's socket closes, the kernel kills a worker when its
+nursery dies, and the keeper (`processes.py`) looks after the rest.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
+import gc
 import importlib
 import os
 import resource
@@ -25,8 +27,10 @@ import traceback
 from typing import Any
 
 from driftline.execute.channel import Channel, ChannelClosed
+from driftline.execute.processes import children, kill, kill_tree
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 class Context:
@@ -46,6 +50,7 @@ def main() -> None:
     _redirect(log)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.dont_write_bytecode = True
+    _adopt_orphans()
     try:
         warm = control.receive()["warm"]
         started = time.monotonic()
@@ -58,20 +63,26 @@ def main() -> None:
         traceback.print_exc()
         control.send({"ready": False, "error": f"{type(error).__name__}: {error}"})
         return
-    _Nursery(control).run()
+    os._exit(_Nursery(control).run())  # as forked workers do: what compilers do at exit is nobody's business
 
 
 class _Nursery:
-    """Forks workers and tells the parent how they ended."""
+    """Forks workers, kills them when told to, and tells the parent how they ended. Workers go by numbers: unlike
+    process ids, these are never given twice."""
 
     def __init__(self, control: Channel) -> None:
         self._control = control
-        self._children: set[int] = set()
+        self._workers: dict[int, int] = {}  # pid -> number; a pid stays valid until it is reaped here
+        self._sockets: list[int] = []  # received, for workers to come
+        self._own = set(children(os.getpid()))  # helpers that a warm compiler keeps: not orphans
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        gc.collect()
+        gc.freeze()  # a collection in a worker then leaves the shared pages of the warm modules alone
 
-    def run(self) -> None:
+    def run(self) -> int:
+        """Serve the parent until it is gone. Returns the exit code."""
         try:
             while True:
                 ready, _, _ = select.select([self._control, self._wake_read], [], [])
@@ -79,21 +90,23 @@ class _Nursery:
                     with contextlib.suppress(BlockingIOError):
                         os.read(self._wake_read, 4096)
                     self._reap()
-                if self._control in ready:
+                while self._control in ready or self._control.pending:
+                    ready = []
                     message, fds = self._control.receive_with_fds()
+                    self._sockets += fds
                     if message["op"] == "fork":
-                        self._fork(message["log"], fds[0])
+                        self._fork(message["number"], message["log"], self._sockets.pop(0))
+                    elif message["op"] == "kill":
+                        self._kill(message["number"])
                     elif message["op"] == "serve":
-                        self._become_worker(message["log"], fds[0])
-                        return
+                        return self._become_worker(message["log"], self._sockets.pop(0))
         except ChannelClosed:
-            pass
+            return 0
         finally:
-            for pid in self._children:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(pid, signal.SIGKILL)
+            for pid in children(os.getpid()):
+                kill_tree(pid)
 
-    def _fork(self, log: str, fd: int) -> None:
+    def _fork(self, number: int, log: str, fd: int) -> None:
         nursery = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -101,60 +114,84 @@ class _Nursery:
             try:
                 os.setsid()
                 _die_with_parent(nursery)
-                self._become_worker(log, fd)
-                status = 0
+                status = self._become_worker(log, fd)
             finally:
                 os._exit(status)
         os.close(fd)
-        self._children.add(pid)
-        self._control.send({"forked": pid})
+        self._workers[pid] = number
+        self._control.send({"forked": number, "pid": pid})
 
-    def _become_worker(self, log: str, fd: int) -> None:
+    def _kill(self, number: int) -> None:
+        for pid, known in self._workers.items():
+            if known == number:
+                kill_tree(pid)
+
+    def _become_worker(self, log: str, fd: int) -> int:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        self._children = set()
         self._control.close()
-        serve(Channel(socket.socket(fileno=fd)), log)
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+        for other in self._sockets:
+            os.close(other)
+        _adopt_orphans()
+        return serve(Channel(socket.socket(fileno=fd)), log)
 
     def _reap(self) -> None:
+        reaped = False
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                break
             if pid == 0:
-                return
-            if pid in self._children:
-                self._children.discard(pid)
-                self._control.send({"exited": pid, "status": status, "peak_memory": usage.ru_maxrss * 1024})
+                break
+            reaped = True
+            self._own.discard(pid)
+            if pid in self._workers:
+                number = self._workers.pop(pid)
+                self._control.send({"exited": number, "status": status, "peak_memory": usage.ru_maxrss * 1024})
+        if reaped:  # what a dead worker had started is now a child of ours; so are, in turn, the children of those
+            kill(set(children(os.getpid())) - set(self._workers) - self._own)
 
 
-def serve(channel: Channel, log: str) -> None:
-    """Run jobs until the socket closes. A job names a function; its answer or its exception goes back as JSON."""
+def serve(channel: Channel, log: str) -> int:
+    """Run jobs until the socket closes. A job names a function; its answer or its exception goes back as JSON.
+    Returns the exit code: a task that calls `sys.exit` gets what it asked for."""
     log_fd = os.open(log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-    _redirect(log_fd)
-    faulthandler.enable()
     context = Context(channel)
-    while True:
-        try:
+    try:
+        while True:
             job = channel.receive()
-        except ChannelClosed:
-            return
-        os.ftruncate(log_fd, 0)
-        try:
-            answer: dict[str, Any] = {"result": _resolve(job["task"])(job["payload"], context)}
-        except MemoryError:
-            answer = {"memory_error": True}
-        except BaseException as error:
-            # A task turns the compiler's errors into values; what arrives here is a mistake of the task's.
-            answer = {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
-        sys.stdout.flush()
-        sys.stderr.flush()
-        answer["peak_memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        try:
-            channel.send(answer)
-        except ChannelClosed:
-            return
+            channel.send({"started": True})
+            os.ftruncate(log_fd, 0)
+            _restore_streams(log_fd)
+            _reset_peak_memory()
+            answer = _answer(job, context)
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(Exception):  # the task may have closed or replaced it
+                    stream.flush()
+            answer["peak_memory"] = _peak_memory()
+            try:
+                channel.send(answer)
+            except (TypeError, ValueError) as error:
+                channel.send({"error": f"the task's answer is not plain data: {error}", "traceback": "", "peak_memory": 0})
+    except ChannelClosed:
+        return 0
+    except SystemExit as exit:
+        return exit.code if isinstance(exit.code, int) else int(exit.code is not None)
+
+
+def _answer(job: dict[str, Any], context: Context) -> dict[str, Any]:
+    try:
+        return {"result": _resolve(job["task"])(job["payload"], context)}
+    except MemoryError:
+        return {"memory_error": True}
+    except (SystemExit, ChannelClosed):
+        raise
+    except BaseException as error:
+        # A task turns the compiler's errors into values; what arrives here is a mistake of the task's.
+        return {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
 
 
 def _resolve(path: str) -> Any:
@@ -165,6 +202,36 @@ def _resolve(path: str) -> Any:
 def _redirect(fd: int) -> None:
     os.dup2(fd, 1)
     os.dup2(fd, 2)
+
+
+def _restore_streams(log_fd: int) -> None:
+    """Every job finds its output going to the log, whatever the last one did to it."""
+    _redirect(log_fd)
+    for name, fd in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is not getattr(sys, f"__{name}__") or getattr(sys, name).closed:
+            stream = open(fd, "w", buffering=1, errors="backslashreplace", closefd=False)
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+    faulthandler.enable(2)
+
+
+def _reset_peak_memory() -> None:
+    """Without this a worker would report the hungriest of all its jobs."""
+    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+
+
+def _peak_memory() -> int:
+    with contextlib.suppress(OSError), open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _adopt_orphans() -> None:
+    """A process below that loses its parent becomes ours, so that it can still be found and killed."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _die_with_parent(parent: int) -> None:

@@ -1,22 +1,25 @@
 """A private folder for one run of Driftline: tensors in flight, logs, temporary files of compilers.
 
-It is named after the process that owns it. A run that was killed leaves its folder behind; the next run removes
-folders whose owner is gone.
+The run holds a lock beside its folder. A run that was killed leaves the folder behind and loses the lock; the next run
+removes every folder whose lock is free. (Process ids would not do: they are reused, and another container's are
+invisible.)
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import itertools
 import os
+import secrets
 import shutil
 from pathlib import Path
 
-import psutil
-
 from driftline.core.config import cache_home
 from driftline.core.errors import DriftlineError
+
+_LOCK = ".lock"
 
 
 class Workspace:
@@ -28,14 +31,10 @@ class Workspace:
         try:
             scratch.mkdir(parents=True, exist_ok=True)
             _sweep(scratch)
-            started = int(psutil.Process().create_time())
-            for attempt in itertools.count():
-                self.root = scratch / f"{self._owner}-{started}-{attempt}"
-                with contextlib.suppress(FileExistsError):
-                    self.root.mkdir()
-                    break
+            self.root = scratch / f"run-{self._owner}-{secrets.token_hex(4)}"
+            self._lock = _acquire(self.root.with_name(self.root.name + _LOCK), create=True)
             for name in ("jobs", "logs", "tmp", "programs"):
-                (self.root / name).mkdir()
+                (self.root / name).mkdir(parents=True)
         except OSError as error:
             raise DriftlineError(
                 f"Cannot write to the cache folder {scratch}: {error.strerror}."
@@ -54,20 +53,39 @@ class Workspace:
         return self.root / "logs" / f"{next(self._counter)}.log"
 
     def close(self) -> None:
-        if os.getpid() == self._owner:  # a fork must not remove its parent's files
-            shutil.rmtree(self.root, ignore_errors=True)
+        if os.getpid() == self._owner and self._lock is not None:  # a fork must not remove its parent's files
+            _remove(self.root, self._lock)
+            self._lock = None
             atexit.unregister(self.close)
 
 
-def _sweep(scratch: Path) -> None:
-    for folder in scratch.iterdir():
-        pid, _, rest = folder.name.partition("-")
-        if pid.isdigit() and not _alive(int(pid), rest.partition("-")[0]):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _alive(pid: int, started: str) -> bool:
+def _acquire(path: Path, *, create: bool) -> int | None:
+    """The open, locked file; `None` when somebody else has it, or it is gone."""
     try:
-        return str(int(psutil.Process(pid).create_time())) == started
-    except psutil.NoSuchProcess:
-        return False
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(fd).st_ino == os.stat(path).st_ino:
+            return fd
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(fd)
+    # A sweep may have taken the file between our opening and locking it; it lets go of it at once.
+    return _acquire(path, create=True) if create else None
+
+
+def _remove(folder: Path, lock: int) -> None:
+    """The folder first: while it exists, its lock must too."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        os.unlink(folder.with_name(folder.name + _LOCK))
+    os.close(lock)
+
+
+def _sweep(scratch: Path) -> None:
+    for path in scratch.glob(f"run-*{_LOCK}"):
+        lock = _acquire(path, create=False)
+        if lock is not None:
+            _remove(path.with_name(path.name.removesuffix(_LOCK)), lock)

@@ -16,10 +16,6 @@ from driftline.core.text import did_you_mean
 
 def read_inputs(path: Path, specs: Sequence[TensorSpec]) -> Inputs:
     """The file's arrays, checked against what the program takes."""
-    if not path.is_file():
-        raise DriftlineError(
-            f"--inputs {path}: there is no such file. Give an .npz file, or one of: example, random, specials."
-        )
     arrays = _read(path)
     check_inputs(arrays, specs, str(path))
     return Inputs({spec.name: arrays[spec.name] for spec in specs}, f"file {path.name}")

@@ -101,7 +101,10 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
         # Where the program's own arithmetic overflows or loses a NaN and float64 does not, either is legal.
         judged = (_class(native) == _class(stored)) & np.isfinite(spread)
         wrong_class = judged & (_class(value) != _class(stored))
-        near_overflow = np.abs(exact) > float(ml_dtypes.finfo(dtype).max) * (1 - 4 * unit)
+        # At the edge of the range rounding decides between the largest number and infinity. An infinity that is exact,
+        # or a number far beyond the range, leaves no choice: the largest number in its place is a clamped result.
+        largest = float(ml_dtypes.finfo(dtype).max)
+        near_overflow = np.abs(np.abs(exact) - largest) <= 4 * unit * largest + SPREAD * spread
         wrong_class &= ~(near_overflow & ~np.isnan(value))
         unjudged = int((~judged).sum())
         if wrong_class.any():

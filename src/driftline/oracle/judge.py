@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-
 from driftline.core.execution import Execution, Failure, Outcome, Stage
 from driftline.core.tensors import Arrays
 from driftline.core.verdict import Judgement, Kind, Verdict
@@ -107,7 +106,10 @@ def _judge_sample(got: Arrays, sample: ReferenceSample, trait: Trait) -> Verdict
             Judgement.FAIL,
             f"returns a result where the reference raises {sample.failure}",
             Kind.MISSING_ERROR,
-            {"expected": str(sample.failure), "got": ", ".join(f"{n}: {a.dtype}{list(a.shape)}" for n, a in got.items())},
+            {
+                "expected": str(sample.failure),
+                "got": ", ".join(f"{n}: {a.dtype}{list(a.shape)}" for n, a in got.items()),
+            },
         )
     expected = sample.native
     if not trait.calls_user_code:
@@ -132,7 +134,9 @@ def _judge_sample(got: Arrays, sample: ReferenceSample, trait: Trait) -> Verdict
             exact = None
         comparison = compare_values(array, Expected(native, exact, sample.spread.get(name)), trait.signed_zero)
         if comparison.kind:
-            return Verdict(Judgement.FAIL, f"{name}: {comparison.reason}", comparison.kind, {**where, **comparison.evidence})
+            return Verdict(
+                Judgement.FAIL, f"{name}: {comparison.reason}", comparison.kind, {**where, **comparison.evidence}
+            )
         unjudged += comparison.unjudged
         total += array.size
         if comparison.evidence.get("ratio", -1.0) > worst.get("ratio", -1.0):
@@ -159,5 +163,3 @@ def _wrong_structure(got: Arrays, expected: Arrays) -> Verdict:
 
 def _inconclusive(reason: str) -> Verdict:
     return Verdict(Judgement.INCONCLUSIVE, reason)
-
-

@@ -1,12 +1,14 @@
 """The task that computes what a program means: its own result, the float64 result, and how far rounding moves it.
 
 Runs in a worker of the program's framework. For each input sample it writes three files: `native` (the program's own
-dtypes), `exact` (float64) and `spread`: how far the exact result moves, elementwise, when every input is moved by one
-rounding error. The spread is what tells an ill-conditioned result from a wrong one.
+dtypes), `exact` (float64) and `spread`: how far the exact result moves, elementwise, when rounding errors are put into
+the run. The spread is what tells an ill-conditioned result from a wrong one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ REFERENCES = {
     "tensorflow": "driftline.oracle.references.tensorflow_reference:TensorFlowReference",
 }
 PERTURBED_RUNS = 4
+
+Run = Callable[[Arrays], Arrays]
 
 
 def compute(payload: dict[str, Any], context: object) -> dict[str, Any]:
@@ -58,7 +62,7 @@ def _sample(reference: ReferenceRun, arrays: Arrays, folder: Path, index: int) -
     except NoExactReference as reason:
         answer["note"] = str(reason)
         lifted, run, center = arrays, reference.native, native
-    answer["spread"] = _write(folder / f"{index}.spread", _spread(run, lifted, arrays, center))
+    answer["spread"] = _write(folder / f"{index}.spread", _spread(_disturbed(reference, run, lifted, arrays), center))
     return answer
 
 
@@ -73,14 +77,25 @@ def _lift(array: Array) -> Array:
     return array.astype(np.complex128) if array.dtype.kind == "c" else array
 
 
-def _spread(run: Any, arrays: Arrays, originals: Arrays, center: Arrays) -> Arrays:
-    """The largest movement of each output element over a few runs with inputs moved by one rounding error."""
-    spread = {name: np.zeros(value.shape) for name, value in center.items() if is_float(value.dtype.name) or value.dtype.kind == "c"}
+def _disturbed(reference: ReferenceRun, run: Run, lifted: Arrays, originals: Arrays) -> Iterator[Callable[[], Arrays]]:
+    """Runs that differ from the exact one by rounding alone: in every operation if possible, else in the inputs."""
+    noisy = getattr(reference, "noisy", None) if run == reference.exact else None
     rng = np.random.default_rng(0)
-    for _ in range(PERTURBED_RUNS):
-        moved = {name: _perturb(array, originals[name], rng) for name, array in arrays.items()}
+    for seed in range(PERTURBED_RUNS):
+        if noisy:
+            yield partial(noisy, lifted, seed)
+        else:
+            yield partial(run, {name: _perturb(array, originals[name], rng) for name, array in lifted.items()})
+
+
+def _spread(runs: Iterable[Callable[[], Arrays]], center: Arrays) -> Arrays:
+    """The largest movement of each output element over some disturbed runs."""
+    spread = {
+        n: np.zeros(value.shape) for n, value in center.items() if is_float(value.dtype.name) or value.dtype.kind == "c"
+    }
+    for run in runs:
         try:
-            outputs = run(moved)
+            outputs = run()
         except Exception:  # a neighbour outside the program's domain tells nothing about rounding
             continue
         for name, widest in spread.items():

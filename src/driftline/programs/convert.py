@@ -31,7 +31,11 @@ class Converter:
     family: str  # the worker it runs in
     task: str  # module:function
     revision: int = 1  # raised when our own part of the conversion changes, so that cached results are made anew
-    environment: str = ""  # the package whose environment it runs in, when it cannot live with the others
+    requirement: str = ""  # the release whose environment it runs in, when it cannot live with the others
+
+    @property
+    def environment(self) -> str:
+        return self.requirement.partition("==")[0]
 
 
 CONVERTERS = (
@@ -42,7 +46,7 @@ CONVERTERS = (
         "tflite",
         "litert-torch",
         "driftline.programs.convert:to_tflite",
-        environment="litert-torch",
+        requirement="litert-torch==0.10.0",
     ),
 )
 

@@ -1,0 +1,1 @@
+"""Results for readers: one file per format. Engines know none of them."""

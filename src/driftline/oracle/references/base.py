@@ -17,3 +17,6 @@ class ReferenceRun(Protocol):
 
     def exact(self, arrays: Arrays) -> Arrays:
         """The same program with every float computed in float64. `arrays` are float64 already."""
+
+    # optional, found by attribute: noisy(arrays, seed), the exact run with a rounding error in every operation; without
+    # it, rounding is only tried on the inputs

@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from driftline.backends._torch import torch_runner
 from driftline.core.tensors import Arrays
 from driftline.oracle.references.base import NoExactReference
+from driftline.oracle.references.torch_noise import RoundingNoise, coarsest_unit
 from driftline.programs.live import LiveProgram
 from driftline.programs.opened import OpenedProgram
 
@@ -68,6 +69,18 @@ class TorchReference:
             raise NoExactReference(f"the program does not run in float64 ({type(error).__name__})") from error
         finally:
             torch.set_default_dtype(default)
+
+    def noisy(self, arrays: Arrays, seed: int) -> Arrays:
+        """One float64 run in which every operation makes the rounding errors that the program's dtypes allow."""
+        with RoundingNoise(self._unit(), seed):
+            return self.exact(arrays)
+
+    def _unit(self) -> float:
+        live = self._program.live
+        tensors = [leaf for leaf in tree_leaves(dict(live.arguments)) if isinstance(leaf, torch.Tensor)]
+        if isinstance(live.function, torch.nn.Module):
+            tensors += [*live.function.parameters(), *live.function.buffers()]
+        return coarsest_unit(tensors)
 
     def _prepare_exact(self) -> Callable[[Arrays], Arrays]:
         live = self._program.live

@@ -1,0 +1,63 @@
+# Two commands: `make demo` and `make test`. Everything else is for those who work on Driftline.
+#
+# All of it runs in .venv, which is made on first use and made again when the pins or pyproject.toml change.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+export PIP_REQUIRE_VIRTUALENV = 1
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: help install demo test test-all lint benchmarks clean
+
+help:
+	@echo "make demo        check the shipped examples on every installed compiler"
+	@echo "make test        install all that is needed and run the fast tests"
+	@echo "make test-all    run the slow tests too"
+	@echo "make lint        ruff, mypy, import-linter"
+	@echo "make benchmarks  measure what the README says"
+	@echo "make clean       remove .venv and what tests leave behind"
+
+install: $(STAMP)
+
+# torch first and pinned: left to itself pip would fetch a newer build with gigabytes of GPU libraries.
+$(STAMP): pyproject.toml constraints.txt
+	@$(MAKE) --no-print-directory system-packages
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,dev]'
+	@touch $(STAMP)
+
+# TorchInductor compiles C++; the interpreter's virtualenv module is a package of its own on Debian.
+.PHONY: system-packages
+system-packages:
+	@command -v g++ >/dev/null && $(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  command -v apt-get >/dev/null || { echo "Install g++ and Python's venv module first."; exit 1; }; \
+	  as_root=; [ "$$(id -u)" = 0 ] || as_root=sudo; \
+	  $$as_root apt-get update -qq && $$as_root apt-get install -y -qq g++ python3-venv python3-dev; }
+
+demo: install
+	$(BIN)/python examples/demo.py
+
+test: install lint
+	$(BIN)/python -m pytest
+
+test-all: install lint
+	$(BIN)/python -m pytest -m ''
+
+lint: install
+	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/ruff format --check src tests examples benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+benchmarks: install
+	$(BIN)/python benchmarks/workers.py
+	$(BIN)/python benchmarks/known_bugs.py
+	$(BIN)/python benchmarks/sound_models.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,104 @@
+"""IREE: ONNX through MLIR to code for this processor (llvm-cpu), compiled and run in process.
+
+Traps: float64 is demoted to float32 unless told otherwise. The importer takes every graph input for an argument, also
+one that is an initialiser by another name. What went wrong is said in MLIR diagnostics only; the exception says nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from driftline.backends.base import Backend, Compiled, Option, Options, option
+from driftline.core.tensors import Arrays
+from driftline.programs.opened import OpenedProgram
+
+_FLAGS = (
+    "--iree-input-type=onnx",
+    "--iree-hal-target-device=local",
+    "--iree-hal-local-target-device-backends=llvm-cpu",
+    "--iree-llvmcpu-target-cpu=host",
+    "--iree-input-demote-f64-to-f32=false",
+)
+_REJECTIONS = (
+    "failed to legalize operation 'torch.operator'",  # an ONNX operator without a lowering
+    "failed to legalize unresolved materialization",
+)
+
+
+class IreeError(Exception):
+    """The compiler gave up; the message is its first diagnostic."""
+
+
+class Iree(Backend):
+    name = "iree"
+    accepts = ("onnx",)
+    module = "iree.compiler"
+    distribution = "iree-base-compiler"
+    install = "pip install iree-base-compiler iree-base-runtime onnx"
+    options = {"opt": Option("optimisation level", ("O0", "O1", "O2", "O3"), "O2")}
+
+    def warm(self) -> None:
+        import iree.compiler.api
+        import iree.compiler.extras.onnx_importer
+        import iree.runtime  # noqa: F401
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        import iree.runtime
+        import onnx
+
+        model = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(program.data), data_prop=True)
+        constants = {tensor.name for tensor in model.graph.initializer}
+        inputs = [value.name for value in model.graph.input if value.name not in constants]
+        outputs = [value.name for value in model.graph.output]
+        model.graph.name = "main"  # any text is a valid graph name, but not a function's
+        code = _compile(_import(model), f"--iree-opt-level={option(options, self, 'opt')}")
+        config = iree.runtime.Config(device=iree.runtime.get_device("local-sync"))
+        module = iree.runtime.load_vm_module(iree.runtime.VmModule.copy_buffer(config.vm_instance, code), config)
+
+        def run(arrays: Arrays) -> Arrays:
+            result = module["main"](*(np.ascontiguousarray(arrays[name]) for name in inputs))
+            results = result if isinstance(result, (tuple, list)) else [result]
+            return {name: np.array(value.to_host()) for name, value in zip(outputs, results, strict=True)}
+
+        return run
+
+    def is_rejection(self, error: BaseException) -> bool:
+        return super().is_rejection(error) or any(text in str(error) for text in _REJECTIONS)
+
+
+def _import(model: Any) -> str:
+    from iree.compiler.extras import onnx_importer
+    from iree.compiler.ir import Context
+
+    information = onnx_importer.ModelInfo(model)
+    module = information.create_module(context=Context()).operation
+    onnx_importer.NodeImporter.define_function(information.main_graph, module).import_all()
+    module.verify()
+    return str(module.get_asm())
+
+
+def _compile(text: str, level: str) -> bytes:
+    """Through the C interface, because its Python wrapper prints the diagnostics instead of handing them over."""
+    from iree.compiler.api import Output, Session, Source, ctypes_dl
+
+    diagnostics: list[str] = []
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t, ctypes.c_void_p)
+    def collect(severity: int, message: Any, size: int, data: object) -> None:
+        diagnostics.append(ctypes.string_at(message, size).decode(errors="replace"))
+
+    session = Session()
+    session.set_flags(*_FLAGS, level)
+    invocation = session.invocation()
+    enable = ctypes_dl._dylib.ireeCompilerInvocationEnableCallbackDiagnostics
+    enable.restype, enable.argtypes = None, [ctypes.c_void_p, ctypes.c_int, type(collect), ctypes.c_void_p]
+    enable(invocation._inv_p, 0, collect, None)
+    source = Source.wrap_buffer(session, text.encode())
+    if not (invocation.parse_source(source) and invocation.execute()):
+        raise IreeError("\n".join(diagnostics) or "it failed without a diagnostic")
+    output = Output.open_membuffer()
+    invocation.output_vm_bytecode(output)
+    return bytes(output.map_memory())

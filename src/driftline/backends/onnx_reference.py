@@ -1,0 +1,50 @@
+"""The reference evaluator of the ONNX project: plain numpy, operator by operator, nothing optimised.
+
+An outside reference more than a compiler: slow, but independent of every runtime. It lacks some operators and takes
+numpy's habits where the ONNX standard leaves a choice open.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftline.backends.base import Backend, Compiled, Options
+from driftline.core.tensors import Arrays
+from driftline.programs.opened import OpenedProgram
+
+# "There is no implementation", in the evaluator's own words.
+_REJECTIONS = (
+    "No registered implementation for operator",
+    "is not implemented",
+    "not implemented yet",
+    "No implementation for operator",
+    "Unable to find class",
+)
+
+
+class OnnxReference(Backend):
+    name = "onnx-reference"
+    accepts = ("onnx",)
+    module = "onnx"
+    distribution = "onnx"
+    reference = True
+
+    def warm(self) -> None:
+        import onnx.reference.ops  # noqa: F401
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        import onnx
+        from onnx.reference import ReferenceEvaluator
+
+        evaluator = ReferenceEvaluator(onnx.load_model_from_string(program.data))
+
+        def run(arrays: Arrays) -> Arrays:
+            feed = {name: arrays[name] for name in evaluator.input_names if name in arrays}
+            with np.errstate(all="ignore"):
+                results = evaluator.run(None, feed)
+            return {name: np.asarray(value) for name, value in zip(evaluator.output_names, results, strict=True)}
+
+        return run
+
+    def is_rejection(self, error: BaseException) -> bool:
+        return super().is_rejection(error) or any(text in str(error) for text in _REJECTIONS)

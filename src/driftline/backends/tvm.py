@@ -1,0 +1,57 @@
+"""Apache TVM through Relax, compiled with LLVM for this processor.
+
+Traps: generated code checks nothing, so a Gather out of range is a SIGSEGV and an integer division by zero a SIGFPE.
+The importer needs the `onnx` package and fixes every shape from the example inputs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftline.backends.base import Backend, Compiled, Option, Options, option
+from driftline.core.tensors import Arrays
+from driftline.programs.opened import OpenedProgram
+
+_REJECTIONS = (
+    "The following operators are not supported for frontend ONNX",
+    "not supported",
+    "not implemented",
+)
+
+
+class Tvm(Backend):
+    name = "tvm"
+    accepts = ("onnx",)
+    module = "tvm"
+    distribution = "apache-tvm"
+    options = {"opt": Option("optimisation level", ("0", "1", "2", "3"), "3")}
+
+    def warm(self) -> None:
+        import tvm.relax.frontend.onnx  # noqa: F401
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        import onnx
+        import tvm
+        from tvm import relax
+        from tvm.relax.frontend.onnx import from_onnx
+
+        model = onnx.load_model_from_string(program.data)
+        constants = {tensor.name for tensor in model.graph.initializer}
+        inputs = [value.name for value in model.graph.input if value.name not in constants]
+        outputs = [value.name for value in model.graph.output]
+        shapes = {name: list(program.example[name].shape) for name in inputs}
+        dtypes = {name: program.example[name].dtype.name for name in inputs}
+        with tvm.transform.PassContext(opt_level=int(option(options, self, "opt"))):
+            module = from_onnx(model, shape_dict=shapes, dtype_dict=dtypes)
+            executable = tvm.compile(module, target="llvm")
+        machine = relax.VirtualMachine(executable, tvm.cpu())
+
+        def run(arrays: Arrays) -> Arrays:
+            result = machine["main"](*(tvm.runtime.tensor(np.ascontiguousarray(arrays[name])) for name in inputs))
+            results = [result] if hasattr(result, "numpy") else list(result)
+            return {name: value.numpy() for name, value in zip(outputs, results, strict=True)}
+
+        return run
+
+    def is_rejection(self, error: BaseException) -> bool:
+        return super().is_rejection(error) or any(text in str(error) for text in _REJECTIONS)

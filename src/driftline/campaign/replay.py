@@ -1,0 +1,43 @@
+"""Asking again: does a stored bug still show?"""
+
+from __future__ import annotations
+
+from driftline.campaign.session import identify
+from driftline.store import Bug, Store
+from driftline.checking.checker import Checker, TargetResult
+from driftline.checking.result import Replay, ReplayAnswer
+from driftline.core.case import Case
+from driftline.core.errors import BackendUnavailable
+from driftline.core.plugins import load_plugins
+from driftline.core.target import Target
+from driftline.core.verdict import Judgement, Status
+
+
+def replay(store: Store, name: str, checker: Checker, target: Target | None = None) -> Replay:
+    """Re-run the first case of a bug, on its own target or on another one, and update the bug's status."""
+    bug = store.bug(name)
+    case = store.load_case(bug.findings[0].case_id)
+    load_plugins(case.options.plugins)
+    wanted = target or case.targets[0]
+    outcome = checker.check(case.only(wanted))
+    if outcome.skipped:
+        raise BackendUnavailable(f"{wanted} {outcome.skipped[0].reason}. Run driftline doctor.")
+    result = outcome.results[0]
+    answer, reason = _compare(bug, case, result)
+    if target is None:
+        if answer is ReplayAnswer.FIXED:
+            store.mark(bug.id, Status.FIXED)
+        elif answer is ReplayAnswer.STILL_FAILS and bug.status in (Status.NEW, Status.FIXED):
+            store.mark(bug.id, Status.CONFIRMED)
+    return Replay(store.bug(bug.id), answer, reason, result)
+
+
+def _compare(bug: Bug, case: Case, result: TargetResult) -> tuple[ReplayAnswer, str]:
+    verdict = result.verdict
+    if verdict.judgement is Judgement.PASS:
+        return ReplayAnswer.FIXED, verdict.reason
+    if verdict.judgement is not Judgement.FAIL:
+        return ReplayAnswer.DIFFERS, f"{verdict.judgement}: {verdict.reason}"
+    seen = identify(case, result)
+    same = (seen.stage, seen.kind, seen.detail) == (bug.fingerprint.stage, bug.fingerprint.kind, bug.fingerprint.detail)
+    return (ReplayAnswer.STILL_FAILS if same else ReplayAnswer.DIFFERS), verdict.reason

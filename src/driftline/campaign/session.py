@@ -1,0 +1,147 @@
+"""Checking with a memory: run a case, and keep every failure in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from driftline.backends import BACKENDS, resolve
+from driftline.store import Bug, Store
+from driftline.checking.checker import Checker, Progress, Skipped, TargetResult
+from driftline.checking.open import OpenProgram
+from driftline.checking.result import CheckResult
+from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.errors import BackendUnavailable, DriftlineError
+from driftline.core.program import Program
+from driftline.core.target import Target
+from driftline.core.text import did_you_mean
+from driftline.core.verdict import Fingerprint, Judgement, Status
+from driftline.diagnose.fingerprint import fingerprint
+from driftline.execute.environments import find_environment, require_environment
+from driftline.inputs.files import read_inputs
+from driftline.inputs.make import STRATEGIES, random_inputs, special_inputs
+from driftline.programs.convert import accepts_directly, find_converter
+
+
+def choose_targets(program: Program, wanted: Sequence[Target] | None) -> tuple[list[Target], list[Skipped]]:
+    """The targets to run: those asked for, or every available backend that can take the program.
+
+    Asking for a backend that is not there is an error; one that is merely not installed is named and skipped.
+    """
+    if wanted is not None:
+        for target in wanted:
+            require_target(target)
+        return list(wanted), []
+    chosen: list[Target] = []
+    skipped: list[Skipped] = []
+    for name in BACKENDS:
+        target = Target.parse(name)
+        try:
+            backend = BACKENDS.get(name)
+        except DriftlineError as error:  # somebody's broken plug-in is not a reason to stop
+            skipped.append(Skipped(target, str(error)))
+            continue
+        found = backend.installed()
+        converter = find_converter(program.form, program.framework, backend.accepts)
+        if not accepts_directly(program.form, program.framework, backend.accepts) and converter is None:
+            continue
+        if not found.available:
+            skipped.append(Skipped(target, f"{found.reason}; {backend.install_command}"))
+        elif converter and converter.environment and not find_environment([converter.environment], None):
+            skipped.append(Skipped(target, f"needs {converter.name}: driftline env add {converter.requirement}"))
+        else:
+            chosen.append(target)
+    return chosen, skipped
+
+
+def require_target(target: Target) -> None:
+    backend = resolve(target)
+    if target.version:
+        require_environment(backend.packages, target.version)
+        return
+    found = backend.installed()
+    if not found.available:
+        raise BackendUnavailable(
+            f"The backend {target.backend!r} is not available: {found.reason}. Install it with: {backend.install_command}"
+        )
+
+
+def check_strategy(strategy: str) -> None:
+    """Refuse what is neither a strategy nor a file, before anything slow happens."""
+    if strategy not in STRATEGIES and not Path(strategy).is_file():
+        hint = did_you_mean(strategy, STRATEGIES)
+        raise DriftlineError(
+            f"--inputs {strategy}: there is no such file.{hint} Give an .npz file, or one of: {', '.join(STRATEGIES)}."
+        )
+
+
+def make_samples(opened: OpenProgram, strategy: str, count: int, seed: int, *, tame: bool = False) -> tuple[Inputs, ...]:
+    """Input samples by strategy: `example`, `random`, `specials`, or a file."""
+    specs = opened.program.inputs
+    if strategy == "example":
+        first = [Inputs(opened.example, "example")] if opened.example or not specs else []
+        more = [random_inputs(specs, opened.example, seed + i) for i in range(count - len(first))]
+        return (*first, *more)
+    if strategy == "random":
+        return tuple(random_inputs(specs, opened.example, seed + i) for i in range(count))
+    if strategy == "specials":
+        return tuple(special_inputs(specs, opened.example, seed + i, tame=tame) for i in range(count))
+    return (read_inputs(Path(strategy), specs),)
+
+
+def check_program(
+    checker: Checker,
+    store: Store,
+    opened: OpenProgram,
+    *,
+    targets: Sequence[Target] | None = None,
+    inputs: str = "example",
+    samples: int = 1,
+    options: CheckOptions,
+    progress: Progress = lambda target, result: None,
+) -> CheckResult:
+    """Check one program on many targets and keep what fails."""
+    chosen, skipped = choose_targets(opened.program, targets)
+    made = make_samples(opened, inputs, samples, options.seed)
+    case = Case(opened.program, made, tuple(chosen), options)
+    reference = checker.reference(case)
+    if inputs == "specials" and any(sample.failure for sample in reference.samples):
+        # Wild integers were no valid indices: keep the special floats, take integers like the example's.
+        case = replace(case, samples=make_samples(opened, inputs, samples, options.seed, tame=True))
+        reference = checker.reference(case)
+    outcome = checker.check(case, progress, reference)
+    bugs = {result.target: bug for result in outcome.results if (bug := record(store, case, result))}
+    return CheckResult(replace(outcome, skipped=(*skipped, *outcome.skipped)), bugs, store.path)
+
+
+def identify(case: Case, result: TargetResult) -> Fingerprint:
+    return fingerprint(case.program, result.target, result.execution, result.verdict, result.blame)
+
+
+def record(store: Store, case: Case, result: TargetResult) -> Bug | None:
+    """Keep a failure; anything else leaves no trace."""
+    if result.verdict.judgement is not Judgement.FAIL:
+        return None
+    return store.add_finding(
+        identify(case, result),
+        case,
+        result.target,
+        summary=result.verdict.reason,
+        status=Status.FLAKY if result.flaky else Status.NEW,
+        verdict=verdict_json(result),
+        execution={**result.execution.summary(), "log": result.execution.log},
+    )
+
+
+def verdict_json(result: TargetResult) -> dict[str, Any]:
+    verdict = result.verdict
+    return {
+        "verdict": str(verdict.judgement),
+        "kind": str(verdict.kind) if verdict.kind else None,
+        "reason": verdict.reason,
+        "evidence": dict(verdict.evidence),
+        "failed_runs": list(result.failed_runs),
+        "blame": result.blame,
+    }

@@ -1,0 +1,46 @@
+"""What a check and a replay tell their caller: values that every renderer understands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from driftline.checking.checker import CheckOutcome, TargetResult
+from driftline.core.target import Target
+from driftline.store import Bug
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What a check found, and where it is kept."""
+
+    outcome: CheckOutcome
+    bugs: dict[Target, Bug]
+    store: Path
+
+    @property
+    def results(self) -> tuple[TargetResult, ...]:
+        return self.outcome.results
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.bugs)
+
+    @property
+    def internal_error(self) -> str:
+        return next((r.internal_error for r in self.results if r.internal_error), "")
+
+
+class ReplayAnswer(StrEnum):
+    STILL_FAILS = "still fails"
+    FIXED = "fixed"
+    DIFFERS = "differs"
+
+
+@dataclass(frozen=True)
+class Replay:
+    bug: Bug
+    answer: ReplayAnswer
+    reason: str
+    result: TargetResult

@@ -1,0 +1,123 @@
+"""`driftline check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from driftline.cli.common import Ticker, json_option, note, plugin_option, print_json, seed_option, store_option
+from driftline.core.errors import InternalError
+
+
+@click.command()
+@click.argument("program")
+@click.option("--targets", metavar="T1,T2", help="Targets; default: every available backend that can take the program.")
+@click.option(
+    "--inputs",
+    metavar="FILE.npz|example|random|specials",
+    default="example",
+    show_default=True,
+    help="Where the tensors come from.",
+)
+@click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="Number of input samples.")
+@click.option("--grad", is_flag=True, help="Compare gradients too (torch targets).")
+@click.option("--signed-zero", is_flag=True, help="Also tell -0.0 from 0.0.")
+@click.option("--timeout", type=click.FloatRange(0.1), default=300.0, show_default=True, help="Seconds for one target.")
+@click.option("--memory", type=click.IntRange(1), default=8, show_default=True, help="GiB of memory for one target.")
+@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Targets that run at the same time.")
+@seed_option
+@store_option
+@plugin_option
+@json_option
+def check(
+    program: str,
+    targets: str | None,
+    inputs: str,
+    samples: int,
+    grad: bool,
+    signed_zero: bool,
+    timeout: float,
+    memory: int,
+    jobs: int,
+    seed: int,
+    store: Path,
+    plugins: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Run PROGRAM on many compilers and say which of them is wrong.
+
+    PROGRAM is model.onnx, model.pt2, or file.py:name, where `name` is a function without arguments that returns
+    (callable, inputs): an nn.Module or torch function, a Keras model or tf.function, a JAX function or an ONNX model,
+    with a tuple or dict of example inputs.
+
+    \b
+    Targets are written backend[@version][:option=value...]:
+      driftline check model.onnx --targets onnxruntime,onnxruntime:opt=off,openvino
+      driftline check net.py:make --targets inductor:freezing=true --inputs specials --samples 8
+      driftline check net.py:make --targets onnxruntime@1.15.1     (after driftline env add onnxruntime==1.15.1)
+
+    Failures are confirmed in a fresh process and kept in the store; each prints the command that replays it.
+    """
+    from driftline.campaign.session import check_program, check_strategy, choose_targets, require_target
+    from driftline.store import Store
+    from driftline.checking.checker import Checker, Skipped
+    from driftline.checking.open import open_program
+    from driftline.cli import report_internal_error
+    from driftline.core.case import CheckOptions
+    from driftline.core.plugins import load_plugins
+    from driftline.core.target import parse_targets
+    from driftline.execute.pool import Pool
+    from driftline.report.results import check_json
+
+    load_plugins(plugins)
+    wanted = parse_targets(targets) if targets else None
+    for target in wanted or ():
+        require_target(target)
+    check_strategy(inputs)
+    options = CheckOptions(
+        grad=grad,
+        seed=seed,
+        timeout=timeout,
+        memory_limit=memory << 30,
+        signed_zero=signed_zero,
+        plugins=tuple(str(Path(p).resolve()) for p in plugins),
+    )
+    with Store.create(store) as kept, Pool() as pool:
+        opened = open_program(program, pool, options)
+        chosen, _ = choose_targets(opened.program, wanted)
+        with Ticker(len(chosen), f"Checking {opened.program.name}") as ticker:
+
+            def progress(target: Any, result: Any) -> None:
+                if result is None:
+                    ticker.started(str(target))
+                else:
+                    words = "skipped" if isinstance(result, Skipped) else str(result.verdict.judgement)
+                    ticker.finished(str(target), words)
+
+            result = check_program(
+                Checker(pool, jobs),
+                kept,
+                opened,
+                targets=wanted,
+                inputs=inputs,
+                samples=samples,
+                options=options,
+                progress=progress,
+            )
+    if as_json:
+        print_json(check_json(result))
+    else:
+        from driftline.report.terminal import show_check
+
+        show_check(result)
+    if result.internal_error:
+        report_internal_error(result.internal_error)
+        return InternalError.exit_code
+    if result.failed:
+        return 1
+    missing = [s for s in result.outcome.skipped if wanted and s.target in wanted]
+    for skipped in missing:
+        note(f"driftline: {skipped.target} {skipped.reason}")
+    return 4 if missing else 0

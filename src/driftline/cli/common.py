@@ -1,0 +1,103 @@
+"""What commands share: options with one spelling, progress on stderr, JSON on stdout."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from driftline.core.config import default_store
+from driftline.core.text import to_json
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def store_option(function: F) -> F:
+    return click.option(
+        "--store",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=default_store,
+        show_default="$DRIFTLINE_STORE or .driftline",
+        help="Folder that keeps what is found.",
+    )(function)
+
+
+def json_option(function: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout; the schema is in docs/json.md.")(
+        function
+    )
+
+
+def seed_option(function: F) -> F:
+    return click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random draws.")(
+        function
+    )
+
+
+def plugin_option(function: F) -> F:
+    return click.option(
+        "--plugin",
+        "plugins",
+        multiple=True,
+        metavar="FILE.py",
+        help="Python file that registers further backends; may be repeated.",
+    )(function)
+
+
+def print_json(value: Any) -> None:
+    click.echo(to_json(value, indent=1))
+
+
+def note(line: str) -> None:
+    """A line for people, out of the way of `--json`."""
+    click.echo(line, err=True)
+
+
+class Ticker:
+    """Progress over a known number of steps: a bar on a terminal, plain lines elsewhere."""
+
+    def __init__(self, total: int, title: str) -> None:
+        self._total = total
+        self._done = 0
+        self._running: list[str] = []
+        self._bar: Any = None
+        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TextColumn("[dim]{task.fields[now]}"),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._task = self._bar.add_task(title, total=total, now="")
+            self._bar.start()
+
+    def started(self, name: str) -> None:
+        self._running.append(name)
+        if self._bar:
+            self._bar.update(self._task, now=", ".join(self._running))
+
+    def finished(self, name: str, outcome: str) -> None:
+        self._done += 1
+        if name in self._running:
+            self._running.remove(name)
+        if self._bar:
+            self._bar.update(self._task, advance=1, now=", ".join(self._running))
+        else:
+            note(f"[{self._done}/{self._total}] {name}: {outcome}")
+
+    def __enter__(self) -> Ticker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            self._bar.stop()

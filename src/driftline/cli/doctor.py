@@ -1,0 +1,31 @@
+"""`driftline doctor`."""
+
+from __future__ import annotations
+
+import click
+
+from driftline.cli.common import Ticker, json_option, plugin_option, print_json
+
+
+@click.command()
+@json_option
+@plugin_option
+def doctor(as_json: bool, plugins: tuple[str, ...]) -> None:
+    """Show every backend: available or not, version, devices, why not, and the command that installs it.
+
+    Each compiler is really imported, in a process of its own; that takes some seconds.
+    """
+    from driftline.backends import BACKENDS
+    from driftline.checking.doctor import examine
+    from driftline.core.plugins import load_plugins
+    from driftline.execute.pool import Pool
+
+    load_plugins(plugins)
+    with Pool() as pool, Ticker(len(BACKENDS.names()), "Looking for compilers") as ticker:
+        report = examine(pool, plugins, ticker.started, ticker.finished)
+    if as_json:
+        print_json(report.to_json())
+        return
+    from driftline.report.terminal import show_doctor
+
+    show_doctor(report)

@@ -1,0 +1,74 @@
+"""`driftline env`: other versions of a compiler, each in an environment of its own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from driftline.execute.environments import (
+    Environment,
+    add_environment,
+    folder_size,
+    list_environments,
+    remove_environment,
+)
+
+
+@click.group()
+def env() -> None:
+    """Other versions of a compiler, to run as targets such as onnxruntime@1.15.1."""
+
+
+@env.command()
+@click.argument("requirement")
+@click.option("--with", "extras", multiple=True, metavar="REQ", help="Another requirement to install beside it.")
+def add(requirement: str, extras: tuple[str, ...]) -> None:
+    """Install a release, as in: driftline env add onnxruntime==1.15.1"""
+    environment = add_environment(requirement, extras, lambda line: click.echo(line, err=True))
+    click.echo(f"{environment.requirement} is ready: use it as a target with @{environment.version}", err=True)
+
+
+@env.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
+def list_(as_json: bool) -> None:
+    """The environments that have been made."""
+    entries = [_describe(environment) for environment in list_environments()]
+    if as_json:
+        click.echo(json.dumps({"schema": 1, "environments": entries}, indent=2))
+    elif entries:
+        _print_table(entries)
+    else:
+        click.echo("No environments yet. Make one with: driftline env add onnxruntime==1.15.1", err=True)
+
+
+@env.command()
+@click.argument("requirement")
+def remove(requirement: str) -> None:
+    """Delete an environment, as in: driftline env remove onnxruntime==1.15.1"""
+    remove_environment(requirement)
+    click.echo(f"{requirement} is removed", err=True)
+
+
+def _describe(environment: Environment) -> dict[str, Any]:
+    fields = asdict(environment)
+    return {
+        "requirement": environment.requirement,
+        "path": environment.path,
+        "extras": list(environment.extras),
+        "size_bytes": folder_size(environment.path),
+        "made": fields["made"],
+    }
+
+
+def _print_table(entries: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("release", "with", "size", "made", box=None, header_style="bold")
+    for entry in entries:
+        size = f"{entry['size_bytes'] / 1e6:,.0f} MB"
+        table.add_row(entry["requirement"], ", ".join(entry["extras"]), size, entry["made"].replace("T", " "))
+    Console().print(table)

@@ -1,0 +1,54 @@
+"""`driftline replay`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from driftline.cli.common import json_option, note, print_json, store_option
+
+
+@click.command()
+@click.argument("bug")
+@click.option("--target", metavar="TARGET", help="Another target than the bug's own, such as another version.")
+@store_option
+@json_option
+def replay(bug: str, target: str | None, store: Path, as_json: bool) -> int:
+    """Run a stored bug again and say: still fails, fixed, or differs.
+
+    BUG is its name as `driftline bugs list` shows it; a unique prefix is enough. Exit code 0 means fixed, 1 means that
+    it still fails or fails in another way.
+    """
+    from driftline.campaign.replay import ReplayAnswer
+    from driftline.campaign.replay import replay as run_again
+    from driftline.store import Store
+    from driftline.checking.checker import Checker
+    from driftline.core.plugins import load_plugins
+    from driftline.core.target import Target
+    from driftline.execute.pool import Pool
+    from driftline.report.results import SCHEMA, bug_json
+
+    Store.open(store).close()
+    with Store.create(store) as kept, Pool() as pool:
+        stored = kept.bug(bug)
+        case = kept.load_case(stored.findings[0].case_id)
+        load_plugins(case.options.plugins)
+        if not as_json:
+            note(f"Running {case.program.name} on {target or case.targets[0]} ...")
+        answer = run_again(kept, bug, Checker(pool), Target.parse(target) if target else None)
+        if as_json:
+            print_json(
+                {
+                    "schema": SCHEMA,
+                    "bug": bug_json(answer.bug, store),
+                    "target": str(answer.result.target),
+                    "answer": str(answer.answer),
+                    "reason": answer.reason,
+                }
+            )
+        else:
+            from driftline.report.terminal import show_replay
+
+            show_replay(answer)
+    return 0 if answer.answer is ReplayAnswer.FIXED else 1

@@ -1,0 +1,55 @@
+"""The JSON of results: one spelling for each concept, documented in docs/json.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from driftline.checking.result import CheckResult
+from driftline.store import Bug
+from driftline.checking.checker import TargetResult
+from driftline.core.config import default_store
+
+SCHEMA = 1
+
+
+def replay_command(bug_id: str, store: Path) -> str:
+    """The one command that shows a bug again."""
+    place = "" if store == default_store() else f" --store {store}"
+    return f"driftline replay {bug_id}{place}"
+
+
+def check_json(result: CheckResult) -> dict[str, Any]:
+    case = result.outcome.case
+    return {
+        "schema": SCHEMA,
+        "program": case.program.to_json(),
+        "samples": [sample.origin for sample in case.samples],
+        "results": [_row(row, result.bugs.get(row.target)) for row in result.results],
+        "bugs": [bug_json(bug, result.store) for bug in {b.id: b for b in result.bugs.values()}.values()],
+        "skipped": [{"target": str(s.target), "reason": s.reason} for s in result.outcome.skipped],
+        "store": str(result.store),
+    }
+
+
+def _row(row: TargetResult, bug: Bug | None) -> dict[str, Any]:
+    summary = row.execution.summary()
+    return {
+        "target": str(row.target),
+        "outcome": summary["outcome"],
+        "stage": summary["stage"],
+        "verdict": str(row.verdict.judgement),
+        "kind": str(row.verdict.kind) if row.verdict.kind else None,
+        "reason": row.verdict.reason,
+        "evidence": dict(row.verdict.evidence),
+        "blame": row.blame or None,
+        "failed_runs": list(row.failed_runs),
+        "bug": bug.id if bug else None,
+        "durations": summary["durations"],
+        "peak_memory": summary["peak_memory"],
+        "version": summary["version"],
+    }
+
+
+def bug_json(bug: Bug, store: Path) -> dict[str, Any]:
+    return {**bug.to_json(), "replay": replay_command(bug.id, store)}

@@ -1,0 +1,325 @@
+"""The store: what was found, for good. SQLite for what is searched, content-addressed files for what is large.
+
+    STORE/store.db          bugs, findings, cases
+    STORE/objects/ab/cd...  programs and tensors, each under its SHA-256
+
+Everything a finding needs is written before the finding itself, each step whole or not at all: a process killed at any
+moment leaves a readable store. Several processes may share one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from driftline.store.migrations import MIGRATIONS, SCHEMA
+from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.errors import DriftlineError, StoreError
+from driftline.core.program import Program, file_digest
+from driftline.core.target import Target
+from driftline.core.tensors import load_tensors, save_tensors
+from driftline.core.text import did_you_mean, to_json
+from driftline.core.verdict import Fingerprint, Status
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sighting of a bug: the case that showed it, and what was seen."""
+
+    case_id: str
+    target: str
+    verdict: dict[str, Any]
+    execution: dict[str, Any]
+    created: str
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A fingerprint with everything known of it."""
+
+    id: str
+    fingerprint: Fingerprint
+    status: Status
+    summary: str
+    first_seen: str
+    last_seen: str
+    findings: tuple[Finding, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "status": str(self.status),
+            "summary": self.summary,
+            "fingerprint": self.fingerprint.to_json(),
+            "first_seen": self.first_seen,
+            "last_seen": self.last_seen,
+            "findings": [vars(finding) for finding in self.findings],
+        }
+
+
+class Store:
+    """An open store. `Store.create` to write, `Store.open` to browse what is there."""
+
+    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
+        self.path = path  # as the user wrote it, for messages
+        self._objects = path.resolve() / "objects"  # workers have another working directory
+        self._database = database
+
+    # -- opening -----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def create(path: Path) -> Store:
+        """Open for writing; make it if it is not there."""
+        with _explained(path):
+            path.mkdir(parents=True, exist_ok=True)
+            (path / "objects").mkdir(exist_ok=True)
+            database = sqlite3.connect(path / "store.db", timeout=60, isolation_level=None, check_same_thread=False)
+            database.execute("PRAGMA journal_mode=WAL")
+            database.execute("PRAGMA synchronous=FULL")
+            _migrate(database, path)
+            return Store(path, database)
+
+    @staticmethod
+    def open(path: Path) -> Store:
+        """Open what exists, also where nothing may be written."""
+        if not (path / "store.db").is_file():
+            raise StoreError(f"There is no store in {path}. Run driftline check first, or name another with --store.")
+        if os.access(path, os.W_OK) and os.access(path / "store.db", os.W_OK):
+            with contextlib.suppress(StoreError):
+                return Store.create(path)
+        with _explained(path):
+            address = f"{(path / 'store.db').resolve().as_uri()}?immutable=1"
+            database = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+            _check_version(database, path)
+            return Store(path, database)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- objects -----------------------------------------------------------------------------------------------------
+
+    def put_file(self, path: Path) -> str:
+        """Keep a copy of a file under its content hash."""
+        digest = file_digest(path)
+        kept = self.object_path(digest)
+        if not kept.exists():
+            with _explained(self.path):
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                handle, part = tempfile.mkstemp(dir=kept.parent, prefix=".part-")
+                try:
+                    with os.fdopen(handle, "wb") as target, open(path, "rb") as source:
+                        shutil.copyfileobj(source, target)
+                        target.flush()
+                        os.fsync(target.fileno())
+                    os.replace(part, kept)
+                except BaseException:
+                    with contextlib.suppress(OSError):
+                        os.unlink(part)
+                    raise
+        return digest
+
+    def object_path(self, digest: str) -> Path:
+        return self._objects / digest[:2] / digest[2:]
+
+    # -- cases -------------------------------------------------------------------------------------------------------
+
+    def save_case(self, case: Case) -> str:
+        """Keep a case with its program and inputs; the same case twice is one."""
+        program = case.program.to_json()
+        self.put_file(case.program.path)
+        samples = []
+        with tempfile.TemporaryDirectory() as folder:
+            for sample in case.samples:
+                path = Path(folder) / "sample"
+                save_tensors(path, sample.arrays)
+                samples.append({"object": self.put_file(path), "origin": sample.origin})
+        body = {
+            "program": program,
+            "samples": samples,
+            "targets": [str(target) for target in case.targets],
+            "options": case.options.to_json(),
+        }
+        text = json.dumps(body, sort_keys=True)
+        case_id = hashlib.sha256(text.encode()).hexdigest()[:16]
+        with self._transaction() as database:
+            database.execute("INSERT OR IGNORE INTO cases VALUES (?, ?, ?)", (case_id, text, _now()))
+        return case_id
+
+    def load_case(self, case_id: str) -> Case:
+        row = self._query("SELECT body FROM cases WHERE id = ?", (case_id,))
+        if not row:
+            raise StoreError(f"The case {case_id} is not in the store {self.path}.")
+        body = json.loads(row[0][0])
+        program = Program.from_json(body["program"], self._existing(body["program"]["digest"]))
+        samples = tuple(
+            Inputs(load_tensors(self._existing(sample["object"])), sample["origin"]) for sample in body["samples"]
+        )
+        targets = tuple(Target.parse(text) for text in body["targets"])
+        return Case(program, samples, targets, CheckOptions.from_json(body["options"]))
+
+    def _existing(self, digest: str) -> Path:
+        path = self.object_path(digest)
+        if not path.is_file():
+            raise StoreError(f"The store {self.path} has lost the object {digest[:12]}; the case cannot be replayed.")
+        return path
+
+    # -- bugs --------------------------------------------------------------------------------------------------------
+
+    def add_finding(
+        self,
+        fingerprint: Fingerprint,
+        case: Case,
+        target: Target,
+        *,
+        summary: str,
+        status: Status,
+        verdict: dict[str, Any],
+        execution: dict[str, Any],
+    ) -> Bug:
+        """Record a sighting. A known bug gets one finding more; its status stays what people made it."""
+        case_id = self.save_case(case.only(target))
+        now = _now()
+        with self._transaction() as database:
+            database.execute(
+                "INSERT INTO bugs VALUES (:id, :fingerprint, :status, :summary, :now, :now)"
+                " ON CONFLICT (id) DO UPDATE SET last_seen = :now,"
+                " status = CASE WHEN status IN ('new', 'flaky', 'fixed') THEN :status ELSE status END",
+                {
+                    "id": fingerprint.bug_id,
+                    "fingerprint": json.dumps(fingerprint.to_json()),
+                    "status": str(status),
+                    "summary": summary,
+                    "now": now,
+                },
+            )
+            database.execute(
+                "INSERT INTO findings (bug, case_id, target, verdict, execution, created) VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (bug, case_id, target) DO UPDATE SET"
+                " verdict = excluded.verdict, execution = excluded.execution, created = excluded.created",
+                (fingerprint.bug_id, case_id, str(target), to_json(verdict), to_json(execution), now),
+            )
+        return self.bug(fingerprint.bug_id)
+
+    def bugs(self) -> list[Bug]:
+        """All bugs, the newest first, without their findings."""
+        return [_bug(row) for row in self._query(f"SELECT {_BUG_COLUMNS} FROM bugs ORDER BY first_seen DESC, id")]
+
+    def bug(self, name: str) -> Bug:
+        """One bug with its findings, by its name or an unambiguous beginning of it."""
+        rows = self._query(f"SELECT {_BUG_COLUMNS} FROM bugs WHERE id = ? OR id LIKE ? || '%'", (name, name))
+        exact = [row for row in rows if row[0] == name] or rows
+        if len(exact) != 1:
+            names = [row[0] for row in self._query("SELECT id FROM bugs")]
+            if exact:
+                raise DriftlineError(f"{name!r} may be any of {', '.join(row[0] for row in exact)}; write more of it.")
+            known = "driftline bugs list shows all" if names else "it has no bugs"
+            raise DriftlineError(
+                f"There is no bug {name!r} in the store {self.path}.{did_you_mean(name, names)} ({known}.)"
+            )
+        bug = _bug(exact[0])
+        rows = self._query(
+            "SELECT case_id, target, verdict, execution, created FROM findings WHERE bug = ? ORDER BY id", (bug.id,)
+        )
+        return replace(bug, findings=tuple(Finding(r[0], r[1], json.loads(r[2]), json.loads(r[3]), r[4]) for r in rows))
+
+    def mark(self, name: str, status: Status) -> Bug:
+        bug = self.bug(name)
+        with self._transaction() as database:
+            database.execute("UPDATE bugs SET status = ? WHERE id = ?", (str(status), bug.id))
+        return replace(bug, status=status)
+
+    # -- plumbing ----------------------------------------------------------------------------------------------------
+
+    def _query(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+        with _explained(self.path):
+            return self._database.execute(sql, parameters).fetchall()
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with _explained(self.path):
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._database
+                self._database.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    self._database.execute("ROLLBACK")
+                raise
+
+
+_BUG_COLUMNS = "id, fingerprint, status, summary, first_seen, last_seen"
+
+
+def _bug(row: tuple[str, ...]) -> Bug:
+    return Bug(row[0], Fingerprint(**json.loads(row[1])), Status(row[2]), row[3], row[4], row[5])
+
+
+def _migrate(database: sqlite3.Connection, path: Path) -> None:
+    if _check_version(database, path) == SCHEMA:
+        return
+    database.execute("BEGIN IMMEDIATE")  # another process may be doing the same: look again under the lock
+    try:
+        for number in range(_check_version(database, path), SCHEMA):
+            for statement in MIGRATIONS[number]:
+                database.execute(statement)
+        database.execute(f"PRAGMA user_version = {SCHEMA}")
+        database.execute("COMMIT")
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+
+
+def _check_version(database: sqlite3.Connection, path: Path) -> int:
+    version = int(database.execute("PRAGMA user_version").fetchone()[0])
+    if version > SCHEMA:
+        raise StoreError(
+            f"The store {path} was written by a newer Driftline (format {version}, this one reads up to {SCHEMA})."
+            " Upgrade Driftline or name another store with --store."
+        )
+    return version
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """What the file system and SQLite complain of, in one sentence."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise StoreError(_sentence(path, str(error))) from error
+    except OSError as error:
+        text = "disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else str(error.strerror)
+        raise StoreError(_sentence(path, text)) from error
+
+
+def _sentence(path: Path, trouble: str) -> str:
+    lower = trouble.lower()
+    if "full" in lower:
+        return f"The disk that holds the store {path} is full; make room or name another with --store. What was stored is safe."
+    if "not a database" in lower or "malformed" in lower:
+        return f"{path}/store.db is not a Driftline store; name another folder with --store."
+    if "readonly" in lower or "read-only" in lower or "permission" in lower or "unable to open" in lower:
+        return f"The store {path} cannot be written ({trouble}); change its permissions or name another with --store."
+    if "locked" in lower:
+        return f"The store {path} has been locked by another process for a minute; wait for it or use another store."
+    return f"The store {path} cannot be used: {trouble}. Name another with --store."
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,0 +1,46 @@
+"""What tests share: one pool of workers for the whole session, and waiting on conditions instead of sleeping."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from driftline.checking.checker import Checker
+from driftline.execute.pool import Pool
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[Pool]:
+    with Pool() as pool:
+        yield pool
+
+
+@pytest.fixture(scope="session")
+def checker(pool: Pool) -> Checker:
+    return Checker(pool)
+
+
+@pytest.fixture
+def store_folder(tmp_path: Path) -> Path:
+    """A store of the test's own: tests must not see each other's findings."""
+    return tmp_path / "store"
+
+
+Eventually = Callable[..., None]
+
+
+@pytest.fixture
+def eventually() -> Eventually:
+    """`eventually(condition, seconds)`: wait until the condition holds, and fail if it does not in time."""
+
+    def wait(condition: Callable[[], object], seconds: float = 10.0) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                pytest.fail(f"still not so after {seconds:g} s")
+            time.sleep(0.01)
+
+    return wait

@@ -1,0 +1,141 @@
+"""However the parent process ends, no process of its stays behind, and its scratch folder is removed by the next run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from driftline.execute.workspace import Workspace
+
+HERE = str(Path(__file__).parent)
+
+# What a user's process does: a job with a family that hangs, an import that hangs, a job on a spawned worker.
+PARENT = """
+import sys, threading
+from driftline.execute.pool import Pool, WorkerKind
+here, folder, what = sys.argv[1:]
+variables = (("PYTHONPATH", here),)
+kind = {
+    "job": WorkerKind("tasks", variables=variables),
+    "spawned": WorkerKind("spawned", fork=False, variables=variables),
+    "import": WorkerKind("import", warm=(("worker_tasks:warm_hangs", f"{folder}/pid"),), variables=variables),
+}[what]
+with Pool() as pool:
+    print(pool.workspace.root, flush=True)
+    payload = {"folder": folder, "then": "hang", "pid_file": f"{folder}/pid"}
+    pool.run(kind, "worker_tasks:family_then", payload)
+"""
+
+
+class Parent:
+    """A process that uses a pool, with everything below it, noted while it lives."""
+
+    def __init__(self, folder: Path, what: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PARENT, HERE, str(folder), what], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout
+        self.scratch = Path(self.process.stdout.readline().strip())
+        self._busy = folder / "pid"
+
+    def busy(self) -> bool:
+        return self._busy.exists()
+
+    def family(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+
+@pytest.fixture
+def start(tmp_path: Path, eventually) -> Iterator[object]:
+    parents: list[Parent] = []
+    families: list[psutil.Process] = []
+
+    def starter(what: str) -> tuple[Parent, list[psutil.Process]]:
+        parent = Parent(tmp_path, what)
+        parents.append(parent)
+        eventually(parent.busy, 20)
+        families.extend(parent.family())
+        return parent, parent.family()
+
+    yield starter
+    for parent in parents:
+        parent.process.kill()
+        parent.process.communicate()
+    for process in families:  # only when the test has failed
+        if process.is_running():
+            process.kill()
+
+
+def gone(family: list[psutil.Process]) -> bool:
+    return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in family)
+
+
+@pytest.mark.parametrize("what", ["job", "spawned", "import"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["kill", "term"])
+def test_a_killed_parent_leaves_no_process_and_its_folder_is_swept(start, eventually, what: str, number: int) -> None:
+    parent, family = start(what)
+    assert len(family) >= (2 if what == "import" else 6)
+    os.kill(parent.process.pid, number)
+    parent.process.wait()
+    eventually(lambda: gone(family), 2)
+    assert parent.scratch.exists()
+    with_next = Workspace()
+    assert not parent.scratch.exists()
+    assert not list(parent.scratch.parent.glob(parent.scratch.name + "*"))
+    with_next.close()
+
+
+def test_parent_and_nursery_killed_at_once(start, eventually) -> None:
+    parent, family = start("job")
+    nursery = next(p for p in family if p.ppid() == parent.process.pid and "DRIFTLINE_WORKER" in p.environ())
+    nursery.kill()
+    os.kill(parent.process.pid, signal.SIGKILL)
+    eventually(lambda: gone([p for p in family if not _bare(p)]), 2)
+
+
+def _bare(process: psutil.Process) -> bool:
+    """Started with no environment at all: once orphaned it cannot be told from anybody's."""
+    try:
+        return process.environ() == {}
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.mark.parametrize("what", ["job", "spawned", "import"])
+def test_ctrl_c_ends_everything_at_once(start, eventually, what: str) -> None:
+    parent, family = start(what)
+    parent.process.send_signal(signal.SIGINT)
+    _, errors = parent.process.communicate(timeout=10)
+    assert "KeyboardInterrupt" in errors
+    eventually(lambda: gone(family), 2)
+    assert not parent.scratch.exists()
+
+
+def test_a_living_runs_folder_is_not_swept() -> None:
+    first = Workspace()
+    (first.root / "tmp" / "file").write_text("in use")
+    second = Workspace()
+    assert (first.root / "tmp" / "file").read_text() == "in use"
+    assert first.root != second.root
+    first.close()
+    second.close()
+    assert not first.root.exists()
+    assert not second.root.exists()
+
+
+def test_a_fork_does_not_remove_its_parents_folder() -> None:
+    workspace = Workspace()
+    pid = os.fork()
+    if pid == 0:
+        workspace.close()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert workspace.root.exists()
+    workspace.close()

@@ -1,0 +1,340 @@
+"""The pool, against tasks that do their worst. Every test uses real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from driftline.core.errors import InternalError
+from driftline.execute import pool as pool_module
+from driftline.execute.pool import Pool, PoolInterrupted, WorkerKind, WorkerStartError
+
+HERE = str(Path(__file__).parent)
+KIND = WorkerKind("tasks", warm=(("worker_tasks:warm_nothing", None),), variables=(("PYTHONPATH", HERE),))
+SPAWNED = WorkerKind("spawned", fork=False, variables=(("PYTHONPATH", HERE),))
+FAMILY = ("plain", "stubborn", "session", "orphan", "bare")
+
+
+def warmed_by(function: str, argument: object = None) -> WorkerKind:
+    return WorkerKind(function, warm=((f"worker_tasks:{function}", argument),), variables=(("PYTHONPATH", HERE),))
+
+
+@pytest.fixture
+def own_pool() -> Iterator[Pool]:
+    """For tests that break the pool itself."""
+    with Pool() as pool:
+        yield pool
+
+
+def running(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def read_pids(folder: Path) -> list[int]:
+    return [int((folder / name).read_text()) for name in FAMILY]
+
+
+# -- how tasks end -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [KIND, SPAWNED], ids=["forked", "spawned"])
+@pytest.mark.parametrize(
+    ("task", "detail"),
+    [
+        ("segfault", "SIGSEGV"),
+        ("abort", "SIGABRT"),
+        ("leave", "exit code 7"),
+        ("sys_exit", "exit code 7"),
+    ],
+)
+def test_death_is_reported_with_its_stage_and_cause(pool: Pool, kind: WorkerKind, task: str, detail: str) -> None:
+    report = pool.run(kind, "worker_tasks:stage_then", {"then": task, "code": 7})
+    assert (report.ending, report.stage, report.detail) == ("died", "RUN", detail)
+    assert pool.run(kind, "worker_tasks:identify", {"n": 1}).result["n"] == 1
+
+
+def test_a_crash_leaves_the_python_stack_in_the_log(pool: Pool) -> None:
+    assert 'in segfault' in pool.run(KIND, "worker_tasks:segfault", {}).log
+
+
+@pytest.mark.parametrize("kind", [KIND, SPAWNED], ids=["forked", "spawned"])
+def test_time_out_ends_a_task_that_ignores_signals(pool: Pool, kind: WorkerKind, tmp_path: Path) -> None:
+    report = pool.run(kind, "worker_tasks:hang", {"pid_file": str(tmp_path / "pid")}, timeout=3)
+    assert report.ending == "timeout"
+    assert 3 <= report.seconds < 13
+    assert not running(int((tmp_path / "pid").read_text()))
+
+
+def test_memory_limit(pool: Pool) -> None:
+    report = pool.run(KIND, "worker_tasks:eat_memory", {}, memory_limit=400 << 20, timeout=60)
+    assert report.ending == "memory"
+    assert "of 400 MiB" in report.detail
+    assert 400 << 20 < report.peak_memory < 2 << 30
+
+
+def test_memory_of_children_counts(pool: Pool) -> None:
+    report = pool.run(KIND, "worker_tasks:use_memory_in_child", {}, memory_limit=400 << 20, timeout=60)
+    assert report.ending == "memory"
+
+
+def test_memory_error_is_no_mistake_of_ours(pool: Pool) -> None:
+    report = pool.run(KIND, "worker_tasks:raise_memory_error", {})
+    assert (report.ending, report.detail) == ("memory", "MemoryError")
+
+
+def test_peak_memory_is_that_of_the_job_not_of_the_worker(own_pool: Pool) -> None:
+    large = own_pool.run(KIND, "worker_tasks:use_memory", {"bytes": 200 << 20})
+    small = own_pool.run(KIND, "worker_tasks:use_memory", {"bytes": 1})
+    assert large.peak_memory > 200 << 20
+    assert small.peak_memory < large.peak_memory - (150 << 20)
+
+
+def test_an_exception_is_an_internal_error_with_its_traceback(pool: Pool) -> None:
+    with pytest.raises(InternalError, match="the task is mistaken") as caught:
+        pool.run(KIND, "worker_tasks:raise_error", {})
+    assert "raise_error" in str(caught.value)
+
+
+def test_an_answer_that_is_not_plain_data_is_an_internal_error(pool: Pool) -> None:
+    with pytest.raises(InternalError, match="not plain data"):
+        pool.run(KIND, "worker_tasks:answer_with_object", {})
+
+
+def test_a_task_that_cuts_its_connection_is_ended(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "END_TIMEOUT", 1.0)
+    report = pool.run(KIND, "worker_tasks:close_connection", {}, timeout=60)
+    assert (report.ending, report.detail) == ("died", "lost its connection")
+
+
+# -- what tasks print ------------------------------------------------------------------------------------------------------
+
+
+def test_megabytes_of_output_block_nobody_and_the_end_is_kept(pool: Pool) -> None:
+    report = pool.run(KIND, "worker_tasks:shout", {"kilobytes": 4096}, timeout=60)
+    assert report.ending == "done"
+    assert "the last words" in report.log
+    assert "from below Python" in report.log
+    assert len(report.log) < 10_000
+
+
+def test_endless_output_does_not_fill_the_disk(own_pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "LOG_LIMIT", 1 << 20)
+    cut: list[int] = []
+    truncate = os.truncate
+    monkeypatch.setattr(os, "truncate", lambda path, size: (cut.append(size), truncate(path, size)))
+    report = own_pool.run(KIND, "worker_tasks:shout_forever", {}, timeout=1.0)
+    assert report.ending == "timeout"
+    assert len(cut) > 1
+    assert report.log.endswith("yyy")
+
+
+def test_a_job_that_closes_its_output_does_not_silence_the_next(own_pool: Pool) -> None:
+    pid = own_pool.run(KIND, "worker_tasks:identify", {}).result["pid"]
+    assert own_pool.run(KIND, "worker_tasks:close_streams", {}).result == {"closed": True}
+    report = own_pool.run(KIND, "worker_tasks:say", {"words": "heard again"})
+    assert report.result["pid"] == pid
+    assert report.log == "heard again\n"
+
+
+def test_logs_of_jobs_are_apart(pool: Pool) -> None:
+    pool.run(KIND, "worker_tasks:say", {"words": "first"})
+    assert pool.run(KIND, "worker_tasks:say", {"words": "second"}).log == "second\n"
+
+
+# -- reuse -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_worker_is_reused_and_fresh_means_new(own_pool: Pool) -> None:
+    first, second = (own_pool.run(KIND, "worker_tasks:identify", {}).result["pid"] for _ in range(2))
+    fresh = own_pool.run(KIND, "worker_tasks:identify", {}, fresh=True).result["pid"]
+    after = own_pool.run(KIND, "worker_tasks:identify", {}).result["pid"]
+    assert first == second == after != fresh
+
+
+def test_a_fresh_worker_ends_with_its_job(own_pool: Pool, eventually) -> None:
+    pids = [own_pool.run(KIND, "worker_tasks:identify", {}, fresh=True).result["pid"] for _ in range(3)]
+    assert len(set(pids)) == 3
+    eventually(lambda: not any(map(running, pids)))
+
+
+def test_workers_are_recycled(own_pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "JOBS_PER_WORKER", 3)
+    pids = [own_pool.run(KIND, "worker_tasks:identify", {}).result["pid"] for _ in range(7)]
+    assert [pids.count(pid) for pid in dict.fromkeys(pids)] == [3, 3, 1]
+
+
+def test_spawned_workers_serve_one_job(own_pool: Pool, eventually) -> None:
+    results = [own_pool.run(SPAWNED, "worker_tasks:identify", {"n": n}).result for n in range(2)]
+    assert [result["n"] for result in results] == [0, 1]
+    assert results[0]["pid"] != results[1]["pid"]
+    assert not any(running(result["pid"]) for result in results)
+
+
+# -- killed from outside -----------------------------------------------------------------------------------------------------
+
+
+def run_in_thread(pool: Pool, task: str, payload: dict[str, object], **settings: float):
+    threads = ThreadPoolExecutor(1)
+    future = threads.submit(pool.run, KIND, f"worker_tasks:{task}", payload, **settings)
+    threads.shutdown(wait=False)
+    return future
+
+
+def test_a_worker_killed_in_its_job_died_and_the_next_job_works(own_pool: Pool, tmp_path: Path, eventually) -> None:
+    future = run_in_thread(own_pool, "hang", {"pid_file": str(tmp_path / "pid")})
+    eventually((tmp_path / "pid").exists)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    report = future.result(timeout=20)
+    assert (report.ending, report.detail) == ("died", "SIGKILL")
+    assert own_pool.run(KIND, "worker_tasks:identify", {}).ending == "done"
+
+
+def test_a_worker_killed_between_jobs_is_not_the_next_jobs_fault(own_pool: Pool, eventually) -> None:
+    pid = own_pool.run(KIND, "worker_tasks:identify", {}).result["pid"]
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not running(pid))
+    report = own_pool.run(KIND, "worker_tasks:identify", {})
+    assert report.ending == "done"
+    assert report.result["pid"] != pid
+
+
+def test_a_killed_nursery_is_replaced(own_pool: Pool, eventually) -> None:
+    worker = own_pool.run(KIND, "worker_tasks:identify", {}).result["pid"]
+    nursery = psutil.Process(worker).ppid()
+    os.kill(nursery, signal.SIGKILL)
+    eventually(lambda: not running(worker))
+    report = own_pool.run(KIND, "worker_tasks:identify", {})
+    assert report.ending == "done"
+    assert psutil.Process(report.result["pid"]).ppid() != nursery
+
+
+def test_a_nursery_killed_during_a_job_takes_the_job_with_it(own_pool: Pool, tmp_path: Path, eventually) -> None:
+    own_pool.run(KIND, "worker_tasks:identify", {})
+    payload = {"folder": str(tmp_path), "then": "hang", "pid_file": str(tmp_path / "pid")}
+    future = run_in_thread(own_pool, "family_then", payload)
+    eventually((tmp_path / "pid").exists)
+    os.kill(psutil.Process(int((tmp_path / "pid").read_text())).ppid(), signal.SIGKILL)
+    assert future.result(timeout=20).ending == "died"
+    assert own_pool.run(KIND, "worker_tasks:identify", {}).ending == "done"
+    tagged = [name for name in FAMILY if name != "bare"]  # a process without variables cannot be told from others
+    eventually(lambda: not any(running(int((tmp_path / name).read_text())) for name in tagged))
+    os.kill(int((tmp_path / "bare").read_text()), signal.SIGKILL)
+
+
+# -- families ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("then", ["hang", "segfault", "leave", "eat_memory"])
+def test_nothing_that_a_failed_task_started_stays(pool: Pool, tmp_path: Path, then: str, eventually) -> None:
+    payload = {"folder": str(tmp_path), "then": then, "code": 1}
+    report = pool.run(KIND, "worker_tasks:family_then", payload, timeout=4, memory_limit=600 << 20)
+    assert report.ending == {"hang": "timeout", "eat_memory": "memory"}.get(then, "died")
+    assert report.seconds < 15
+    pids = read_pids(tmp_path)
+    eventually(lambda: not any(map(running, pids)), 5)
+
+
+def test_children_of_a_finished_job_end_with_the_worker(own_pool: Pool, tmp_path: Path, eventually) -> None:
+    report = own_pool.run(KIND, "worker_tasks:family_then", {"folder": str(tmp_path), "then": "identify"})
+    assert report.ending == "done"
+    assert all(map(running, read_pids(tmp_path)))
+    own_pool.close()
+    eventually(lambda: not any(map(running, read_pids(tmp_path))), 5)
+
+
+# -- starting ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["warm_raises", "warm_exits"])
+def test_a_failed_import_is_told(pool: Pool, kind: str) -> None:
+    text = {"warm_raises": "ImportError: libcompiler.so.1: cannot open", "warm_exits": "SystemExit: no licence"}[kind]
+    with pytest.raises(WorkerStartError, match=text):
+        pool.run(warmed_by(kind), "worker_tasks:identify", {})
+
+
+def test_a_missing_module_is_told(pool: Pool) -> None:
+    kind = WorkerKind("missing", warm=(("no_such_compiler:warm", None),))
+    with pytest.raises(WorkerStartError, match="No module named 'no_such_compiler'"):
+        pool.run(kind, "worker_tasks:identify", {})
+
+
+def test_an_import_that_kills_the_process_is_told(pool: Pool) -> None:
+    with pytest.raises(WorkerStartError, match=r"died while starting \(SIGKILL\). about to go"):
+        pool.run(warmed_by("warm_kills_itself"), "worker_tasks:identify", {})
+
+
+def test_an_import_that_hangs_is_ended(tmp_path: Path, eventually) -> None:
+    pid_file = tmp_path / "pid"
+    with Pool(start_timeout=2.0) as pool, pytest.raises(WorkerStartError, match="not imported within 2 s"):
+        pool.run(warmed_by("warm_hangs", str(pid_file)), "worker_tasks:identify", {})
+    assert not running(int(pid_file.read_text()))
+    assert not running(int(Path(f"{pid_file}.child").read_text()))
+
+
+# -- many at once --------------------------------------------------------------------------------------------------------------
+
+
+def test_threads_share_a_pool(own_pool: Pool) -> None:
+    def job(n: int) -> bool:
+        task = ("identify", "identify", "identify", "segfault", "leave")[n % 5]
+        report = own_pool.run(KIND, f"worker_tasks:{task}", {"n": n, "code": n}, fresh=n % 7 == 0)
+        if task == "identify":
+            return report.result.get("n") == n
+        return report.detail == ("SIGSEGV" if task == "segfault" else f"exit code {n}")
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(job, range(80)))
+    assert len(nurseries_below(os.getpid(), own_pool)) == 1
+
+
+def nurseries_below(pid: int, pool: Pool) -> list[psutil.Process]:
+    root = str(pool.workspace.root)
+    return [p for p in psutil.Process(pid).children() if p.environ().get("DRIFTLINE_WORKER", "").startswith(root)]
+
+
+def test_interrupt_ends_running_jobs_and_the_pool_stays_usable(own_pool: Pool, tmp_path: Path, eventually) -> None:
+    future = run_in_thread(own_pool, "hang", {"pid_file": str(tmp_path / "pid")})
+    eventually((tmp_path / "pid").exists)
+    own_pool.interrupt()
+    with pytest.raises(PoolInterrupted):
+        future.result(timeout=20)
+    assert own_pool.run(KIND, "worker_tasks:identify", {}).ending == "done"
+
+
+def test_closing_a_pool_ends_its_jobs(tmp_path: Path, eventually) -> None:
+    pool = Pool()
+    future = run_in_thread(pool, "hang", {"pid_file": str(tmp_path / "pid")})
+    eventually((tmp_path / "pid").exists)
+    pool.close()
+    with pytest.raises(PoolInterrupted):
+        future.result(timeout=20)
+    with pytest.raises(PoolInterrupted):
+        pool.run(KIND, "worker_tasks:identify", {})
+    assert not pool.workspace.root.exists()
+
+
+def test_nothing_leaks_over_many_jobs(own_pool: Pool) -> None:
+    def use(count: int) -> None:
+        for n in range(count):
+            task = "leave" if n % 10 == 0 else "identify"
+            own_pool.run(KIND, f"worker_tasks:{task}", {"code": 1}, fresh=n % 15 == 0)
+
+    def inventory() -> tuple[int, int, int]:
+        (nursery,) = nurseries_below(os.getpid(), own_pool)
+        return len(os.listdir("/proc/self/fd")), nursery.num_fds(), threading.active_count()
+
+    use(20)
+    before = inventory()
+    use(300)
+    assert inventory() == before
+    assert len(list((own_pool.workspace.root / "logs").iterdir())) < 5

@@ -1,0 +1,176 @@
+"""Tasks that misbehave, run in workers by the tests of the pool. Standard library only."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+Payload = dict[str, Any]
+
+
+def identify(payload: Payload, context: Any) -> Payload:
+    return {"pid": os.getpid(), "group": os.getpgid(0), **payload}
+
+
+def stage_then(payload: Payload, context: Any) -> Payload:
+    """Enter a stage, then end as another task does."""
+    context.enter("COMPILE")
+    context.enter("RUN")
+    result: Payload = globals()[payload["then"]](payload, context)
+    return result
+
+
+def segfault(payload: Payload, context: Any) -> None:
+    ctypes.string_at(0)
+
+
+def abort(payload: Payload, context: Any) -> None:
+    os.abort()
+
+
+def leave(payload: Payload, context: Any) -> None:
+    os._exit(payload["code"])
+
+
+def sys_exit(payload: Payload, context: Any) -> None:
+    sys.exit(payload["code"])
+
+
+def raise_error(payload: Payload, context: Any) -> None:
+    raise ValueError("the task is mistaken")
+
+
+def raise_memory_error(payload: Payload, context: Any) -> None:
+    raise MemoryError
+
+
+def hang(payload: Payload, context: Any) -> None:
+    """Signals are of no use against it."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    if "pid_file" in payload:
+        _write_pid(payload["pid_file"], os.getpid())
+    while True:
+        time.sleep(1000)
+
+
+def eat_memory(payload: Payload, context: Any) -> None:
+    eaten = []
+    while True:
+        eaten.append(b"x" * (8 << 20))
+        time.sleep(0.005)  # so that a broken limit takes the machine slowly enough to be noticed
+
+
+def use_memory(payload: Payload, context: Any) -> Payload:
+    return {"used": len(b"x" * payload["bytes"])}
+
+
+def use_memory_in_child(payload: Payload, context: Any) -> None:
+    if os.fork() == 0:
+        eat_memory(payload, context)
+    hang(payload, context)
+
+
+def shout(payload: Payload, context: Any) -> Payload:
+    line = "x" * 1023 + "\n"
+    for _ in range(payload["kilobytes"] // 2):
+        sys.stdout.write(line)
+        sys.stderr.write(line)
+    os.write(1, b"from below Python\n")
+    print("the last words", file=sys.stderr)
+    return {"said": payload["kilobytes"]}
+
+
+def shout_forever(payload: Payload, context: Any) -> None:
+    block = b"y" * (1 << 20)
+    while True:
+        os.write(1, block)
+
+
+def close_streams(payload: Payload, context: Any) -> Payload:
+    sys.stdout.close()
+    sys.stderr.close()
+    for fd in (1, 2):
+        with contextlib.suppress(OSError):
+            os.close(fd)
+    return {"closed": True}
+
+
+def say(payload: Payload, context: Any) -> Payload:
+    print(payload["words"])
+    return {"pid": os.getpid()}
+
+
+def close_connection(payload: Payload, context: Any) -> None:
+    os.closerange(3, 256)
+    while True:
+        time.sleep(1000)
+
+
+def answer_with_object(payload: Payload, context: Any) -> Payload:
+    return {"object": object()}
+
+
+def family_then(payload: Payload, context: Any) -> Payload:
+    """Leave processes behind: a plain child, one that ignores signals, one in a session of its own, an orphan."""
+    folder = Path(payload["folder"])
+    _start(folder / "plain", _sleep)
+    _start(folder / "stubborn", lambda: hang({}, None))
+    _start(folder / "session", lambda: (os.setsid(), _sleep()))
+    _start(folder / "orphan_parent", lambda: (os.setsid(), _start(folder / "orphan", _sleep)))
+    _start(folder / "bare", lambda: os.execve("/bin/sleep", ["sleep", "1000"], {}))
+    result: Payload = globals()[payload["then"]](payload, context)
+    return result
+
+
+def _sleep() -> None:
+    time.sleep(1000)
+
+
+def _start(pid_file: Path, work: Any) -> None:
+    """Fork a process that does `work`; its pid is in the file when this returns."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    _write_pid(pid_file, pid)
+
+
+def _write_pid(path: str | Path, pid: int) -> None:
+    part = Path(f"{path}.part")
+    part.write_text(str(pid))
+    part.rename(path)
+
+
+# -- warm functions, called in the nursery -------------------------------------------------------------------------------
+
+
+def warm_nothing(argument: Any) -> None:
+    pass
+
+
+def warm_raises(argument: Any) -> None:
+    raise ImportError("libcompiler.so.1: cannot open shared object file")
+
+
+def warm_exits(argument: Any) -> None:
+    sys.exit("no licence")
+
+
+def warm_kills_itself(argument: Any) -> None:
+    print("about to go", file=sys.stderr, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def warm_hangs(pid_file: str) -> None:
+    _write_pid(pid_file, os.getpid())
+    _start(Path(f"{pid_file}.child"), _sleep)
+    time.sleep(1000)
