@@ -1,4 +1,4 @@
-"""Layer normalisation before and after a feed-forward block: means and variances that must not be computed carelessly."""
+"""Layer normalisation before and after a feed-forward block: where means and variances need care."""
 
 import torch
 from torch import nn

@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "check": "driftline.api",
     "CheckResult": "driftline.checking.result",
+    "compare_tensors": "driftline.oracle.metrics",
+    "TensorMetrics": "driftline.oracle.metrics",
     "Target": "driftline.core.target",
     "Program": "driftline.core.program",
     "Execution": "driftline.core.execution",
@@ -49,4 +51,6 @@ if TYPE_CHECKING:
     from driftline.core.program import Program as Program
     from driftline.core.target import Target as Target
     from driftline.core.verdict import Verdict as Verdict
+    from driftline.oracle.metrics import TensorMetrics as TensorMetrics
+    from driftline.oracle.metrics import compare_tensors as compare_tensors
     from driftline.store import Store as Store

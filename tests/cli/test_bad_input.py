@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from driftline.cli import run
 
-PROGRAMS = '''
+PROGRAMS = """
 import torch
 
 def good():
@@ -33,7 +33,7 @@ def dies():
 def hangs():
     while True:
         pass
-'''
+"""
 
 
 @pytest.fixture
@@ -114,9 +114,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "words"), CASES, ids=[case[0] for case in CASES])
-def test_one_sentence(
-    arguments: str, code: int, words: str, folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_one_sentence(arguments: str, code: int, words: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(arguments.split()) == code
     out, err = capfd.readouterr()
     assert words in err

@@ -143,7 +143,8 @@ def test_gradients(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_killed_in_the_middle_nothing_is_left_running(folder: Path) -> None:
     """kill -9 of the command: its workers go too, and the store can be read."""
-    text = "import torch\n\ndef program():\n    def f(x):\n        while True:\n            x = x + 1\n    return f, (torch.ones(2),)\n"
+    loop = "def forever(x):\n    while True:\n        x = x + 1\n"
+    text = f"import torch\n\n{loop}\ndef program():\n    return forever, (torch.ones(2),)\n"
     (folder / "loop.py").write_text(text)
     code = "import sys; from driftline.cli import main; sys.argv = ['driftline', *sys.argv[1:]]; main()"
     command = [sys.executable, "-c", code, "check", "loop.py:program", "--targets", "eager"]

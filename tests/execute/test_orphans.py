@@ -1,4 +1,4 @@
-"""However the parent process ends, no process of its stays behind, and its scratch folder is removed by the next run."""
+"""However the parent process ends, it leaves no process behind, and the next run removes its scratch folder."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class Parent:
 
     def __init__(self, folder: Path, what: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PARENT, HERE, str(folder), what], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", PARENT, HERE, str(folder), what],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert self.process.stdout
         self.scratch = Path(self.process.stdout.readline().strip())
@@ -116,6 +119,50 @@ def test_ctrl_c_ends_everything_at_once(start, eventually, what: str) -> None:
     assert "KeyboardInterrupt" in errors
     eventually(lambda: gone(family), 2)
     assert not parent.scratch.exists()
+
+
+CHECK = """
+import sys
+from driftline.checking.checker import Checker
+from driftline.checking.open import open_source
+from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.program import SourceBundle
+from driftline.core.target import Target
+from driftline.execute.pool import Pool
+from driftline.oracle.judge import Reference
+
+with Pool() as pool:
+    opened = open_source(SourceBundle("model.py", "program", {"model.py": sys.argv[1]}), pool, CheckOptions())
+    case = Case(opened.program, (Inputs(opened.example, "example"),), (Target("eager"),), CheckOptions())
+    Checker(pool).check(case, known_reference=Reference(problem="not needed"))
+"""
+
+ENDLESS = """
+import pathlib, time, torch
+
+def function(x):
+    pathlib.Path({marker!r}).touch()
+    time.sleep(1000)
+
+def program():
+    return function, (torch.ones(1),)
+"""
+
+
+def test_ctrl_c_ends_a_check_that_waits_for_a_job(tmp_path: Path, eventually) -> None:
+    marker = tmp_path / "running"
+    command = [sys.executable, "-c", CHECK, ENDLESS.format(marker=str(marker))]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        eventually(marker.exists, 60)
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=10)
+    finally:
+        process.kill()
+        process.wait()
+    assert "KeyboardInterrupt" in errors
+    eventually(lambda: gone(family), 2)
 
 
 def test_a_living_runs_folder_is_not_swept() -> None:

@@ -44,7 +44,7 @@ def read_pids(folder: Path) -> list[int]:
     return [int((folder / name).read_text()) for name in FAMILY]
 
 
-# -- how tasks end -------------------------------------------------------------------------------------------------------
+# -- how tasks end -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [KIND, SPAWNED], ids=["forked", "spawned"])
@@ -64,7 +64,7 @@ def test_death_is_reported_with_its_stage_and_cause(pool: Pool, kind: WorkerKind
 
 
 def test_a_crash_leaves_the_python_stack_in_the_log(pool: Pool) -> None:
-    assert 'in segfault' in pool.run(KIND, "worker_tasks:segfault", {}).log
+    assert "in segfault" in pool.run(KIND, "worker_tasks:segfault", {}).log
 
 
 @pytest.mark.parametrize("kind", [KIND, SPAWNED], ids=["forked", "spawned"])
@@ -116,7 +116,7 @@ def test_a_task_that_cuts_its_connection_is_ended(pool: Pool, monkeypatch: pytes
     assert (report.ending, report.detail) == ("died", "lost its connection")
 
 
-# -- what tasks print ------------------------------------------------------------------------------------------------------
+# -- what tasks print --------------------------------------------------------------------------------------------------
 
 
 def test_megabytes_of_output_block_nobody_and_the_end_is_kept(pool: Pool) -> None:
@@ -151,7 +151,7 @@ def test_logs_of_jobs_are_apart(pool: Pool) -> None:
     assert pool.run(KIND, "worker_tasks:say", {"words": "second"}).log == "second\n"
 
 
-# -- reuse -----------------------------------------------------------------------------------------------------------------
+# -- reuse -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_worker_is_reused_and_fresh_means_new(own_pool: Pool) -> None:
@@ -180,7 +180,7 @@ def test_spawned_workers_serve_one_job(own_pool: Pool, eventually) -> None:
     assert not any(running(result["pid"]) for result in results)
 
 
-# -- killed from outside -----------------------------------------------------------------------------------------------------
+# -- killed from outside -----------------------------------------------------------------------------------------------
 
 
 def run_in_thread(pool: Pool, task: str, payload: dict[str, object], **settings: float):
@@ -231,7 +231,7 @@ def test_a_nursery_killed_during_a_job_takes_the_job_with_it(own_pool: Pool, tmp
     os.kill(int((tmp_path / "bare").read_text()), signal.SIGKILL)
 
 
-# -- families ----------------------------------------------------------------------------------------------------------------
+# -- families ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("then", ["hang", "segfault", "leave", "eat_memory"])
@@ -252,7 +252,7 @@ def test_children_of_a_finished_job_end_with_the_worker(own_pool: Pool, tmp_path
     eventually(lambda: not any(map(running, read_pids(tmp_path))), 5)
 
 
-# -- starting ----------------------------------------------------------------------------------------------------------------
+# -- starting ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["warm_raises", "warm_exits"])
@@ -281,7 +281,7 @@ def test_an_import_that_hangs_is_ended(tmp_path: Path, eventually) -> None:
     assert not running(int(Path(f"{pid_file}.child").read_text()))
 
 
-# -- many at once --------------------------------------------------------------------------------------------------------------
+# -- many at once ------------------------------------------------------------------------------------------------------
 
 
 def test_threads_share_a_pool(own_pool: Pool) -> None:
@@ -331,7 +331,7 @@ def test_nothing_leaks_over_many_jobs(own_pool: Pool) -> None:
 
     def inventory() -> tuple[int, int, int]:
         (nursery,) = nurseries_below(os.getpid(), own_pool)
-        return len(os.listdir("/proc/self/fd")), nursery.num_fds(), threading.active_count()
+        return len(list(Path("/proc/self/fd").iterdir())), nursery.num_fds(), threading.active_count()
 
     use(20)
     before = inventory()

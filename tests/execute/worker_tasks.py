@@ -124,6 +124,7 @@ def family_then(payload: Payload, context: Any) -> Payload:
     _start(folder / "stubborn", lambda: hang({}, None))
     _start(folder / "session", lambda: (os.setsid(), _sleep()))
     _start(folder / "orphan_parent", lambda: (os.setsid(), _start(folder / "orphan", _sleep)))
+    os.waitpid(int((folder / "orphan_parent").read_text()), 0)
     _start(folder / "bare", lambda: os.execve("/bin/sleep", ["sleep", "1000"], {}))
     result: Payload = globals()[payload["then"]](payload, context)
     return result
@@ -150,7 +151,7 @@ def _write_pid(path: str | Path, pid: int) -> None:
     part.rename(path)
 
 
-# -- warm functions, called in the nursery -------------------------------------------------------------------------------
+# -- warm functions, called in the nursery -----------------------------------------------------------------------------
 
 
 def warm_nothing(argument: Any) -> None:

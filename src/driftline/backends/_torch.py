@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from driftline.backends.base import Backend, Compiled
 from driftline.core.structure import flatten
 from driftline.core.tensors import Array, Arrays, is_float
@@ -35,59 +37,78 @@ class TorchBackend(Backend):
 
 def torch_runner(program: OpenedProgram, function: Callable[..., Any], device: str = "cpu") -> Compiled:
     """Wrap a callable on tensors as a callable on arrays, with gradients when the program asks for them."""
+    run = tensor_runner(program, function, device)
+    return lambda arrays: as_arrays(run(arrays))
+
+
+def tensor_runner(
+    program: OpenedProgram, function: Callable[..., Any], device: str = "cpu"
+) -> Callable[[Arrays], dict[str, Any]]:
+    """Arrays in; out come the tensors of the result, the gradients, and the inputs and buffers that were changed."""
     import torch
 
-    from driftline.programs.torch_tensors import array_from_tensor, tensor_from_array
+    from driftline.programs.torch_tensors import tensor_from_array
 
     live = program.live
     parameters = dict(_named(live.function, "named_parameters")) if program.grad else {}
     buffers = {name: (buffer, buffer.clone()) for name, buffer in _named(live.function, "named_buffers")}
 
-    def run(arrays: Arrays) -> Arrays:
-        tensors: dict[int, tuple[str, torch.Tensor]] = {}
+    def run(arrays: Arrays) -> dict[str, Any]:
+        tensors: dict[str, torch.Tensor] = {}
         names = {id(array): name for name, array in arrays.items()}
 
         def make(array: Array) -> torch.Tensor:
             tensor = tensor_from_array(array).to(device)
             if program.grad and is_float(array.dtype.name):
                 tensor.requires_grad_()
-            tensors[id(array)] = (names[id(array)], tensor)
+            tensors[names[id(array)]] = tensor
             return tensor
 
         with torch.no_grad():  # a model may keep state; every run starts from the same one
             for buffer, saved in buffers.values():
                 buffer.copy_(saved)
         args, kwargs = live.call_arguments(arrays, make)
-        if not program.grad:
-            with torch.no_grad():
-                result = function(*args, **kwargs)
-            outputs = flatten_outputs(result)
-            if device != "cpu":
-                torch.cuda.synchronize()
-            return {**outputs, **_mutated(arrays, tensors), **_mutated_buffers(buffers)}
-        for parameter in parameters.values():
-            parameter.grad = None
-        result = function(*args, **kwargs)
-        backward(result, program.seed)
-        outputs = flatten_outputs(result)
-        for name, tensor in (*tensors.values(), *parameters.items()):
-            if tensor.grad is not None:
-                outputs[f"grad:{name}"] = array_from_tensor(tensor.grad)
-        return outputs
+        if program.grad:
+            return _with_gradients(function, args, kwargs, {**tensors, **parameters}, program.seed)
+        with torch.no_grad():
+            result = function(*args, **kwargs)
+        if device != "cpu":
+            torch.cuda.synchronize()
+        changed = {f"mutated:{n}": t for n, t in tensors.items() if _differs(to_array(t), arrays[n])}
+        changed |= {f"mutated:{n}": b for n, (b, old) in buffers.items() if _differs(to_array(b), to_array(old))}
+        return {**flatten_tensors(result), **changed}
 
     return run
 
 
-def flatten_outputs(result: Any) -> Arrays:
-    """Every tensor of a result, nested ones included; Python numbers count as 0-d arrays."""
-    import numpy as np
+def _with_gradients(
+    function: Callable[..., Any], args: Any, kwargs: Any, leaves: dict[str, Any], seed: int
+) -> dict[str, Any]:
+    for leaf in leaves.values():
+        leaf.grad = None
+    result = function(*args, **kwargs)
+    backward(result, seed)
+    gradients = {f"grad:{name}": leaf.grad for name, leaf in leaves.items() if leaf.grad is not None}
+    return {**flatten_tensors(result), **gradients}
 
-    flat = flatten(result, "output")
-    return {
-        name: to_array(leaf) if is_tensor(leaf) else np.asarray(leaf)
-        for name, leaf in flat.items()
-        if is_tensor(leaf) or isinstance(leaf, (bool, int, float, complex))
-    }
+
+def _differs(after: Array, before: Array) -> bool:
+    return after.shape != before.shape or after.tobytes() != before.tobytes()
+
+
+def flatten_tensors(result: Any) -> dict[str, Any]:
+    """Every tensor and number of a result, nested ones included, by name."""
+    numbers = (bool, int, float, complex)
+    return {n: v for n, v in flatten(result, "output").items() if is_tensor(v) or isinstance(v, numbers)}
+
+
+def as_arrays(values: dict[str, Any]) -> Arrays:
+    """Tensors as arrays; Python numbers count as 0-d arrays."""
+    return {name: to_array(v) if is_tensor(v) else np.asarray(v) for name, v in values.items()}
+
+
+def flatten_outputs(result: Any) -> Arrays:
+    return as_arrays(flatten_tensors(result))
 
 
 def backward(result: Any, seed: int) -> None:
@@ -112,26 +133,3 @@ def backward(result: Any, seed: int) -> None:
 def _named(function: Any, method: str) -> list[tuple[str, Any]]:
     """Parameters or buffers, if the callable is a module and has some."""
     return list(getattr(function, method)()) if hasattr(function, method) else []
-
-
-def _mutated(arrays: Arrays, tensors: dict[int, tuple[str, Any]]) -> Arrays:
-    """Inputs that the program changed in place."""
-    from driftline.programs.torch_tensors import array_from_tensor
-
-    changed: Arrays = {}
-    for name, tensor in tensors.values():
-        after = array_from_tensor(tensor)
-        if after.shape != arrays[name].shape or after.tobytes() != arrays[name].tobytes():
-            changed[f"mutated:{name}"] = after
-    return changed
-
-
-def _mutated_buffers(buffers: dict[str, tuple[Any, Any]]) -> Arrays:
-    from driftline.programs.torch_tensors import array_from_tensor
-
-    changed = {}
-    for name, (buffer, saved) in buffers.items():
-        after, before = array_from_tensor(buffer), array_from_tensor(saved)
-        if after.tobytes() != before.tobytes():
-            changed[f"mutated:{name}"] = after
-    return changed

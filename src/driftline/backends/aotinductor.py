@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from driftline.backends._export import export, is_export_rejection, results_only
+from driftline.backends._export import export, flat_runner, is_export_rejection
 from driftline.backends._torch import TorchBackend
 from driftline.backends.base import BOOLEAN, Compiled, Option, Options
 from driftline.programs.opened import OpenedProgram
@@ -39,11 +39,15 @@ class AotInductor(TorchBackend):
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         from torch._inductor import aoti_compile_and_package, aoti_load_package
 
-        exported = export(program)
+        exported, flat = export(program)
         config = {_CONFIG[key]: _value(text) for key, text in options.items() if key in _CONFIG}
         package = Path(tempfile.mkdtemp(prefix="aotinductor-")) / "program.pt2"
         aoti_compile_and_package(exported, package_path=str(package), inductor_configs=config)
-        return results_only(program, aoti_load_package(str(package), run_single_threaded=True))
+        loaded = aoti_load_package(str(package), run_single_threaded=True)
+        if not exported.graph_signature.buffers_to_mutate:
+            return flat_runner(flat, loaded)
+        # State must not leak from one run into the next.
+        return flat_runner(flat, lambda *tensors: aoti_load_package(str(package), run_single_threaded=True)(*tensors))
 
     def is_rejection(self, error: BaseException) -> bool:
         return super().is_rejection(error) or is_export_rejection(error)

@@ -1,13 +1,44 @@
-"""Any backend that registers itself for `torch.compile` through the entry-point group `torch_dynamo_backends`."""
+"""Any backend that registers itself for `torch.compile` through the entry-point group `torch_dynamo_backends`.
+
+Traps of `dynamo:openvino`: it runs what it does not know in eager, and falls back to Inductor without a word when its
+own compilation fails, so an error under its name may be Inductor's.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from typing import Any
 
+from driftline.backends import openvino
 from driftline.backends._dynamo import compile_with_dynamo
 from driftline.backends._torch import TorchBackend
 from driftline.backends.base import Compiled, Options
 from driftline.programs.opened import OpenedProgram
+
+
+@dataclass(frozen=True)
+class _Member:
+    """What a registered backend needs to be fair to it; most need nothing."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)  # handed to `torch.compile`
+    gradients: bool = True
+    prepare: Callable[[], None] = lambda: None  # before its module is imported
+    rejections: str = "not supported|not implemented|[Uu]nsupported"
+
+
+_MEMBERS = {
+    # Without the configuration it computes in bfloat16. Without `aot_autograd`, release 2026.4 fails on every module
+    # that has parameters ("sources must not be empty for symbol"). An element type it does not know is a KeyError.
+    "openvino": _Member(
+        {"config": openvino.CONFIG, "aot_autograd": True},
+        gradients=False,
+        prepare=openvino.forbid_telemetry,
+        rejections=rf"{openvino.REJECTIONS}|^torch\.(bfloat16|float8\w+|int16|uint16|complex\d+)$",
+    ),
+}
 
 
 class DynamoBackend(TorchBackend):
@@ -15,10 +46,20 @@ class DynamoBackend(TorchBackend):
         super().__init__()
         self.member = member
         self.name = f"dynamo:{member}"  # type: ignore[misc]
-        (point,) = entry_points(group="torch_dynamo_backends", name=member)
-        if point.dist:
-            self.distribution = point.dist.name  # type: ignore[misc]
-            self.install = f"pip install {point.dist.name}"  # type: ignore[misc]
+        self._needs = _MEMBERS.get(member, _Member())
+        self.gradients = self._needs.gradients  # type: ignore[misc]
+        (self._point,) = entry_points(group="torch_dynamo_backends", name=member)
+        if self._point.dist:
+            self.distribution = self._point.dist.name  # type: ignore[misc]
+            self.install = f"pip install {self._point.dist.name}"  # type: ignore[misc]
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        return compile_with_dynamo(program, self.member)
+        self._needs.prepare()
+        self._point.load()  # some change Dynamo's configuration when imported: in the midst of compiling is too late
+        return compile_with_dynamo(program, self.member, options=dict(self._needs.options) or None)
+
+    def is_rejection(self, error: BaseException) -> bool:
+        """Dynamo wraps what a backend raises, and says more in the wrapping: the innermost error is the backend's."""
+        while error.__cause__ is not None:
+            error = error.__cause__
+        return super().is_rejection(error) or bool(re.search(self._needs.rejections, str(error)))

@@ -1,15 +1,31 @@
 """ExecuTorch: torch.export, the edge dialect, and its runtime with portable kernels or XNNPACK.
 
-The import takes seconds and talks a lot; both are paid once, before workers are forked.
+The import takes seconds and talks a lot; both are paid once, before workers are forked. The runtime raises bare error
+codes and writes what went wrong to stderr: it is read from there. A loaded method points into the program it was loaded
+from without keeping it alive.
 """
 
 from __future__ import annotations
 
-from driftline.backends._export import export, is_export_rejection
-from driftline.backends._torch import flatten_outputs
+import os
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from driftline.backends._export import export, flat_runner, is_export_rejection
 from driftline.backends.base import Backend, Compiled, Option, Options, option
-from driftline.core.tensors import Arrays
 from driftline.programs.opened import OpenedProgram
+
+_REJECTION_TEXTS = (
+    "is not in Core ATen opset",
+    "taking Tensor inputs with mismatched dtypes",
+    "not supported",  # "0 in strides is not supported for ExecuTorch", "onesided=False is not supported yet in ..."
+    "Missing operator:",
+    "Unhandled dtype",
+    "Unsupported",
+)
+_LOG_LINE = re.compile(r"^\[[\w.]+:\d+\] (.*(?:Check failed|Missing operator:|Unhandled dtype|not supported).*)$", re.M)
 
 
 class ExecuTorch(Backend):
@@ -26,26 +42,50 @@ class ExecuTorch(Backend):
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
-        from executorch.exir import to_edge_transform_and_lower
+        from executorch.exir import ExecutorchBackendConfig, to_edge_transform_and_lower
+        from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
         from executorch.runtime import Runtime, Verification
 
-        from driftline.programs.torch_tensors import tensor_from_array
-
-        exported = export(program)
+        exported, flat = export(program)
         partitioner = [XnnpackPartitioner()] if option(options, self, "delegate") == "xnnpack" else []
-        lowered = to_edge_transform_and_lower(exported, partitioner=partitioner).to_executorch()
-        loaded = Runtime.get().load_program(lowered.buffer, verification=Verification.Minimal)
-        method = loaded.load_method("forward")
+        changed = [name.rsplit(".", 1)[-1] for name in exported.graph_signature.buffers_to_mutate.values()]
+        passes = [InitializedMutableBufferPass(changed)] if changed else []
+        lowered = to_edge_transform_and_lower(exported, partitioner=partitioner)
+        data = lowered.to_executorch(ExecutorchBackendConfig(passes=passes)).buffer
+        count = len(exported.graph_signature.user_outputs)
 
-        def run(arrays: Arrays) -> Arrays:
-            import torch
+        def load() -> tuple[Any, Any]:
+            loaded = Runtime.get().load_program(data, verification=Verification.Minimal)
+            return loaded, loaded.load_method("forward")
 
-            args, kwargs = program.live.call_arguments(arrays, tensor_from_array)
-            flat, _ = torch.utils._pytree.tree_flatten((args, kwargs))
-            results = method.execute([leaf for leaf in flat])
-            return flatten_outputs(torch.utils._pytree.tree_unflatten(list(results), exported.call_spec.out_spec))
+        kept = _with_log(load)
 
-        return run
+        def execute(*tensors: Any) -> Sequence[Any]:
+            _, method = _with_log(load) if changed else kept  # state must not leak from one run into the next
+            results = _with_log(lambda: method.execute(tensors))
+            return [tensor.clone() for tensor in results[len(results) - count :]]  # changed inputs come first
+
+        return flat_runner(flat, execute)
 
     def is_rejection(self, error: BaseException) -> bool:
-        return super().is_rejection(error) or is_export_rejection(error)
+        return (
+            super().is_rejection(error)
+            or is_export_rejection(error)
+            or any(text in str(error) for text in _REJECTION_TEXTS)
+        )
+
+
+def _with_log(action: Callable[[], Any]) -> Any:
+    """Run it; when it raises, add to the error code the line of the log that says why."""
+    with tempfile.TemporaryFile() as log:
+        saved = os.dup(2)
+        os.dup2(log.fileno(), 2)
+        try:
+            return action()
+        except RuntimeError as error:
+            log.seek(0)
+            found = _LOG_LINE.search(log.read().decode(errors="replace"))
+            raise RuntimeError(f"{error}: {found.group(1)}" if found else str(error)) from error
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)

@@ -1,7 +1,7 @@
 """IREE: ONNX through MLIR to code for this processor (llvm-cpu), compiled and run in process.
 
-Traps: float64 is demoted to float32 unless told otherwise. The importer takes every graph input for an argument, also
-one that is an initialiser by another name. What went wrong is said in MLIR diagnostics only; the exception says nothing.
+Traps: float64 is demoted to float32 unless told otherwise. Integers have no sign at its interface. What went wrong is
+said in MLIR diagnostics only.
 """
 
 from __future__ import annotations
@@ -23,8 +23,18 @@ _FLAGS = (
     "--iree-input-demote-f64-to-f32=false",
 )
 _REJECTIONS = (
-    "failed to legalize operation 'torch.operator'",  # an ONNX operator without a lowering
-    "failed to legalize unresolved materialization",
+    "failed to legalize operation 'torch.",  # an operator, or an element type of it, without a lowering
+    "missing onnx opset version attribute",  # a model of other domains only
+    "Unsupported",
+    "unsupported",
+    "not supported",
+    "unimplemented",
+    "unhandled",
+)
+
+
+_DiagnosticCallback = ctypes.CFUNCTYPE(
+    None, ctypes.c_int, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t, ctypes.c_void_p
 )
 
 
@@ -52,21 +62,32 @@ class Iree(Backend):
         model = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(program.data), data_prop=True)
         constants = {tensor.name for tensor in model.graph.initializer}
         inputs = [value.name for value in model.graph.input if value.name not in constants]
-        outputs = [value.name for value in model.graph.output]
+        outputs = {value.name: _dtype(value) for value in model.graph.output}
         model.graph.name = "main"  # any text is a valid graph name, but not a function's
         code = _compile(_import(model), f"--iree-opt-level={option(options, self, 'opt')}")
         config = iree.runtime.Config(device=iree.runtime.get_device("local-sync"))
         module = iree.runtime.load_vm_module(iree.runtime.VmModule.copy_buffer(config.vm_instance, code), config)
 
         def run(arrays: Arrays) -> Arrays:
-            result = module["main"](*(np.ascontiguousarray(arrays[name]) for name in inputs))
+            result = module["main"](*(np.asarray(arrays[name], order="C") for name in inputs))
             results = result if isinstance(result, (tuple, list)) else [result]
-            return {name: np.array(value.to_host()) for name, value in zip(outputs, results, strict=True)}
+            return {
+                name: np.array(value.to_host()).view(dtype)
+                for (name, dtype), value in zip(outputs.items(), results, strict=True)
+            }
 
         return run
 
     def is_rejection(self, error: BaseException) -> bool:
         return super().is_rejection(error) or any(text in str(error) for text in _REJECTIONS)
+
+
+def _dtype(value: Any) -> np.dtype[Any]:
+    """What the model promises: IREE's integers have no sign, and it hands uint8 out as int8."""
+    import onnx
+
+    dtype: np.dtype[Any] = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+    return dtype
 
 
 def _import(model: Any) -> str:
@@ -86,16 +107,17 @@ def _compile(text: str, level: str) -> bytes:
 
     diagnostics: list[str] = []
 
-    @ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t, ctypes.c_void_p)
     def collect(severity: int, message: Any, size: int, data: object) -> None:
         diagnostics.append(ctypes.string_at(message, size).decode(errors="replace"))
+
+    collector = _DiagnosticCallback(collect)  # must live as long as the invocation
 
     session = Session()
     session.set_flags(*_FLAGS, level)
     invocation = session.invocation()
     enable = ctypes_dl._dylib.ireeCompilerInvocationEnableCallbackDiagnostics
-    enable.restype, enable.argtypes = None, [ctypes.c_void_p, ctypes.c_int, type(collect), ctypes.c_void_p]
-    enable(invocation._inv_p, 0, collect, None)
+    enable.restype, enable.argtypes = None, [ctypes.c_void_p, ctypes.c_int, _DiagnosticCallback, ctypes.c_void_p]
+    enable(invocation._inv_p, 0, collector, None)
     source = Source.wrap_buffer(session, text.encode())
     if not (invocation.parse_source(source) and invocation.execute()):
         raise IreeError("\n".join(diagnostics) or "it failed without a diagnostic")

@@ -10,6 +10,7 @@ import numpy as np
 
 from driftline.backends.base import Backend, Compiled, Options
 from driftline.core.tensors import Arrays
+from driftline.programs.onnx_evaluator import make_evaluator
 from driftline.programs.opened import OpenedProgram
 
 # "There is no implementation", in the evaluator's own words.
@@ -34,9 +35,8 @@ class OnnxReference(Backend):
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         import onnx
-        from onnx.reference import ReferenceEvaluator
 
-        evaluator = ReferenceEvaluator(onnx.load_model_from_string(program.data))
+        evaluator = make_evaluator(onnx.load_model_from_string(program.data))
 
         def run(arrays: Arrays) -> Arrays:
             feed = {name: arrays[name] for name in evaluator.input_names if name in arrays}

@@ -1,9 +1,22 @@
-"""ONNX Runtime on the CPU. Optimisation levels, and single optimisers switched off by name."""
+"""ONNX Runtime on the CPU. Optimisation levels, and single optimisers switched off by name.
+
+Traps: an unknown name among the disabled optimisers is ignored without a word, so the names are checked here. Recent
+releases start a thread at import that reports to their maker. bfloat16 and the 8-bit floats pass through as raw bits.
+"""
 
 from __future__ import annotations
 
-from driftline.backends.base import Backend, Compiled, Option, Options, option
-from driftline.core.tensors import Arrays
+import ctypes
+import os
+import re
+from typing import Any
+
+import numpy as np
+
+from driftline.backends.base import Backend, Compiled, Option, Options, Unsupported, option
+from driftline.core.errors import DriftlineError
+from driftline.core.tensors import Array, Arrays, numpy_dtype
+from driftline.core.text import did_you_mean
 from driftline.programs.opened import OpenedProgram
 
 _LEVELS = {
@@ -12,6 +25,42 @@ _LEVELS = {
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
+
+# There is no interface that lists them. Transformers are those that a session of 1.31.1 names in its verbose log;
+# rewrite rules, and names of older releases, are the constructor arguments in onnxruntime/core/optimizer.
+OPTIMIZERS = frozenset(
+    """
+    AttentionFusion Avx2WeightS8ToU8Transformer BiasDropoutFusion BiasGeluFusion BiasSkipLayerNormFusion
+    BiasSoftmaxFusion CommonSubexpressionElimination ConstantFolding ConstantSharing ConvActivationFusion
+    ConvAddActivationFusion DoubleQDQPairsRemover DynamicQuantizeMatMulFusion EmbedLayerNormFusion
+    EnsureUniqueDQForNodeUnit FastGeluFusion FreeDimensionOverrideTransformer GatherSliceToSplitFusion
+    GatherToSliceFusion GatherToSplitFusion GeluApproximation GeluFusion GeluFusionL1 GeluFusionL2 GemmActivationFusion
+    GroupQueryAttentionFusion GroupQueryAttentionPreNormFusion LayerNormFusion LayerNormFusionL1 LayerNormFusionL2
+    Level1_RuleBasedTransformer Level2_RuleBasedTransformer MatMulActivationFusion MatMulAddFusion
+    MatMulIntegerToFloatFusion MatMulNBitsFusion MatMulScaleFusion MatmulTransposeFusion NchwcTransformer
+    NhwcTransformer QDQFinalCleanupTransformer QDQPropagationTransformer QDQS8ToU8Transformer
+    QDQSelectorActionTransformer QuickGeluFusion ReshapeFusion SimplifiedLayerNormFusion SkipLayerNormFusion
+    SliceConcatToSpaceToDepthFusion TransposeOptimizer TransposeOptimizer_CPUExecutionProvider WeightBiasQuantization
+    WhereDummyDq
+    CastChainElimination CastElimination ClipQuantRewrite ConvAddFusion ConvBNFusion ConvMulFusion DivMulFusion
+    EliminateDropout EliminateIdentity EliminateSlice ExpandElimination FuseReluClip GemmSumFusion GemmTransposeFusion
+    LabelEncoderFusion MatMul_BatchNormalization_Fusion NoopElimination NotWhereFusion Pad_Fusion
+    PreShapeNodeElimination ReluQuantRewrite UnsqueezeElimination
+    """.split()
+)
+
+# Element types that numpy does not know: their number in ONNX, and the integers that carry their bits.
+_BITS = {"bfloat16": (16, np.uint16), "float8_e4m3fn": (17, np.uint8), "float8_e5m2": (19, np.uint8)}
+_TYPE_NAMES = {f"tensor({name.replace('_', '')})": name for name in _BITS}
+
+# A type error names an operator that is not offered for a valid type. "Type parameter (T) of ... bound to different
+# types" is not among them: a checked model has no such node, so an optimiser made it.
+_REJECTIONS = re.compile(
+    r"NOT_IMPLEMENTED|Could not find an implementation for|Unsupported model IR version|"
+    r"is under development and support for this is limited|ONNX Runtime only \*guarantees\* support|"
+    r"Type Error: Type 'tensor\(\w+\)' of (input|output) parameter|is not a registered function/op|"
+    r"No Op registered for|No opset import for domain|not supported|Unsupported"
+)
 
 
 class OnnxRuntime(Backend):
@@ -24,6 +73,19 @@ class OnnxRuntime(Backend):
         "disable": Option("optimisers to leave out, joined with '+'"),
     }
 
+    def validate(self, options: Options, target: str) -> None:
+        super().validate(options, target)
+        for name in _disabled(options):
+            if name not in OPTIMIZERS:
+                raise DriftlineError(
+                    f"Target {target!r}: ONNX Runtime has no optimiser {name!r}.{did_you_mean(name, OPTIMIZERS)}"
+                    " Join several with '+'."
+                )
+
+    def warm(self) -> None:
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+        super().warm()
+
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         import onnxruntime as ort
 
@@ -32,25 +94,50 @@ class OnnxRuntime(Backend):
         settings.log_severity_level = 3
         settings.intra_op_num_threads = settings.inter_op_num_threads = 1
         settings.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[option(options, self, "opt")])
-        disabled = options["disable"].split("+") if "disable" in options else None
         session = ort.InferenceSession(
-            program.data, settings, providers=["CPUExecutionProvider"], disabled_optimizers=disabled
+            program.data, settings, providers=["CPUExecutionProvider"], disabled_optimizers=_disabled(options) or None
         )
         names = [output.name for output in session.get_outputs()]
         wanted = {value.name for value in session.get_inputs()}
+        unusual = any(value.type in _TYPE_NAMES for value in (*session.get_inputs(), *session.get_outputs()))
 
         def run(arrays: Arrays) -> Arrays:
             feed = {name: array for name, array in arrays.items() if name in wanted}
-            return dict(zip(names, session.run(names, feed), strict=True))
+            if unusual:
+                values = {name: _to_ort(ort, array) for name, array in feed.items()}
+                results = [_from_ort(value) for value in session.run_with_ort_values(names, values)]
+            else:
+                results = session.run(names, feed)
+            return dict(zip(names, results, strict=True))
 
         return run
 
     def is_rejection(self, error: BaseException) -> bool:
-        text = str(error)
         return (
             super().is_rejection(error)
-            or type(error).__name__ in ("NotImplemented", "InvalidGraph")
-            or "NOT_IMPLEMENTED" in text
-            or "Unsupported model IR version" in text
-            or "is under development and support for this is limited" in text
+            or type(error).__name__ == "NotImplemented"
+            or bool(_REJECTIONS.search(str(error)))
         )
+
+
+def _disabled(options: Options) -> list[str]:
+    return options["disable"].split("+") if "disable" in options else []
+
+
+def _to_ort(ort: Any, array: Array) -> Any:
+    if array.dtype.name not in _BITS:
+        return ort.OrtValue.ortvalue_from_numpy(array)
+    if not hasattr(ort.OrtValue, "ortvalue_from_numpy_with_onnx_type"):
+        raise Unsupported(f"this release takes no {array.dtype.name} from Python")
+    number, bits = _BITS[array.dtype.name]
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.asarray(array, order="C").view(bits), number)
+
+
+def _from_ort(value: Any) -> Array:
+    """Its own conversion to numpy does not know these types; their memory is read instead."""
+    name = _TYPE_NAMES.get(value.data_type())
+    if name is None:
+        return np.asarray(value.numpy())
+    dtype, shape = numpy_dtype(name), tuple(value.shape())
+    size = int(np.prod(shape)) * dtype.itemsize
+    return np.frombuffer(bytearray(ctypes.string_at(value.data_ptr(), size)), dtype).reshape(shape)

@@ -11,14 +11,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from driftline.backends._export import results_only
+from driftline.backends._export import flat_runner
 from driftline.backends._torch import TorchBackend, flatten_outputs
 from driftline.backends.base import BOOLEAN, Compiled, Option, Options, Unsupported, option
 from driftline.core.execution import Stage
-from driftline.core.structure import flatten
 from driftline.core.tensors import Arrays
 from driftline.core.text import first_line
-from driftline.programs.live import is_tensor
 from driftline.programs.opened import OpenedProgram
 
 _PROFILING_RUNS = 2
@@ -40,14 +38,44 @@ class TorchScript(TorchBackend):
         import torch
 
         program.enter(Stage.CONVERT)
+        buffers = _Buffers(program)
         graph, wrap = _take_graph(program, option(options, self, "mode"))
         program.enter(Stage.COMPILE)
-        if option(options, self, "freeze") == "true" and _can_freeze(graph):
+        run = buffers.restored_before(wrap(graph))
+        run(program.example)
+        if option(options, self, "freeze") == "true" and _can_freeze(graph) and not buffers.changed():
+            buffers.restore()
             graph = torch.jit.optimize_for_inference(torch.jit.freeze(graph))
-        run = wrap(graph)
+            run = wrap(graph)
         for _ in range(_PROFILING_RUNS):
             run(program.example)
         return run
+
+
+class _Buffers:
+    """A scripted graph shares the model's buffers: what one run leaves in them must not reach the next."""
+
+    def __init__(self, program: OpenedProgram) -> None:
+        function = program.live.function
+        found = list(function.buffers()) if hasattr(function, "buffers") else []
+        self._saved = [(buffer, buffer.clone()) for buffer in found]
+
+    def restore(self) -> None:
+        import torch
+
+        with torch.no_grad():
+            for buffer, original in self._saved:
+                buffer.copy_(original)
+
+    def changed(self) -> bool:
+        return any(not buffer.equal(original) for buffer, original in self._saved)
+
+    def restored_before(self, run: Compiled) -> Compiled:
+        def restore_and_run(arrays: Arrays) -> Arrays:
+            self.restore()
+            return run(arrays)
+
+        return restore_and_run
 
 
 def _take_graph(program: OpenedProgram, mode: str) -> Taken:
@@ -62,59 +90,46 @@ def _take_graph(program: OpenedProgram, mode: str) -> Taken:
 
 
 def _can_freeze(graph: Any) -> bool:
-    """Freezing takes a module with one `forward` in evaluation mode; in training mode it would change the meaning."""
+    """Freezing takes a module in evaluation mode; in training mode it would change the meaning."""
     import torch
 
-    # A module that overloads `forward`, as nn.LSTM does, is scripted without a method of that name.
-    return isinstance(graph, torch.jit.ScriptModule) and not graph.training and graph._c._has_method("forward")
+    return isinstance(graph, torch.jit.ScriptModule) and not graph.training
 
 
 def _script(program: OpenedProgram) -> Taken:
     import torch
 
+    from driftline.programs.torch_tensors import tensor_from_array
+
     try:
         graph = torch.jit.script(program.live.function)
+        if isinstance(graph, torch.jit.ScriptModule) and not graph._c._has_method("forward"):
+            raise Unsupported("torch.jit.script leaves out an overloaded forward")  # as that of nn.LSTM
     except Exception as error:
         # The scripting language is a small part of Python: what it does not compile, it does not support.
         raise Unsupported(f"torch.jit.script: {first_line(str(error))}") from error
-    return graph, lambda optimised: results_only(program, optimised)
 
-
-def _trace(program: OpenedProgram) -> Taken:
-    """A trace takes and returns plain tuples of tensors; the program's own structure is kept beside it."""
-    import torch
-
-    from driftline.programs.convert import _as_module
-    from driftline.programs.torch_tensors import tensor_from_array
-
-    live = program.live
-    outputs: dict[str, Any] = {}
-
-    class Flat(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.program = _as_module(live.function)
-            self.training = self.program.training
-
-        def forward(self, *tensors: Any) -> Any:
-            named: Any = dict(zip(program.example, tensors, strict=True))
-            args, kwargs = live.call_arguments(named, lambda tensor: tensor)
-            outputs.update(flatten(self.program(*args, **kwargs), "output"))
-            return tuple(leaf for leaf in outputs.values() if is_tensor(leaf))
-
-    def wrap(graph: Any) -> Compiled:
+    def wrap(optimised: Any) -> Compiled:
         def run(arrays: Arrays) -> Arrays:
+            args, kwargs = program.live.call_arguments(arrays, tensor_from_array)
             with torch.no_grad():
-                tensors = iter(graph(*(tensor_from_array(arrays[name]) for name in program.example)))
-            return flatten_outputs({n: next(tensors) if is_tensor(leaf) else leaf for n, leaf in outputs.items()})
+                return flatten_outputs(optimised(*args, **kwargs))
 
         return run
 
-    example = tuple(tensor_from_array(array) for array in program.example.values())
+    return graph, wrap
+
+
+def _trace(program: OpenedProgram) -> Taken:
+    import torch
+
+    from driftline.programs.flat_torch import FlatModule
+
+    flat = FlatModule(program)
     with torch.no_grad(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", torch.jit.TracerWarning)
-        graph = torch.jit.trace(Flat(), example, strict=False, check_trace=False)
+        graph = torch.jit.trace(flat, flat.example, strict=False, check_trace=False)
     for warning in caught:
         if _PATH_CHOSEN in str(warning.message):
             raise Unsupported(f"torch.jit.trace: {first_line(str(warning.message))}")
-    return graph, wrap
+    return graph, lambda optimised: flat_runner(flat, optimised)

@@ -6,16 +6,20 @@ The importer needs the `onnx` package and fixes every shape from the example inp
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import numpy as np
 
 from driftline.backends.base import Backend, Compiled, Option, Options, option
-from driftline.core.tensors import Arrays
+from driftline.core.tensors import Array, Arrays
 from driftline.programs.opened import OpenedProgram
 
-_REJECTIONS = (
-    "The following operators are not supported for frontend ONNX",
-    "not supported",
-    "not implemented",
+# The importer has no single wording for what it does not do; above all it wants shapes, axes and counts as constants.
+_REJECTIONS = re.compile(
+    "not supported|not yet supported|currently supported|unsupported|not implemented|must be a constant|"
+    "cannot handle ShapeExpr|requires the input new shape to be Shape|Missing outputs during conversion|"
+    "only applies to float|only support "
 )
 
 
@@ -47,11 +51,16 @@ class Tvm(Backend):
         machine = relax.VirtualMachine(executable, tvm.cpu())
 
         def run(arrays: Arrays) -> Arrays:
-            result = machine["main"](*(tvm.runtime.tensor(np.ascontiguousarray(arrays[name])) for name in inputs))
-            results = [result] if hasattr(result, "numpy") else list(result)
-            return {name: value.numpy() for name, value in zip(outputs, results, strict=True)}
+            result = machine["main"](*(tvm.runtime.tensor(np.asarray(arrays[name], order="C")) for name in inputs))
+            results = [result] if len(outputs) == 1 else list(result)
+            return {name: _to_array(value) for name, value in zip(outputs, results, strict=True)}
 
         return run
 
     def is_rejection(self, error: BaseException) -> bool:
-        return super().is_rejection(error) or any(text in str(error) for text in _REJECTIONS)
+        return super().is_rejection(error) or bool(_REJECTIONS.search(str(error)))
+
+
+def _to_array(value: Any) -> Array:
+    """What a model computes from shapes alone comes back as a tuple of integers, not as a tensor."""
+    return value.numpy() if hasattr(value, "numpy") else np.array(tuple(value), np.int64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from driftline.campaign.session import identify
-from driftline.store import Bug, Store
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.result import Replay, ReplayAnswer
 from driftline.core.case import Case
@@ -11,6 +10,7 @@ from driftline.core.errors import BackendUnavailable
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement, Status
+from driftline.store import Bug, Store
 
 
 def replay(store: Store, name: str, checker: Checker, target: Target | None = None) -> Replay:

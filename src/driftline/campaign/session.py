@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS, resolve
-from driftline.store import Bug, Store
 from driftline.checking.checker import Checker, Progress, Skipped, TargetResult
 from driftline.checking.open import OpenProgram
 from driftline.checking.result import CheckResult
@@ -23,6 +22,7 @@ from driftline.execute.environments import find_environment, require_environment
 from driftline.inputs.files import read_inputs
 from driftline.inputs.make import STRATEGIES, random_inputs, special_inputs
 from driftline.programs.convert import accepts_directly, find_converter
+from driftline.store import Bug, Store
 
 
 def choose_targets(program: Program, wanted: Sequence[Target] | None) -> tuple[list[Target], list[Skipped]]:
@@ -64,7 +64,8 @@ def require_target(target: Target) -> None:
     found = backend.installed()
     if not found.available:
         raise BackendUnavailable(
-            f"The backend {target.backend!r} is not available: {found.reason}. Install it with: {backend.install_command}"
+            f"The backend {target.backend!r} is not available: {found.reason}."
+            f" Install it with: {backend.install_command}"
         )
 
 
@@ -77,7 +78,9 @@ def check_strategy(strategy: str) -> None:
         )
 
 
-def make_samples(opened: OpenProgram, strategy: str, count: int, seed: int, *, tame: bool = False) -> tuple[Inputs, ...]:
+def make_samples(
+    opened: OpenProgram, strategy: str, count: int, seed: int, *, tame: bool = False
+) -> tuple[Inputs, ...]:
     """Input samples by strategy: `example`, `random`, `specials`, or a file."""
     specs = opened.program.inputs
     if strategy == "example":

@@ -1,1 +1,1 @@
-"""The one function everything is built on: a case in, verdicts out. Hunting, reducing and bisecting call it in loops."""
+"""The one function everything is built on: a case in, verdicts out. Hunting, reducing and bisecting loop over it."""

@@ -30,6 +30,7 @@ from driftline.programs.convert import accepts_directly, find_converter
 
 CONFIRMATIONS = 1
 FLAKY_RUNS = 4
+SAME_SIZE = 16.0  # errors within this factor of each other may have the same cause
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,12 @@ class Checker:
             return result
 
         with ThreadPoolExecutor(max_workers=max(1, min(self._jobs, len(case.targets)))) as threads:
-            done = list(threads.map(one, case.targets))
+            try:
+                done = list(threads.map(one, case.targets))
+            except KeyboardInterrupt:  # leaving the block waits for running jobs: end them
+                threads.shutdown(wait=False, cancel_futures=True)
+                self.pool.interrupt()
+                raise
         results = tuple(r for r in done if isinstance(r, TargetResult))
         return CheckOutcome(case, reference, results, tuple(r for r in done if isinstance(r, Skipped)))
 
@@ -104,7 +110,7 @@ class Checker:
             if verdict.judgement is not Judgement.FAIL:
                 return TargetResult(target, execution, verdict)
             failed, runs = self._confirm(case, target, reference, verdict)
-            blame = self._blame(case, target, execution, reference) if failed else ""
+            blame = self._blame(case, target, execution, reference, verdict) if failed else ""
             return TargetResult(target, execution, verdict, blame, (failed, runs))
         except WorkerStartError as error:
             return Skipped(target, f"cannot start: {error}")
@@ -141,8 +147,8 @@ class Checker:
         again = self._judge(case, target, execution, reference)
         return again.judgement is Judgement.FAIL and again.kind is first.kind
 
-    def _blame(self, case: Case, target: Target, execution: Execution, reference: Reference) -> str:
-        """The converter's name, when the ONNX reference evaluator on the converted file is wrong as well."""
+    def _blame(self, case: Case, target: Target, execution: Execution, reference: Reference, first: Verdict) -> str:
+        """The converter's name, when the ONNX reference evaluator on the converted file is wrong in the same way."""
         if not execution.converter or execution.stage is Stage.CONVERT:
             return ""
         outside = Target("onnx-reference")
@@ -152,7 +158,9 @@ class Checker:
         if witness.outcome is not Outcome.OK:
             return ""
         verdict = self._judge(case, outside, witness, reference)
-        return execution.converter if verdict.judgement is Judgement.FAIL else ""
+        # A small flaw of the converter does not excuse a compiler that is much further off.
+        explained = verdict.evidence.get("ratio", 1.0) * SAME_SIZE >= first.evidence.get("ratio", 1.0)
+        return execution.converter if verdict.kind is first.kind and explained else ""
 
     # -- running -----------------------------------------------------------------------------------------------------
 

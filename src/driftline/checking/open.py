@@ -28,9 +28,9 @@ class OpenProgram:
 
 def open_program(text: str, pool: Pool, options: CheckOptions) -> OpenProgram:
     """Read the program that `text` names. Every mistake in it is one sentence."""
-    path, _, entry = text.partition(".py:")
+    module, _, entry = text.partition(".py:")
     if entry:
-        return _open_source(Path(path + ".py"), entry, pool, options)
+        return _open_source(Path(f"{module}.py"), entry, pool, options)
     path = Path(text)
     if path.suffix == ".py":
         raise DriftlineError(f"{text}: say which callable of the file makes the program, as in {text}:program.")
@@ -40,7 +40,9 @@ def open_program(text: str, pool: Pool, options: CheckOptions) -> OpenProgram:
         return _open_file(path, "onnx", "onnx", pool, options)
     if path.suffix == ".pt2":
         return _open_file(path, "torch", "torch", pool, options)
-    raise DriftlineError(f"{text}: the kind of program is told by its name; give model.onnx, model.pt2 or file.py:name.")
+    raise DriftlineError(
+        f"{text}: the kind of program is told by its name; give model.onnx, model.pt2 or file.py:name."
+    )
 
 
 def _near_file(path: Path) -> str:

@@ -20,8 +20,8 @@ def bugs() -> None:
 @json_option
 def list_bugs(store: Path, as_json: bool) -> None:
     """List all bugs, the newest first."""
-    from driftline.store import Store
     from driftline.report.results import SCHEMA, bug_json
+    from driftline.store import Store
 
     with Store.open(store) as kept:
         found = kept.bugs()
@@ -39,8 +39,8 @@ def list_bugs(store: Path, as_json: bool) -> None:
 @json_option
 def show(bug: str, store: Path, as_json: bool) -> None:
     """Show one bug: program, inputs, evidence, log, and the command that replays it. A unique prefix is enough."""
-    from driftline.store import Store
     from driftline.report.results import SCHEMA, bug_json
+    from driftline.store import Store
 
     with Store.open(store) as kept:
         found = kept.bug(bug)
@@ -59,8 +59,8 @@ def show(bug: str, store: Path, as_json: bool) -> None:
 @json_option
 def mark(bug: str, status: str, store: Path, as_json: bool) -> None:
     """Set the status of a bug."""
-    from driftline.store import Store
     from driftline.report.results import SCHEMA, bug_json
+    from driftline.store import Store
 
     Store.open(store).close()  # a store that is not there must not be made by marking
     with Store.create(store) as kept:

@@ -61,7 +61,6 @@ def check(
     Failures are confirmed in a fresh process and kept in the store; each prints the command that replays it.
     """
     from driftline.campaign.session import check_program, check_strategy, choose_targets, require_target
-    from driftline.store import Store
     from driftline.checking.checker import Checker, Skipped
     from driftline.checking.open import open_program
     from driftline.cli import report_internal_error
@@ -70,6 +69,7 @@ def check(
     from driftline.core.target import parse_targets
     from driftline.execute.pool import Pool
     from driftline.report.results import check_json
+    from driftline.store import Store
 
     load_plugins(plugins)
     wanted = parse_targets(targets) if targets else None

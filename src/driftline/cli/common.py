@@ -33,9 +33,9 @@ def json_option(function: F) -> F:
 
 
 def seed_option(function: F) -> F:
-    return click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random draws.")(
-        function
-    )
+    return click.option(
+        "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random draws."
+    )(function)
 
 
 def plugin_option(function: F) -> F:

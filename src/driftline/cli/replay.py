@@ -20,14 +20,14 @@ def replay(bug: str, target: str | None, store: Path, as_json: bool) -> int:
     BUG is its name as `driftline bugs list` shows it; a unique prefix is enough. Exit code 0 means fixed, 1 means that
     it still fails or fails in another way.
     """
-    from driftline.campaign.replay import ReplayAnswer
     from driftline.campaign.replay import replay as run_again
-    from driftline.store import Store
     from driftline.checking.checker import Checker
+    from driftline.checking.result import ReplayAnswer
     from driftline.core.plugins import load_plugins
     from driftline.core.target import Target
     from driftline.execute.pool import Pool
     from driftline.report.results import SCHEMA, bug_json
+    from driftline.store import Store
 
     Store.open(store).close()
     with Store.create(store) as kept, Pool() as pool:

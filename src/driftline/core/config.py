@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def cache_home() -> Path:
-    """Things that can be made again: environments, conversions, compiler caches, scratch. `DRIFTLINE_CACHE` moves it."""
+    """For what can be made again: environments, conversions, compiler caches, scratch. `DRIFTLINE_CACHE` moves it."""
     explicit = os.environ.get("DRIFTLINE_CACHE")
     if explicit:
         return Path(explicit).expanduser().resolve()

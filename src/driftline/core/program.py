@@ -44,7 +44,9 @@ class Program:
     outputs: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()
     state: str = ""  # digest of weights, example inputs and data files, which the text alone does not fix
-    origin: str = ""  # the user's file; read in place while its text is unchanged, so that data files beside it are found
+    origin: str = (
+        ""  # the user's file; read in place while its text is unchanged, so that data files beside it are found
+    )
 
     def at(self, path: Path) -> Program:
         return replace(self, path=path)

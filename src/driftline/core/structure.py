@@ -41,8 +41,6 @@ def rebuild(value: Any, replace: Callable[[str, Any], Any], path: Path = ()) -> 
         return {key: rebuild(item, replace, (*path, str(key))) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
         names = getattr(value, "_fields", None)
-        items = [
-            rebuild(item, replace, (*path, names[i] if names else str(i))) for i, item in enumerate(value)
-        ]
+        items = [rebuild(item, replace, (*path, names[i] if names else str(i))) for i, item in enumerate(value)]
         return type(value)(*items) if names else type(value)(items)
     return replace(".".join(path), value)

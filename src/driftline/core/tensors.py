@@ -63,7 +63,8 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     if name in _EXTENDED:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, name))
+        extended: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return extended
     return np.dtype(name)
 
 
@@ -90,6 +91,8 @@ def save_tensors(path: Path | str, tensors: Mapping[str, Array]) -> None:
         code = _CODES.get(array.dtype.name)
         if code is None:
             raise TypeError(f"tensor {name!r} has dtype {array.dtype}, which cannot be stored")
+        if array.dtype.byteorder == ">":
+            array = array.astype(array.dtype.newbyteorder("<"))
         blob = np.ascontiguousarray(array).tobytes()
         header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [offset, offset + len(blob)]}
         blobs.append(blob)
@@ -119,6 +122,7 @@ def load_tensors(path: Path | str) -> Arrays:
             dtype = numpy_dtype(_NAMES[entry["dtype"]])
             array = np.frombuffer(bytearray(file.read(end - start)), dtype=dtype).reshape(entry["shape"])
             if f"complex:{name}" in metadata:
-                array = (array[..., 0] + 1j * array[..., 1]).astype(metadata[f"complex:{name}"])
+                # a view, not arithmetic: infinity times 1j is NaN
+                array = array.view(metadata[f"complex:{name}"]).reshape(array.shape[:-1])
             arrays[name] = array
     return {name: arrays[name] for name in header}

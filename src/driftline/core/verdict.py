@@ -21,6 +21,7 @@ class Kind(StrEnum):
     """What sort of failure: the first thing a reader wants to know."""
 
     WRONG_VALUE = "wrong-value"
+    BIAS = "bias"  # no single element is wrong, but together they drift
     WRONG_NONFINITE = "wrong-nan-inf"
     WRONG_DTYPE = "wrong-dtype"
     WRONG_SHAPE = "wrong-shape"

@@ -11,7 +11,9 @@ from driftline.core.verdict import Fingerprint, Kind, Verdict
 _MESSAGE_KINDS = (Kind.ERROR, Kind.CRASH, Kind.OOM, Kind.TIMEOUT)
 
 
-def fingerprint(program: Program, target: Target, execution: Execution, verdict: Verdict, blame: str = "") -> Fingerprint:
+def fingerprint(
+    program: Program, target: Target, execution: Execution, verdict: Verdict, blame: str = ""
+) -> Fingerprint:
     """The identity of a failure. `blame` names a converter when it, not the backend, is at fault."""
     assert verdict.kind is not None
     backend = blame or (execution.converter if execution.stage is Stage.CONVERT else target.backend)

@@ -307,6 +307,8 @@ def _complaint(done: subprocess.CompletedProcess[str]) -> str:
         versions = [v for v in listing.split(", ") if v and v != "none"]
         if not versions:
             return f"no package {name} is found for this Python ({sys.version_info.major}.{sys.version_info.minor})."
-        return f"{name} has no release {version} for this Python.{did_you_mean(version, versions)} Newest: {versions[-1]}."
+        return (
+            f"{name} has no release {version} for this Python.{did_you_mean(version, versions)} Newest: {versions[-1]}."
+        )
     lines = [line for line in text.splitlines() if "error" in line.lower()]
     return first_line(lines[-1] if lines else text)

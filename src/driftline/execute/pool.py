@@ -23,7 +23,7 @@ from driftline.core.config import cache_home
 from driftline.core.errors import InternalError
 from driftline.core.text import tail
 from driftline.execute.channel import Channel, ChannelClosed, ChannelTimeout, channel_pair
-from driftline.execute.processes import TAG, describe_exit, keeper_command, kill_tagged, resident_memory
+from driftline.execute.processes import TAG, describe_exit, keeper_command, kill_tagged, kill_tree, resident_memory
 from driftline.execute.workspace import Workspace
 
 START_TIMEOUT = 300.0  # a cold import of a large compiler on a busy machine
@@ -305,6 +305,13 @@ class _Nursery:
             self._news.wait_for(lambda: number in self._exits or self._gone, timeout)
             return self._exits.get(number)
 
+    def has_lost(self, number: int) -> bool:
+        """Has the worker ended, or its nursery, without which no worker lives?"""
+        if number < 0:
+            return self._process.poll() is not None
+        with self._news:
+            return self._gone or number in self._exits
+
     def end_worker(self, number: int) -> None:
         """Kill a worker and all it started. Only the nursery may signal it: it knows whether the pid is still its."""
         if number >= 0:
@@ -335,13 +342,17 @@ class _Nursery:
             self._news.notify_all()
 
     def kill(self) -> None:
-        self._control.hang_up()
+        if self._process.returncode is None:
+            kill_tree(self._process.pid)
+        self._control.hang_up()  # only now: the nursery would end at this, before its family could be listed
         self._reader.join()
         self._destroy()
 
     def _destroy(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
+        # All of its family is below it, since orphans are adopted; killed first and alone, it would set free those that
+        # have dropped the tag. Not reaped yet, its pid cannot be anybody else's.
+        if self._process.returncode is None:
+            kill_tree(self._process.pid)
         kill_tagged(self._tag)
         self._process.wait()
         self._control.close()
@@ -411,7 +422,7 @@ class _Worker:
                     yield {"ending": "memory", "detail": f"used {resident >> 20} MiB of {memory_limit >> 20} MiB"}
                     return
                 self._bound_log()
-                if self._nursery.exit_of(self._number, 0):  # its socket may live on in a process that it forked
+                if self._nursery.has_lost(self._number):  # its socket may live on in a process that it forked
                     return
             with contextlib.suppress(ChannelTimeout):
                 yield self._channel.receive(max(min(look, deadline) - now, 0.0))

@@ -24,9 +24,9 @@ def children(pid: int) -> list[int]:
     """Direct children; none when the process is gone."""
     found: list[int] = []
     with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
+        for thread in os.scandir(f"/proc/{pid}/task"):
             try:
-                with open(f"/proc/{pid}/task/{thread}/children") as file:
+                with open(f"{thread.path}/children") as file:
                     found += map(int, file.read().split())
             except FileNotFoundError:
                 if not _CHILDREN_FILES:
@@ -35,11 +35,11 @@ def children(pid: int) -> list[int]:
 
 
 # Kernels may be built without these files; then parents are looked up instead.
-_CHILDREN_FILES = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+_CHILDREN_FILES = os.access(f"/proc/self/task/{os.getpid()}/children", os.R_OK)
 
 
 def _all_pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit()]
 
 
 def _parent(pid: int) -> int:

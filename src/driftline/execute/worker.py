@@ -4,7 +4,7 @@ It starts as a *nursery*: it imports what is slow to import, then waits. Asked t
 warm modules, gets a socket of its own and serves one job after another. When a worker dies, the nursery forks the next
 one in milliseconds. Where forking is unsafe (a GPU), the process turns into the single worker itself (`serve`).
 
-Nobody is left behind: orphans of a worker become children of the worker, and of the nursery once the worker is dead, and
+Nobody is left behind: orphans below a worker become its own children, and the nursery's once the worker is dead, and
 are killed there; the nursery kills its workers when its parent's socket closes, the kernel kills a worker when its
 nursery dies, and the keeper (`processes.py`) looks after the rest.
 """
@@ -85,7 +85,8 @@ class _Nursery:
         """Serve the parent until it is gone. Returns the exit code."""
         try:
             while True:
-                ready, _, _ = select.select([self._control, self._wake_read], [], [])
+                watched: list[Any] = [self._control, self._wake_read]
+                ready, _, _ = select.select(watched, [], [])
                 if self._wake_read in ready:
                     with contextlib.suppress(BlockingIOError):
                         os.read(self._wake_read, 4096)
@@ -175,7 +176,8 @@ def serve(channel: Channel, log: str) -> int:
             try:
                 channel.send(answer)
             except (TypeError, ValueError) as error:
-                channel.send({"error": f"the task's answer is not plain data: {error}", "traceback": "", "peak_memory": 0})
+                complaint = f"the task's answer is not plain data: {error}"
+                channel.send({"error": complaint, "traceback": "", "peak_memory": 0})
     except ChannelClosed:
         return 0
     except SystemExit as exit:
@@ -209,7 +211,7 @@ def _restore_streams(log_fd: int) -> None:
     _redirect(log_fd)
     for name, fd in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is not getattr(sys, f"__{name}__") or getattr(sys, name).closed:
-            stream = open(fd, "w", buffering=1, errors="backslashreplace", closefd=False)
+            stream = open(fd, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
     faulthandler.enable(2)

@@ -67,7 +67,7 @@ def _acquire(path: Path, *, create: bool) -> int | None:
         return None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(fd).st_ino == os.stat(path).st_ino:
+        if os.fstat(fd).st_ino == path.stat().st_ino:
             return fd
     except (BlockingIOError, FileNotFoundError):
         pass

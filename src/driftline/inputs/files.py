@@ -57,6 +57,4 @@ def check_inputs(arrays: Arrays, specs: Sequence[TensorSpec], where: str) -> Non
                 f"{where}: {name!r} is {array.dtype.name}, but the program takes {spec}. Convert it with astype."
             )
         if not spec.fits(array.shape):
-            raise DriftlineError(
-                f"{where}: {name!r} has the shape {list(array.shape)}, but the program takes {spec}."
-            )
+            raise DriftlineError(f"{where}: {name!r} has the shape {list(array.shape)}, but the program takes {spec}.")

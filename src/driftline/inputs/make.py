@@ -33,7 +33,7 @@ def random_inputs(specs: Sequence[TensorSpec], example: Mapping[str, Array], see
 
 
 def special_inputs(specs: Sequence[TensorSpec], example: Mapping[str, Array], seed: int, *, tame: bool) -> Inputs:
-    """Half ordinary values, half values at which compilers go wrong. `tame` keeps integers within the example's range."""
+    """Half ordinary values, half values at which compilers go wrong. `tame` keeps integers in the example's range."""
     rng = np.random.default_rng(seed)
     ordinary = random_inputs(specs, example, seed).arrays
     arrays: Arrays = {}

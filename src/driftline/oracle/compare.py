@@ -17,9 +17,11 @@ import numpy as np
 from driftline.core.tensors import Array, is_float
 from driftline.core.verdict import Kind
 
-# How often the own rounding, the spread, and the largest and rms error of the unoptimised run are allowed.
+# How often the own rounding, the spread of the element and of the tensor, the largest and the rms error of the
+# unoptimised run, and one rounding of the tensor's scale are allowed.
 OWN_ROUNDING = 8.0
 SPREAD = 32.0
+TYPICAL_SPREAD = 16.0
 WORST_NATIVE_ERROR = 4.0
 RMS_NATIVE_ERROR = 16.0
 TENSOR_SCALE = 4.0
@@ -157,6 +159,11 @@ def _allowance(
         if errors.size:
             rms = float(np.sqrt(np.mean(np.square(errors))))
             noise += max(WORST_NATIVE_ERROR * float(errors.max()), RMS_NATIVE_ERROR * rms)
+    # A few runs may all miss the spread of one element; what is typical of the tensor is known much better. The median,
+    # because one ill-conditioned element must not excuse the others; of those that move, because relu leaves zeros.
+    moving = spread[finite & (spread > 0)]
+    if moving.size:
+        noise += TYPICAL_SPREAD * float(np.median(moving))
     own = OWN_ROUNDING * unit * np.where(finite, np.abs(exact), 0.0)
     return np.asarray(own + SPREAD * np.where(finite, spread, 0.0) + noise + tiny)
 

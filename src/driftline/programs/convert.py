@@ -15,7 +15,6 @@ from driftline.core.execution import Failure
 from driftline.core.plugins import load_plugins
 from driftline.core.tensors import load_tensors
 from driftline.programs.opened import OpenedProgram
-from driftline.programs.torch_tensors import tensor_from_array
 
 OPSET = 18  # old enough for every ONNX Runtime that installs today, new enough for every operator we emit
 IR_VERSION = 8
@@ -39,7 +38,9 @@ class Converter:
 
 
 CONVERTERS = (
-    Converter("torch.onnx", ("source:torch", "torch"), "onnx", "torch", "driftline.programs.convert:to_onnx"),
+    Converter(
+        "torch.onnx", ("source:torch", "torch"), "onnx", "torch", "driftline.programs.convert:to_onnx", revision=2
+    ),
     Converter(
         "litert-torch",
         ("source:torch", "torch"),
@@ -94,6 +95,10 @@ def _write_onnx(program: OpenedProgram, output: Path) -> None:
     import onnx
     import torch
 
+    from driftline.programs.torch_tensors import (
+        tensor_from_array,
+    )  # here: the parent imports this file, never torch
+
     live = program.live
     args, kwargs = live.call_arguments(program.example, tensor_from_array)
     module = _as_module(live.function)
@@ -110,11 +115,15 @@ def _write_onnx(program: OpenedProgram, output: Path) -> None:
     assert exported is not None
     model = exported.model_proto
     model.ir_version = IR_VERSION
+    # A dtype that an operator takes only in a later opset is exported without a word; no runtime is to blame for it.
+    onnx.checker.check_model(model, full_check=True)
     onnx.save_model(model, str(output))
 
 
 def _write_tflite(program: OpenedProgram, output: Path) -> None:
     import litert_torch  # type: ignore[import-not-found]
+
+    from driftline.programs.torch_tensors import tensor_from_array
 
     live = program.live
     args, kwargs = live.call_arguments(program.example, tensor_from_array)
@@ -154,7 +163,13 @@ _REJECTION_TYPES = (
     "DataDependentOutputException",
     "NotImplementedError",
 )
-_REJECTION_TEXTS = ("No ONNX function found", "No decompositions registered", "not supported", "Unsupported")
+_REJECTION_TEXTS = (
+    "No ONNX function found",
+    "No decompositions registered",
+    "not supported",
+    "Unsupported",
+    "has unsupported type",
+)
 
 
 def _is_rejection(error: BaseException) -> bool:

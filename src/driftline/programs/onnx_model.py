@@ -10,7 +10,6 @@ from driftline.core.tensors import ANY_SIZE
 from driftline.core.text import first_line
 
 
-
 def read_model(path: Path, name: str = "") -> Any:
     """The checked model, with external data loaded into it."""
     import onnx

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from driftline.checking.result import CheckResult
-from driftline.store import Bug
 from driftline.checking.checker import TargetResult
+from driftline.checking.result import CheckResult
 from driftline.core.config import default_store
+from driftline.store import Bug
 
 SCHEMA = 1
 

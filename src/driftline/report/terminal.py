@@ -13,16 +13,15 @@ from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.table import Table
 
-from driftline.checking.result import Replay, ReplayAnswer
-from driftline.checking.result import CheckResult
-from driftline.store import Bug, Store
 from driftline.checking.checker import TargetResult
 from driftline.checking.doctor import DoctorReport
+from driftline.checking.result import CheckResult, Replay, ReplayAnswer
 from driftline.core.program import SourceBundle
 from driftline.core.tensors import spec_of
 from driftline.core.text import first_line
 from driftline.core.verdict import Judgement
 from driftline.report.results import replay_command
+from driftline.store import Bug, Store
 
 _STYLES = {
     Judgement.PASS: "green",
@@ -126,7 +125,9 @@ def show_bug(bug: Bug, store: Store) -> None:
     case = store.load_case(finding.case_id)
     out.print(f"[bold]{bug.id}[/]  {bug.status}  {bug.fingerprint.kind} at {bug.fingerprint.stage}")
     out.print(escape(bug.summary))
-    out.print(f"target {escape(finding.target)} {escape(finding.execution['version'])}, program {escape(case.program.name)}")
+    out.print(
+        f"target {escape(finding.target)} {escape(finding.execution['version'])}, program {escape(case.program.name)}"
+    )
     out.print(f"first seen {bug.first_seen}, last {bug.last_seen}, {len(bug.findings)} finding(s)")
     out.print(f"fingerprint: {escape(str(bug.fingerprint))}")
     if case.program.form == "source":

@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from driftline.store.migrations import MIGRATIONS, SCHEMA
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError, StoreError
 from driftline.core.program import Program, file_digest
@@ -31,6 +30,7 @@ from driftline.core.target import Target
 from driftline.core.tensors import load_tensors, save_tensors
 from driftline.core.text import did_you_mean, to_json
 from driftline.core.verdict import Fingerprint, Status
+from driftline.store.migrations import MIGRATIONS, SCHEMA
 
 
 @dataclass(frozen=True)
@@ -311,7 +311,7 @@ def _explained(path: Path) -> Iterator[None]:
 def _sentence(path: Path, trouble: str) -> str:
     lower = trouble.lower()
     if "full" in lower:
-        return f"The disk that holds the store {path} is full; make room or name another with --store. What was stored is safe."
+        return f"The disk that holds the store {path} is full; make room or name another with --store. Nothing is lost."
     if "not a database" in lower or "malformed" in lower:
         return f"{path}/store.db is not a Driftline store; name another folder with --store."
     if "readonly" in lower or "read-only" in lower or "permission" in lower or "unable to open" in lower:

@@ -8,27 +8,25 @@ import numpy as np
 
 from driftline.core.tensors import Arrays
 from driftline.oracle.references.base import NoExactReference
+from driftline.programs.onnx_evaluator import make_evaluator
 from driftline.programs.opened import OpenedProgram
 
 
 class OnnxReference:
     def __init__(self, program: OpenedProgram) -> None:
         import onnx
-        from onnx.reference import ReferenceEvaluator
 
         self._model = onnx.load_model_from_string(program.data)
-        self._evaluator = ReferenceEvaluator(self._model)
+        self._evaluator = make_evaluator(self._model)
         self._promoted: Any = None
 
     def native(self, arrays: Arrays) -> Arrays:
         return _evaluate(self._evaluator, arrays)
 
     def exact(self, arrays: Arrays) -> Arrays:
-        from onnx.reference import ReferenceEvaluator
-
         try:
             if self._promoted is None:
-                self._promoted = ReferenceEvaluator(promote_to_float64(self._model))
+                self._promoted = make_evaluator(promote_to_float64(self._model))
             return _evaluate(self._promoted, arrays)
         except Exception as error:
             raise NoExactReference(f"the model does not run in float64 ({type(error).__name__})") from error

@@ -1,0 +1,184 @@
+"""TensorFlow: eager, which is the reference rung, and XLA through `tf.function(jit_compile=True)`.
+
+Programs are Python functions, `tf.function` objects or Keras models. Importing takes seconds and starts no thread; the
+first operation starts some, so nothing is run before workers are forked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from driftline.backends.base import Backend, Compiled, Options, Unsupported
+from driftline.core.execution import Stage
+from driftline.core.structure import flatten
+from driftline.core.tensors import Arrays
+from driftline.programs.live import LiveProgram
+from driftline.programs.opened import OpenedProgram
+
+
+class TensorFlow(Backend):
+    name = "tensorflow"
+    accepts = ("source:tensorflow",)
+    module = "tensorflow"
+    distribution = "tensorflow-cpu"
+    also_in = ("tensorflow",)
+    mutates = True
+    reference = True
+
+    def version(self) -> str:
+        for package in self.packages:
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                return importlib.metadata.version(package)
+        return ""
+
+    def warm(self) -> None:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+        import tensorflow as tf
+
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        live = program.live
+
+        def run(arrays: Arrays) -> Arrays:
+            return call_on_arrays(live, arrays)
+
+        return run
+
+
+class TensorFlowXla(TensorFlow):
+    name = "tensorflow-xla"
+    family = "tensorflow"
+    mutates = False  # compiled code raises nothing for a bad index, and has a random generator of its own
+    reference = False
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        import tensorflow as tf
+
+        program.enter(Stage.CONVERT)
+        traced = Traced(program, jit_compile=True)
+        program.enter(Stage.COMPILE)
+        if random := traced.operation_like("Random"):
+            raise Unsupported(f"{random}: XLA draws other numbers than eager execution, by design")
+
+        def run(arrays: Arrays) -> Arrays:
+            with restored_variables(program.live.function):
+                results = traced.concrete(*(tf.constant(arrays[name]) for name in traced.inputs))
+                return {name: tensor.numpy() for name, tensor in zip(traced.outputs, results, strict=True)}
+
+        run(program.example)  # XLA compiles during the first call
+        return run
+
+    def is_rejection(self, error: BaseException) -> bool:
+        text = str(error)
+        return super().is_rejection(error) or is_graph_rejection(error) or any(w in text for w in _XLA_REJECTIONS)
+
+
+_XLA_REJECTIONS = (
+    "Detected unsupported operations when trying to compile graph",
+    "must be a compile-time constant",
+)
+
+
+class Traced:
+    """A program as one graph, from a list of tensors to a list of tensors; names are kept beside it."""
+
+    def __init__(self, program: OpenedProgram, **settings: Any) -> None:
+        import tensorflow as tf
+
+        live = program.live
+        self.inputs = tuple(program.example)
+        self.outputs: tuple[str, ...] = ()
+
+        def flat(*tensors: Any) -> Any:
+            named: Any = dict(zip(self.inputs, tensors, strict=True))
+            args, kwargs = live.call_arguments(named, lambda tensor: tensor)
+            outputs = flatten_tensors(live.function(*args, **kwargs))
+            self.outputs = tuple(outputs)
+            return [tf.identity(tensor) for tensor in outputs.values()]
+
+        specs = [
+            tf.TensorSpec(array.shape, array.dtype, name=f"input{index}")
+            for index, array in enumerate(program.example.values())
+        ]
+        self.concrete = tf.function(flat, **settings).get_concrete_function(*specs)
+
+    def operation_like(self, *words: str) -> str:
+        """The first operation, library functions included, that has one of these words in its type."""
+        definition = self.concrete.graph.as_graph_def()
+        nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
+        return next((node.op for node in nodes if any(word in node.op for word in words)), "")
+
+
+def is_graph_rejection(error: BaseException) -> bool:
+    """Python that cannot be turned into a graph; eager execution can do more."""
+    return type(error).__name__ in (
+        "OperatorNotAllowedInGraphError",
+        "InaccessibleTensorError",
+        "AutoGraphError",
+        "UnsupportedLanguageElementError",
+    ) or any(words in str(error) for words in _GRAPH_REJECTIONS)
+
+
+_GRAPH_REJECTIONS = (
+    "object has no attribute 'numpy'",
+    "is not allowed in Graph",
+    "numpy() is only available when eager execution is enabled",
+    "tf.function-decorated function tried to create variables on non-first call",
+    "tf.function only supports singleton tf.Variables",
+)
+
+
+def call_on_arrays(live: LiveProgram, arrays: Arrays) -> Arrays:
+    """Call the program eagerly."""
+    import tensorflow as tf
+
+    args, kwargs = live.call_arguments(arrays, tf.constant)
+    with in_eager_mode(), restored_variables(live.function):
+        return flatten_result(live.function(*args, **kwargs))
+
+
+def flatten_result(result: Any) -> Arrays:
+    """Every tensor of a result, as arrays."""
+    return {name: tensor.numpy() for name, tensor in flatten_tensors(result).items()}
+
+
+def flatten_tensors(result: Any) -> dict[str, Any]:
+    """Every tensor of a result. Python numbers become tensors by TensorFlow's rules, as `tf.function` does it."""
+    import tensorflow as tf
+
+    tensors: dict[str, Any] = {}
+    for name, leaf in flatten(result, "output").items():
+        parts = tf.nest.flatten(leaf, expand_composites=True)
+        for index, part in enumerate(parts):
+            tensors[name if len(parts) == 1 else f"{name}.{index}"] = tf.convert_to_tensor(part)
+    return tensors
+
+
+@contextlib.contextmanager
+def restored_variables(function: Any) -> Iterator[None]:
+    """Variables of a model that a run changes are put back, so that every run starts from the same state."""
+    saved = [(variable, variable.numpy()) for variable in getattr(function, "variables", None) or ()]
+    try:
+        yield
+    finally:
+        for variable, value in saved:
+            variable.assign(value)
+
+
+@contextlib.contextmanager
+def in_eager_mode() -> Iterator[None]:
+    """Run `tf.function` objects as the Python they are, operation by operation."""
+    import tensorflow as tf
+
+    before = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(before)

@@ -1,0 +1,137 @@
+"""TensorFlow Lite: TensorFlow's converter and interpreter, or a flatbuffer that litert-torch made, run by LiteRT.
+
+Operations without a builtin kernel are kept as TensorFlow operations ("Flex"): a TensorFlow installation can run them,
+LiteRT alone cannot. Shapes are fixed to those of the example. Results come in order, under the converter's own names.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import warnings
+from typing import Any
+
+from driftline.backends.base import Availability, Backend, Compiled, Option, Options, Unsupported, option
+from driftline.core.execution import Stage
+from driftline.core.tensors import Arrays
+from driftline.programs.opened import OpenedProgram
+
+_RUNTIMES = {"tensorflow": "tensorflow", "litert": "ai_edge_litert"}
+_RESOLVERS = {"xnnpack": "AUTO", "none": "BUILTIN_WITHOUT_DEFAULT_DELEGATES"}
+_REJECTION_TEXTS = (
+    "Make sure you apply/link the Flex delegate",
+    "Select TensorFlow op(s), included in the given model, is(are) not supported by this interpreter",
+    "is neither a custom op nor a flex op",
+    "Some ops in the model are custom ops",
+    "are not supported by this interpreter",
+    "Didn't find op for builtin opcode",
+    "Encountered unresolved custom op",
+    "is not supported",
+    "not currently supported",
+    "Unsupported data type",
+)
+
+
+class TfLite(Backend):
+    name = "tflite"
+    accepts = ("source:tensorflow", "tflite")
+    distribution = "tensorflow-cpu"
+    also_in = ("tensorflow", "ai-edge-litert")
+    renames_outputs = True
+    options = {
+        "delegate": Option("who runs the operators it can", ("xnnpack", "none"), "xnnpack"),
+        "kernels": Option("which kernels; the reference ones run without a delegate", ("fast", "reference"), "fast"),
+        "runtime": Option("whose interpreter; by default TensorFlow's for its own programs, else LiteRT's", tuple(_RUNTIMES)),
+    }
+
+    def installed(self) -> Availability:
+        if not _present():
+            return Availability(False, reason="neither 'tensorflow-cpu' nor 'ai-edge-litert' is installed")
+        return Availability(True, self.version(), self.devices)
+
+    def version(self) -> str:
+        for package in self.packages:
+            try:
+                return importlib.metadata.version(package)
+            except importlib.metadata.PackageNotFoundError:
+                continue
+        return ""
+
+    def warm(self) -> None:
+        from driftline.backends.tensorflow import TensorFlow
+
+        if "tensorflow" in _present():
+            TensorFlow().warm()
+        if "litert" in _present():
+            import ai_edge_litert.interpreter  # noqa: F401
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        own = program.form == "source"
+        data = _convert(program) if own else program.data
+        preferred = ("tensorflow", "litert") if own else ("litert", "tensorflow")
+        runtime = options.get("runtime") or next(name for name in preferred if name in _present())
+        resolver = "BUILTIN_REF" if option(options, self, "kernels") == "reference" else None
+        interpreter = _interpreter(data, runtime, resolver or _RESOLVERS[option(options, self, "delegate")])
+        interpreter.allocate_tensors()
+        feeds = _in_order(interpreter.get_input_details(), len(program.example))
+        results = [detail["index"] for detail in interpreter.get_output_details()]
+
+        def run(arrays: Arrays) -> Arrays:
+            for position, name in enumerate(program.example):
+                if position in feeds:
+                    interpreter.set_tensor(feeds[position], arrays[name])
+            interpreter.invoke()
+            return {f"output{i}": interpreter.get_tensor(index) for i, index in enumerate(results)}
+
+        return run
+
+    def is_rejection(self, error: BaseException) -> bool:
+        from driftline.backends.tensorflow import is_graph_rejection
+
+        text = str(error)
+        return super().is_rejection(error) or is_graph_rejection(error) or any(w in text for w in _REJECTION_TEXTS)
+
+
+def _present() -> list[str]:
+    return [name for name, module in _RUNTIMES.items() if importlib.util.find_spec(module)]
+
+
+def _convert(program: OpenedProgram) -> bytes:
+    import tensorflow as tf
+
+    from driftline.backends.tensorflow import Traced
+
+    program.enter(Stage.CONVERT)
+    traced = Traced(program)
+    if random := traced.operation_like("Random"):
+        raise Unsupported(f"{random}: TensorFlow Lite has a random generator of its own")
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([traced.concrete])
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+    data: bytes = converter.convert()
+    program.enter(Stage.COMPILE)
+    return data
+
+
+def _interpreter(data: bytes, runtime: str, resolver: str) -> Any:
+    if runtime == "tensorflow":
+        import tensorflow as tf
+
+        kinds, make = tf.lite.experimental.OpResolverType, tf.lite.Interpreter
+    else:
+        from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+        kinds, make = OpResolverType, Interpreter
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tf.lite.Interpreter says on each use that it will move to LiteRT
+        return make(model_content=data, num_threads=1, experimental_op_resolver_type=getattr(kinds, resolver))
+
+
+def _in_order(details: list[dict[str, Any]], count: int) -> dict[int, int]:
+    """Tensor index by position of the program's input. Converters number their inputs, and drop those not used."""
+    numbers = [re.search(r"(?:input|args_)(\d+)", detail["name"]) for detail in details]
+    if all(numbers):
+        return {int(found.group(1)): detail["index"] for found, detail in zip(numbers, details, strict=True) if found}
+    if len(details) != count:
+        raise ValueError(f"cannot tell which inputs of {count} the names {[d['name'] for d in details]} stand for")
+    return {position: detail["index"] for position, detail in enumerate(details)}

@@ -1,0 +1,87 @@
+"""Which arithmetic a target is held to: the rounding units that a legal implementation may use.
+
+The default is IEEE arithmetic with float32 accumulation for the small types. What a target *declares* beyond that
+(TF32 products, half accumulation, a fast exponential, flush-to-zero) is a policy: it changes the units, it is never a
+bigger tolerance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from driftline.core.errors import DriftlineError
+from driftline.core.text import did_you_mean
+
+# unit roundoff, largest finite number, smallest normal and smallest subnormal number of each format
+_FORMATS = {
+    "float64": (2.0**-53, 1.7976931348623157e308, 2.0**-1022, 2.0**-1074),
+    "float32": (2.0**-24, 3.4028234663852886e38, 2.0**-126, 2.0**-149),
+    "float16": (2.0**-11, 65504.0, 2.0**-14, 2.0**-24),
+    "bfloat16": (2.0**-8, 3.3895313892515355e38, 2.0**-126, 2.0**-133),
+    "float8_e4m3fn": (2.0**-4, 448.0, 2.0**-6, 2.0**-9),
+    "float8_e5m2": (2.0**-3, 57344.0, 2.0**-14, 2.0**-16),
+}
+_TF32_UNIT = 2.0**-11
+_PARTS = {"complex64": "float32", "complex128": "float64"}
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """The rounding units of one target."""
+
+    tf32: bool = False  # products of float32 matrices and convolutions have 10-bit fractions
+    half_accumulation: bool = False  # float16 and bfloat16 sums are kept in the type itself
+    fast_exp: bool = False  # transcendental functions are off by some units
+    flush_to_zero: bool = False  # subnormal numbers may become zero
+
+    def unit(self, dtype: str) -> float:
+        """The unit roundoff of storing a result."""
+        return _FORMATS[_PARTS.get(dtype, dtype)][0]
+
+    def accumulator(self, dtype: str) -> float:
+        """The unit roundoff inside a sum."""
+        part = _PARTS.get(dtype, dtype)
+        if part == "float64":
+            return self.unit(part)
+        if self.half_accumulation:
+            return self.unit(part)
+        return self.unit("float32")
+
+    def product(self, dtype: str) -> float:
+        """The unit roundoff of the factors of a matrix product or convolution."""
+        return _TF32_UNIT if self.tf32 and _PARTS.get(dtype, dtype) == "float32" else 0.0
+
+    def transcendental(self, dtype: str) -> float:
+        """The error of exp, log, tanh and their kind, relative to the result. Library functions are off by up to two
+        units in the types they compute in; results in smaller types are computed in float32 and rounded once."""
+        factor = 2.0 if _PARTS.get(dtype, dtype) in ("float32", "float64") else 1.0
+        return self.unit(dtype) * factor * (8.0 if self.fast_exp else 1.0)
+
+    def tiny(self, dtype: str) -> float:
+        """Absolute error that is always legal: the grid near zero, or all of it when subnormals are flushed."""
+        part = _PARTS.get(dtype, dtype)
+        return _FORMATS[part][2] if self.flush_to_zero else _FORMATS[part][3]
+
+    def largest(self, dtype: str) -> float:
+        return _FORMATS[_PARTS.get(dtype, dtype)][1]
+
+
+IEEE = Arithmetic()
+POLICIES = {
+    "tf32": "products of float32 matrices have 10-bit fractions",
+    "half-accumulation": "float16 and bfloat16 sums are kept in the type itself",
+    "fast-exp": "transcendental functions are off by some units",
+    "flush-to-zero": "subnormal numbers may become zero",
+}
+
+
+def declared(names: str) -> Arithmetic:
+    """The arithmetic that a target declares: policy names joined with '+'."""
+    arithmetic = IEEE
+    for name in filter(None, names.split("+")):
+        if name not in POLICIES:
+            raise DriftlineError(
+                f"There is no arithmetic {name!r}.{did_you_mean(name, POLICIES)} Known: {', '.join(POLICIES)}."
+            )
+        arithmetic = replace(arithmetic, **{name.replace("-", "_"): True})
+    return arithmetic

@@ -1,0 +1,182 @@
+"""How two tensors differ, in the numbers everybody knows. Streams over large tensors: nothing is copied whole.
+
+This describes, it does not judge: whether a difference is a bug is for the rule (`rule.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from driftline.core.errors import DriftlineError
+from driftline.core.tensors import Array, is_float
+from driftline.programs.live import to_array
+
+BLOCK = 1 << 18  # elements looked at in one go
+
+
+@dataclass(frozen=True)
+class TensorMetrics:
+    """The difference of two tensors. Errors are over the elements that are finite on both sides."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    size: int
+    equal: bool  # to the last bit, NaN equal to NaN
+    max_abs: float
+    mean_abs: float
+    max_rel: float
+    mean_rel: float
+    rmse: float
+    max_ulp: float
+    mismatched: int  # elements beyond rtol and atol; without those, elements that differ at all
+    worst: tuple[int, ...] | None  # where the largest absolute error is
+    nan: tuple[int, int]  # in the first, in the second
+    inf: tuple[int, int]
+    nonfinite_mismatched: int  # NaN or Inf on one side, or another Inf
+
+    @property
+    def mismatch_share(self) -> float:
+        return self.mismatched / self.size if self.size else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "mismatch_share": self.mismatch_share}
+
+    def __str__(self) -> str:
+        if self.equal:
+            return f"equal: {self.size} elements of {self.dtype}"
+        place = f" at {self.worst}" if self.worst is not None else ""
+        return (
+            f"{self.mismatched} of {self.size} elements differ ({100 * self.mismatch_share:.3g} %);"
+            f" greatest absolute difference {self.max_abs:.6g}{place}, relative {self.max_rel:.6g}, {self.max_ulp:.6g} ulp;"
+            f" rmse {self.rmse:.6g}; {self.nonfinite_mismatched} differ in NaN or Inf"
+        )
+
+
+def compare_tensors(actual: Any, expected: Any, *, rtol: float = 0.0, atol: float = 0.0) -> TensorMetrics:
+    """Compare two tensors of one dtype and shape (numpy, torch, TensorFlow or JAX)."""
+    a, b = to_array(actual), to_array(expected)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        raise DriftlineError(
+            f"compare_tensors needs two tensors of one dtype and shape, not {a.dtype}{list(a.shape)} and"
+            f" {b.dtype}{list(b.shape)}."
+        )
+    total = _Total(rtol, atol)
+    for block in _blocks(a.shape, BLOCK):
+        total.add(a[block], b[block], block)
+    return total.result(a)
+
+
+class _Total:
+    """Running totals over blocks."""
+
+    def __init__(self, rtol: float, atol: float) -> None:
+        self._rtol, self._atol = rtol, atol
+        self._finite = self._mismatched = self._nonfinite = 0
+        self._sum_abs = self._sum_rel = self._sum_squares = 0.0
+        self._max_abs, self._max_rel, self._max_ulp = 0.0, 0.0, 0.0
+        self._worst: tuple[int, ...] | None = None
+        self._nan, self._inf = [0, 0], [0, 0]
+        self._equal = True
+
+    def add(self, a: Array, b: Array, block: tuple[slice, ...]) -> None:
+        with np.errstate(all="ignore"):
+            if not (is_float(a.dtype.name) or a.dtype.kind == "c"):
+                self._add_exact(a, b, block)
+            else:
+                self._add_floats(a, b, block)
+
+    def _add_exact(self, a: Array, b: Array, block: tuple[slice, ...]) -> None:
+        different = a != b
+        if a.dtype.kind in "iu":  # beyond 2^53 float64 cannot tell neighbours apart: subtract as integers
+            larger, smaller = np.maximum(a, b), np.minimum(a, b)
+            bits = np.dtype(f"u{a.dtype.itemsize}")
+            error = (larger.astype(bits) - smaller.astype(bits)).astype(np.float64)
+        else:
+            error = different.astype(np.float64)
+        self._totals(error, np.abs(b.astype(np.float64)), different, block)
+        self._max_ulp = max(self._max_ulp, float(error.max(initial=0.0)))
+
+    def _add_floats(self, a: Array, b: Array, block: tuple[slice, ...]) -> None:
+        wide = np.complex128 if a.dtype.kind == "c" else np.float64
+        x, y = a.astype(wide), b.astype(wide)
+        for side, values in enumerate((x, y)):
+            self._nan[side] += int(np.isnan(values).sum())
+            self._inf[side] += int(np.isinf(values).sum())
+        finite = np.isfinite(x) & np.isfinite(y)
+        same = (x == y) | (np.isnan(x) & np.isnan(y))
+        self._nonfinite += int((~finite & ~same).sum())
+        error = np.where(finite, np.abs(x - y), 0.0)
+        size = np.where(finite, np.abs(y), 0.0)
+        beyond = np.where(finite, error > self._atol + self._rtol * size, ~same)
+        self._totals(error, size, beyond, block, int(finite.sum()), bool(same.all()))
+        if a.dtype.kind != "c":
+            steps = np.where(finite, _ordinals(a) - _ordinals(b), 0.0)
+            self._max_ulp = max(self._max_ulp, float(np.abs(steps).max(initial=0.0)))
+
+    def _totals(
+        self, error: Array, size: Array, beyond: Array, block: tuple[slice, ...], finite: int | None = None,
+        equal: bool | None = None,
+    ) -> None:  # fmt: skip
+        self._finite += error.size if finite is None else finite
+        self._equal &= not beyond.any() if equal is None else equal
+        self._mismatched += int(beyond.sum())
+        relative = np.where(error > 0, error / np.where(size > 0, size, np.nan), 0.0)
+        relative = np.where(np.isnan(relative), np.inf, relative)
+        self._sum_abs += float(error.sum())
+        self._sum_squares += float(np.square(error).sum())
+        self._sum_rel += float(relative[np.isfinite(relative)].sum())
+        self._max_rel = max(self._max_rel, float(relative.max(initial=0.0)))
+        largest = float(error.max(initial=0.0))
+        if largest > self._max_abs:
+            self._max_abs = largest
+            inside = np.unravel_index(int(np.argmax(error)), error.shape)
+            self._worst = tuple(int(s.start + i) for s, i in zip(block, inside, strict=True))
+
+    def result(self, like: Array) -> TensorMetrics:
+        count = max(self._finite, 1)
+        return TensorMetrics(
+            dtype=like.dtype.name,
+            shape=tuple(like.shape),
+            size=like.size,
+            equal=self._equal,
+            max_abs=self._max_abs,
+            mean_abs=self._sum_abs / count,
+            max_rel=self._max_rel,
+            mean_rel=self._sum_rel / count,
+            rmse=math.sqrt(self._sum_squares / count),
+            max_ulp=self._max_ulp,
+            mismatched=self._mismatched,
+            worst=self._worst,
+            nan=(self._nan[0], self._nan[1]),
+            inf=(self._inf[0], self._inf[1]),
+            nonfinite_mismatched=self._nonfinite,
+        )
+
+
+def _ordinals(values: Array) -> Array:
+    """The place of each float in the order of floats, so that neighbours differ by one."""
+    width = values.dtype.itemsize
+    bits = np.ascontiguousarray(values).view(f"i{width}").astype(np.int64)
+    lowest = np.iinfo(np.dtype(f"i{width}")).min
+    return np.where(bits < 0, lowest - bits, bits).astype(np.float64)
+
+
+def _blocks(shape: tuple[int, ...], limit: int) -> Iterator[tuple[slice, ...]]:
+    """Cut an index space into boxes of at most `limit` elements."""
+    if math.prod(shape) <= limit or not shape:
+        yield tuple(slice(0, size) for size in shape)
+        return
+    inner = math.prod(shape[1:])
+    if inner > limit:
+        for row in range(shape[0]):
+            for rest in _blocks(shape[1:], limit):
+                yield (slice(row, row + 1), *rest)
+        return
+    step = max(limit // max(inner, 1), 1)
+    for start in range(0, shape[0], step):
+        yield (slice(start, min(start + step, shape[0])), *(slice(0, size) for size in shape[1:]))

@@ -1,0 +1,64 @@
+"""The one noise model: how large a rounding error a legal implementation may make in one operation.
+
+Shared by the front ends for torch and ONNX graphs, which only say what an operation *is*. Everything here is numpy on
+float64 arrays. An amplitude is the rms-sized error of the worst legal implementation, elementwise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftline.core.tensors import Array, numpy_dtype
+from driftline.oracle.arithmetic import Arithmetic
+
+ROOT2 = 2.0**0.5
+ROOT3 = 3.0**0.5
+
+
+def stored(result: Array, unit: float) -> Array:
+    """One rounding of the result itself."""
+    return unit * np.abs(result)
+
+
+def summed(result: Array, squares: Array, terms: float, unit: float) -> Array:
+    """A sum of `terms` products, in the worst legal order (one after the other).
+
+    `squares` is the sum of the squared terms. Partial sums of a random walk grow like the square root of the number of
+    terms; those of terms with one sign grow linearly. The larger of the two laws holds.
+    """
+    walk = np.sqrt(np.maximum(squares, 0.0)) / ROOT2
+    return unit * np.sqrt(max(terms, 1.0)) * np.maximum(np.abs(result) / ROOT3, walk)
+
+
+def together(*amplitudes: Array | float) -> Array:
+    """Independent errors add in squares."""
+    total: Array | float = 0.0
+    for amplitude in amplitudes:
+        total = total + np.square(amplitude)
+    return np.sqrt(total)
+
+
+class NoiseSource:
+    """Draws the errors of one shadow run. Every second run also rounds to the grid of the stored type, so that what a
+    coarse grid does (an exact zero, an infinity) shows in the samples."""
+
+    def __init__(self, seed: int, arithmetic: Arithmetic, *, on_grid: bool) -> None:
+        self._random = np.random.default_rng(seed)
+        self._arithmetic = arithmetic
+        self._on_grid = on_grid
+
+    def disturb(self, result: Array, amplitude: Array, dtype: str) -> Array:
+        """The result with an error of that size, and one error common to all elements: a constant rounded once."""
+        error = self._random.random(result.shape, dtype=np.float32)
+        error -= np.float32(0.5)
+        common = (self._random.random() * 2 - 1) * self._arithmetic.accumulator(dtype)
+        with np.errstate(all="ignore"):
+            moved = result * (1.0 + common) + amplitude * (2.0 * error)
+            moved = np.where(np.isfinite(moved), moved, result)  # an error never makes a finite number infinite
+            return self.to_grid(moved, dtype)
+
+    def to_grid(self, result: Array, dtype: str) -> Array:
+        if not self._on_grid or dtype in ("float64", "complex128"):
+            return result
+        with np.errstate(all="ignore"):
+            return result.astype(numpy_dtype(dtype)).astype(result.dtype)

@@ -1,0 +1,249 @@
+"""The rule: wrong, or only rounded differently?
+
+A cascade, so that the common case is cheap: equal to the last bit; within one rounding of the float64 result; within a
+few sigma by eight samples; and only what is left gets the full treatment. NaN and Inf are compared first, by place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from driftline.core.tensors import Array, Arrays, is_float
+from driftline.core.verdict import Kind
+from driftline.oracle.arithmetic import IEEE, Arithmetic
+from driftline.oracle.statistics import AGGREGATE_LIMIT, ELEMENT_LIMIT, Deviation, Noise, measure
+
+QUICK_RUNS = 8
+QUICK_LIMIT = 4.0
+FULL_RUNS = 32
+
+
+@dataclass(frozen=True)
+class ShadowAnswer:
+    """What a shadow says of all outputs of a program on one input sample."""
+
+    reference: Arrays
+    samples: Arrays  # one row per run
+    low: Arrays
+    high: Arrays
+    choices: Mapping[str, str] = field(default_factory=dict)  # output that is a choice -> why it is not valid
+    open: Arrays = field(default_factory=dict)  # elements that depend on something the specification leaves open
+    clauses: tuple[str, ...] = ()
+    unruled: tuple[str, ...] = ()
+
+
+AskShadow = Callable[[int, Arrays | None], ShadowAnswer]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with an output."""
+
+    kind: Kind
+    output: str
+    reason: str
+    evidence: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The result for all outputs: a finding, or how close to one it came and how much could not be judged."""
+
+    finding: Finding | None = None
+    unjudged: int = 0
+    closest: Mapping[str, Any] = field(default_factory=dict)
+    unspecified: tuple[str, ...] = ()  # clauses on which differences rest that are no findings
+    unruled: tuple[str, ...] = ()
+
+
+def judge_outputs(got: Arrays, native: Arrays, exact: Arrays, ask: AskShadow, arithmetic: Arithmetic = IEEE) -> Judged:
+    """Judge outputs whose names, dtypes and shapes are right already."""
+    if all(got[name].tobytes() == value.tobytes() for name, value in native.items()):
+        return Judged()
+    if all(_within_one_rounding(got[name], value, exact.get(name), arithmetic) for name, value in native.items()):
+        return Judged()
+    quick = _judge_all(got, native, ask(QUICK_RUNS, None), arithmetic)
+    if quick.finding is None and quick.closest.get("z", 0.0) < QUICK_LIMIT:
+        return quick
+    return _judge_all(got, native, ask(FULL_RUNS, got), arithmetic)
+
+
+def _within_one_rounding(got: Array, native: Array, exact: Array | None, arithmetic: Arithmetic) -> bool:
+    if not is_float(got.dtype.name) or exact is None or exact.shape != got.shape:
+        return got.tobytes() == native.tobytes()
+    with np.errstate(all="ignore"):
+        perfect = exact.astype(got.dtype).astype(np.float64)
+        values = got.astype(np.float64)
+        close = np.abs(values - exact) <= arithmetic.unit(got.dtype.name) * np.abs(exact)
+        return bool(np.all(close | (values == perfect) | (np.isnan(values) & np.isnan(perfect))))
+
+
+def _judge_all(given: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic: Arithmetic) -> Judged:
+    got, differs = _without_open(given, native, shadow)
+    unspecified = shadow.clauses if differs else ()
+    unjudged = 0
+    closest: dict[str, Any] = {}
+    for name, value in native.items():
+        if name not in shadow.reference or shadow.reference[name].shape != value.shape:
+            if got[name].tobytes() != value.tobytes():
+                unjudged += value.size
+            continue
+        if got[name].dtype.kind == "c":
+            parts = [_judge_float(name, *p, arithmetic) for p in _parts(got[name], native[name], shadow, name)]
+        elif is_float(got[name].dtype.name):
+            noise = (shadow.reference[name], shadow.samples[name], shadow.low[name], shadow.high[name])
+            parts = [_judge_float(name, got[name], native[name], *noise, arithmetic)]
+        else:
+            parts = [_judge_exact(name, got[name], native[name], shadow)]
+        for finding, missed, near in parts:
+            if finding:
+                return Judged(finding, unjudged, closest, unspecified, shadow.unruled)
+            unjudged += missed
+            if near.get("z", -1.0) > closest.get("z", -1.0):
+                closest = near
+    return Judged(None, unjudged, closest, unspecified, shadow.unruled)
+
+
+def _without_open(got: Arrays, native: Arrays, shadow: ShadowAnswer) -> tuple[Arrays, bool]:
+    """The outputs with open elements made equal to the reference's, and whether any of them differed."""
+    settled: Arrays = {}
+    differs = False
+    for name, value in got.items():
+        mask = shadow.open.get(name)
+        if mask is None or mask.shape != value.shape or not mask.any():
+            settled[name] = value
+            continue
+        settled[name] = np.where(mask, native[name], value)
+        both_nan = (value != value) & (native[name] != native[name])
+        differs |= bool((mask & (value != native[name]) & ~both_nan).any())
+    return settled, differs
+
+
+Part = tuple[Finding | None, int, dict[str, Any]]
+
+
+def _parts(got: Array, native: Array, shadow: ShadowAnswer, name: str) -> list[tuple[Array, ...]]:
+    fields = (got, native, shadow.reference[name], shadow.samples[name], shadow.low[name], shadow.high[name])
+    return [tuple(np.ascontiguousarray(getattr(f, part)) for f in fields) for part in ("real", "imag")]
+
+
+def _judge_exact(name: str, got: Array, native: Array, shadow: ShadowAnswer) -> Part:
+    """Integers and booleans: equal to the reference, within the band of legal steps, or a valid choice."""
+    if shadow.choices.get(name) == "":
+        return None, 0, {}
+    wrong = (got != native) & (got != shadow.reference[name])
+    wrong &= ~((got >= shadow.low[name]) & (got <= shadow.high[name]))
+    if not wrong.any():
+        return None, 0, {}
+    place = _first(wrong)
+    reason = f"{_count(wrong)} differ; at {place}: expected {native[place]}, got {got[place]}"
+    if shadow.choices.get(name):
+        reason = f"not a valid choice: {shadow.choices[name]}"
+    evidence = {
+        "mismatched": int(wrong.sum()),
+        "size": got.size,
+        "place": list(place),
+        "expected": str(native[place]),
+        "got": str(got[place]),
+    }
+    return Finding(Kind.WRONG_VALUE, name, reason, evidence), 0, {}
+
+
+def _judge_float(
+    name: str, got: Array, native: Array, reference: Array, samples: Array, low: Array, high: Array,
+    arithmetic: Arithmetic,
+) -> Part:  # fmt: skip
+    dtype = got.dtype.name
+    with np.errstate(all="ignore"):
+        value = got.astype(np.float64)
+        finding, undecided = _judge_classes(name, got, value, native, reference, samples, arithmetic)
+        if finding:
+            return finding, 0, {}
+        noise = Noise(reference, samples - reference, low, high)
+        deviation = measure(value, noise, dtype, arithmetic)
+        own = measure(native.astype(np.float64), noise, dtype, arithmetic, aggregates=False)
+    evidence = _evidence(name, value, native, reference, deviation, own, samples.shape[0])
+    unjudged = int((deviation.unjudged | undecided).sum())
+    if deviation.element > ELEMENT_LIMIT:
+        return Finding(Kind.WRONG_VALUE, name, _words(evidence), evidence), unjudged, evidence
+    if deviation.aggregate > AGGREGATE_LIMIT:
+        reason = (
+            f"bias: no single element stands out, but together they drift ({deviation.direction},"
+            f" {deviation.aggregate:.0f} sigma)"
+        )
+        return Finding(Kind.BIAS, name, reason, evidence), unjudged, evidence
+    return None, unjudged, evidence
+
+
+def _judge_classes(
+    name: str, got: Array, value: Array, native: Array, reference: Array, samples: Array, arithmetic: Arithmetic
+) -> tuple[Finding | None, Array]:
+    """NaN and Inf by place. Where the program's own run or a legal one shows the same, it is legal."""
+    dtype = got.dtype
+    perfect = reference.astype(dtype).astype(np.float64)
+    mine, right = _class(value), _class(perfect)
+    legal = (mine == right) | (mine == _class(native.astype(np.float64)))
+    legal |= (_class(samples.astype(dtype).astype(np.float64)) == mine).any(axis=0)
+    slack = 4 * arithmetic.unit(dtype.name)  # at the very end of the range, rounding decides between finite and Inf
+    largest = arithmetic.largest(dtype.name)
+    at_the_edge = (np.abs(reference) > largest * (1 - slack)) & (np.abs(reference) < largest * (1 + slack))
+    legal |= at_the_edge & ~np.isnan(value)
+    if bool(legal.all()):
+        return None, (mine != right)
+    place = _first(~legal)
+    reason = f"{_count(~legal)} differ in NaN or Inf; at {place}: expected {perfect[place]}, got {got[place]}"
+    evidence = {
+        "mismatched": int((~legal).sum()),
+        "size": got.size,
+        "place": list(place),
+        "expected": str(perfect[place]),
+        "got": str(got[place]),
+    }
+    return Finding(Kind.WRONG_NONFINITE, name, reason, evidence), mine != right
+
+
+def _evidence(
+    name: str, value: Array, native: Array, reference: Array, deviation: Deviation, own: Deviation, runs: int
+) -> dict[str, Any]:
+    place = deviation.place
+    eager = float(np.abs(native.astype(np.float64)[place] - reference[place])) if reference.size else 0.0
+    return {
+        "output": name,
+        "z": max(deviation.element, deviation.aggregate * ELEMENT_LIMIT / AGGREGATE_LIMIT),
+        "element_z": deviation.element,
+        "aggregate_z": deviation.aggregate,
+        "direction": deviation.direction,
+        "place": list(place),
+        "expected": repr(float(reference[place])) if reference.size else "",
+        "got": repr(float(value[place])) if reference.size else "",
+        "error": deviation.error,
+        "sigma": deviation.sigma,
+        "native_z": eager / deviation.sigma if deviation.sigma else 0.0,
+        "native_worst_z": own.element,
+        "runs": runs,
+    }
+
+
+def _words(e: Mapping[str, Any]) -> str:
+    return (
+        f"at {tuple(e['place'])} expected {float(e['expected']):.9g}, got {float(e['got']):.9g}: legal rounding moves this"
+        f" element by {e['sigma']:.2g}; the compiler moved it by {e['error'] / e['sigma']:.3g} times that;"
+        f" the unoptimised run stands at {e['native_z']:.2g}"
+    )
+
+
+def _class(values: Array) -> Array:
+    """0 finite, 1 NaN, 2 +Inf, 3 -Inf."""
+    return np.where(np.isnan(values), 1, np.where(np.isposinf(values), 2, np.where(np.isneginf(values), 3, 0)))
+
+
+def _first(mask: Array) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+
+
+def _count(mask: Array) -> str:
+    return f"{int(mask.sum())} of {mask.size} elements"

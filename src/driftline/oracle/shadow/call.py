@@ -1,0 +1,42 @@
+"""One operation of a shadow run, as the rules see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.oracle.arithmetic import Arithmetic
+
+
+def schema_argument(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:
+    """An argument by its name in the operator's schema, however it was passed; its default when it was not."""
+    if name in kwargs:
+        return kwargs[name]
+    for position, argument in enumerate(target._schema.arguments):
+        if argument.name == name:
+            return args[position] if position < len(args) else argument.default_value
+    return None
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operation with its float64 arguments and results. `dtypes` are those in which the program stores the results;
+    `None` for results that are not floats."""
+
+    target: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    results: tuple[Any, ...]
+    dtypes: tuple[str | None, ...]
+    arithmetic: Arithmetic
+
+    def argument(self, name: str) -> Any:
+        return schema_argument(self.target, self.args, self.kwargs, name)
+
+    def accumulator(self, index: int = 0) -> float:
+        dtype = self.dtypes[index]
+        return self.arithmetic.accumulator(dtype) if dtype else 0.0
+
+    def product(self, index: int = 0) -> float:
+        dtype = self.dtypes[index]
+        return self.arithmetic.product(dtype) if dtype else 0.0

@@ -1,0 +1,125 @@
+"""Operations at which a rounding error can decide: steps (floor, comparisons, casts to integers) and choices (argmax,
+topk, sort).
+
+A step may legally fall to either side while its argument lies within some sigma of the edge. A choice need not be equal
+to the reference's, it must be *valid*: the values at the chosen places are as good as those at the reference's. Which
+operations these are is the business of each front end; what is legal at them is the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from driftline.core.tensors import Array
+
+REACH = 8.0  # how many sigma a legal argument may lie from the reference's
+EXTREMES = 2  # runs in which every deciding argument is pushed one way, then the other
+SHUFFLES = 6  # runs in which each is pushed at random
+
+
+@dataclass
+class Argument:
+    """A float argument of a deciding operation: the reference's value, and how far rounding moved it. `own` is the
+    error that the operation itself may make on the way to its decision, such as the division in a quantisation."""
+
+    reference: Array
+    squares: Array
+    own: Array | float = 0.0
+    runs: int = 0
+
+    @property
+    def sigma(self) -> Array:
+        return np.sqrt(self.squares / max(self.runs, 1) + np.square(self.own))
+
+
+@dataclass
+class Decision:
+    """What is known of one deciding operation; its float arguments go by their position."""
+
+    arguments: dict[int, Argument] = field(default_factory=dict)
+
+    @property
+    def open(self) -> bool:
+        """Did rounding move anything here?"""
+        return any(bool(np.any(argument.sigma)) for argument in self.arguments.values())
+
+    def observe_reference(self, values: Mapping[int, Array], own: Mapping[int, Array] | None = None) -> None:
+        for position, value in values.items():
+            self.arguments[position] = Argument(np.array(value), np.zeros(value.shape), (own or {}).get(position, 0.0))
+
+    def observe(self, values: Mapping[int, Array]) -> None:
+        for position, argument in self.arguments.items():
+            if position not in values or values[position].shape != argument.reference.shape:
+                continue  # behind a step that changes shapes there is nothing to compare
+            with np.errstate(all="ignore"):
+                moved = np.abs(values[position] - argument.reference)
+            argument.squares += np.square(np.where(np.isfinite(moved), moved, 0.0))
+            argument.runs += 1
+
+    def pushed(self, values: Mapping[int, Array], run: int, random: np.random.Generator) -> dict[int, Array]:
+        """Arguments moved by as much as is legal: together in the first runs, each at random in the others."""
+        moved = {}
+        for order, (position, argument) in enumerate(self.arguments.items()):
+            if position not in values or values[position].shape != argument.reference.shape:
+                continue
+            reach = REACH * argument.sigma
+            if run < EXTREMES:
+                signs: Array | float = 1.0 if (run + order) % 2 == 0 else -1.0
+            else:
+                signs = random.integers(0, 2, reach.shape) * 2 - 1
+            moved[position] = np.asarray(values[position] + signs * reach)
+        return moved
+
+
+def choice_problem(
+    argument: Argument | None,
+    axis: int | None,
+    expected: Array,
+    chosen: Array,
+    *,
+    distinct: bool = True,
+    in_order: bool = True,
+    first_wins: bool = False,
+) -> str:
+    """Why a choice along this axis (or over the whole tensor) is not valid; empty when it is.
+
+    `distinct`: no place may be taken twice. `in_order`: the order of the chosen places counts. `first_wins`: of
+    equal values that rounding does not move, the one that the specification names must be taken.
+    """
+    if argument is None:
+        return "" if np.array_equal(expected, chosen) else "the chosen places differ"
+    values, sigma = argument.reference, argument.sigma
+    if values.ndim == 0 or axis is None:
+        values, sigma, axis = values.reshape(-1), sigma.reshape(-1), 0
+        expected, chosen = expected.reshape(-1), chosen.reshape(-1)
+    axis %= values.ndim
+    if chosen.size and (int(chosen.min()) < 0 or int(chosen.max()) >= values.shape[axis]):
+        return "an index is out of range"
+    keep = expected.ndim == values.ndim
+    places = [t if keep else np.expand_dims(t, axis) for t in (expected, chosen)]
+    if not in_order:
+        places = [_by_value(values, p, axis) for p in places]
+    wanted, taken = (np.take_along_axis(values, p, axis) for p in places)
+    moves = [np.take_along_axis(sigma, p, axis) for p in places]
+    with np.errstate(all="ignore"):
+        close = np.abs(wanted - taken) <= REACH * (moves[0] + moves[1])
+    bad = ~(close | (np.isnan(wanted) & np.isnan(taken)) | (wanted == taken))
+    if bad.any():
+        place = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
+        return f"at {place} it chose a value of {float(taken[place]):.6g} where {float(wanted[place]):.6g} is right"
+    if first_wins and in_order:
+        bad = (places[0] != places[1]) & (moves[0] == 0) & (moves[1] == 0)
+        if bad.any():
+            place = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
+            return f"at {place} it chose place {places[1][place]} of equal values where {places[0][place]} is specified"
+    if distinct and keep and chosen.shape[axis] > 1 and bool((np.diff(np.sort(chosen, axis), axis=axis) == 0).any()):
+        return "it chose the same place twice"
+    return ""
+
+
+def _by_value(values: Array, places: Array, axis: int) -> Array:
+    order = np.argsort(np.take_along_axis(values, places, axis), axis=axis, kind="stable")
+    return np.take_along_axis(places, order, axis)

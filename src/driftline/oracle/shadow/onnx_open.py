@@ -1,0 +1,103 @@
+"""Where in an ONNX graph a clause of the specification applies: which elements of a result may be anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from driftline.core.tensors import Array
+from driftline.oracle.specification import clause_of
+
+# What open elements are replaced by in the runs that show what depends on them.
+ALTERNATIVES = (3, -7, 0)
+
+
+def open_elements(node: Any, inputs: list[Any], result: Any) -> tuple[str, Array] | None:
+    """The clause that applies to this node on these values, and the elements of its result that it leaves open."""
+    clause = clause_of("onnx", str(node.op_type))
+    if clause is None or clause.id not in _RULES or not isinstance(result, np.ndarray) or not result.size:
+        return None
+    mask = _RULES[clause.id](node, inputs, result)
+    return (clause.id, mask) if mask is not None and bool(mask.any()) else None
+
+
+def _cast(node: Any, inputs: list[Any], result: Array) -> Array | None:
+    source = inputs[0]
+    if result.dtype.kind not in "iu" or source.dtype.kind != "f":
+        return None
+    limits = np.iinfo(result.dtype)
+    whole = np.trunc(source)
+    # as floats: 2^63 - 1 is not one, so the upper end is compared with the power of two above it
+    return np.isnan(whole) | (whole < float(limits.min)) | (whole >= float(limits.max) + 1.0)
+
+
+def _division(node: Any, inputs: list[Any], result: Array) -> Array | None:
+    if result.dtype.kind not in "iu":
+        return None
+    return np.broadcast_to(np.asarray(inputs[1]) == 0, result.shape)
+
+
+def _shift(node: Any, inputs: list[Any], result: Array) -> Array | None:
+    return np.broadcast_to(np.asarray(inputs[1]) >= np.iinfo(result.dtype).bits, result.shape)
+
+
+def _nan_compared(node: Any, inputs: list[Any], result: Array) -> Array | None:
+    """Elements into whose comparison a NaN went. A pooling or reduction of the marks themselves finds them."""
+    if not any(_has_nan(value) for value in inputs):
+        return None
+    name = node.op_type
+    if name in ("Max", "Min", "Clip", "Relu"):
+        mask = np.zeros(result.shape, dtype=bool)
+        for value in inputs:
+            mask |= np.isnan(value) if _has_nan(value) else False
+        return mask
+    marks = np.isnan(inputs[0])
+    if name in ("ArgMax", "ArgMin", "TopK"):
+        default = -1 if name == "TopK" else 0
+        axis = default if node.axis is None else int(node.axis)
+        along = np.any(marks, axis=axis, keepdims=result.ndim == marks.ndim)
+        return np.broadcast_to(along, result.shape)
+    sign = -1.0 if name == "ReduceMin" else 1.0
+    found = np.asarray(node.run(sign * marks, *inputs[1:])[0])
+    return found * sign > 0
+
+
+def _has_nan(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and bool(np.isnan(value).any())
+
+
+def _scatter(node: Any, inputs: list[Any], result: Array) -> Array | None:
+    """Where two updates meet without a reduction. Counted in the same way as they are written."""
+    if getattr(node, "reduction", None) not in (None, "none", b"none"):
+        return None
+    indices, written = np.asarray(inputs[1]), np.zeros(result.shape, dtype=np.int64)
+    if node.op_type == "ScatterND":
+        np.add.at(written, tuple(np.moveaxis(indices, -1, 0)), 1)
+    else:
+        places = list(np.indices(indices.shape))
+        places[int(getattr(node, "axis", 0) or 0)] = indices
+        np.add.at(written, tuple(places), 1)
+    return written > 1
+
+
+_RULES: dict[str, Callable[[Any, list[Any], Array], Array | None]] = {
+    "onnx.cast-out-of-range": _cast,
+    "onnx.integer-division-by-zero": _division,
+    "onnx.shift-beyond-width": _shift,
+    "onnx.nan-in-max-min": _nan_compared,
+    "onnx.scatter-duplicates": _scatter,
+}
+
+
+def replaced(node: Any, inputs: list[Any], result: Array, mask: Array, alternative: int) -> Array:
+    """The result with its open elements set to something else. Indices stay indices: others could not be used."""
+    value: Any = alternative
+    if node.op_type in ("ArgMax", "ArgMin", "TopK") and result.dtype.kind == "i":
+        axis = getattr(node, "axis", None)
+        value = alternative % max(inputs[0].shape[-1 if axis is None else int(axis)], 1) if inputs[0].ndim else 0
+    elif result.dtype.kind in "iu":
+        limits = np.iinfo(result.dtype)
+        value = min(max(alternative, int(limits.min)), int(limits.max))
+    return np.where(mask, np.asarray(value).astype(result.dtype), result)

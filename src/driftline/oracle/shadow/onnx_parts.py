@@ -1,0 +1,74 @@
+"""Prepares an ONNX model for its shadow: compositions taken apart, and the type in which each value is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from driftline.core.tensors import is_float
+from driftline.oracle.references.onnx_reference import promote_to_float64
+
+# Functions of the standard whose parts may each round. Left whole: those whose function body computes in double
+# (ReduceLogSumExp, AffineGrid), overflows where implementations do not (Softplus), or that one rounding describes.
+_COMPOSITIONS = (
+    "Attention", "CausalConvWithState", "DynamicQuantizeLinear", "Gelu", "GroupNormalization", "HardSigmoid",
+    "HardSwish", "LayerNormalization", "LinearAttention", "LogSoftmax", "MeanVarianceNormalization", "Mish",
+    "NegativeLogLikelihoodLoss", "RMSNormalization", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare",
+    "RotaryEmbedding", "Softmax", "SoftmaxCrossEntropyLoss", "SwiGLU", "Swish",
+)  # fmt: skip
+
+
+def taken_apart(model: Any) -> Any:
+    """The model with its own functions, and those compositions, replaced by their parts."""
+    from onnx import inliner
+
+    model = inliner.inline_local_functions(model)
+    selected = [("", name) for name in _COMPOSITIONS]
+    return inliner.inline_selected_functions(model, selected, exclude=False, inline_schema_functions=True)
+
+
+def promoted(model: Any) -> Any:
+    """The same in float64. Inferred types of intermediate values are dropped: the evaluator does not need them."""
+    model = promote_to_float64(model)
+    del model.graph.value_info[:]
+    return model
+
+
+def inferred_types(model: Any) -> dict[str, str]:
+    """Name of a value -> the float type in which the program stores it, and '' for what is no float. Values of which
+    nothing is known are missing."""
+    from onnx import shape_inference
+
+    try:
+        model = shape_inference.infer_shapes(model)
+    except Exception:  # models that are too large for it, or whose operators it does not know
+        return {}
+    types: dict[str, str] = {}
+    for graph in graphs(model.graph):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            if value.type.HasField("tensor_type") and value.type.tensor_type.elem_type:
+                types[value.name] = type_name(value.type.tensor_type.elem_type)
+        for tensor in graph.initializer:
+            types[tensor.name] = type_name(tensor.data_type)
+    return types
+
+
+def graphs(graph: Any) -> Iterator[Any]:
+    """A graph and all graphs inside its nodes."""
+    from onnx import AttributeProto
+
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                yield from graphs(attribute.g)
+
+
+def type_name(element: int) -> str:
+    from onnx import helper
+
+    try:
+        name = str(helper.tensor_dtype_to_np_dtype(element).name)
+    except KeyError:
+        return ""
+    return name if is_float(name) or name.startswith("complex") else ""

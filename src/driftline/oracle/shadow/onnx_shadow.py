@@ -1,0 +1,378 @@
+"""The shadow of an ONNX model: its graph, played in float64, with and without rounding errors.
+
+The graph is walked by an evaluator of the ONNX project, node by node; each node passes through the run that is being
+played, also in the graphs inside If, Loop and Scan. What a node did before is found by the names of its results and
+how often it ran, since inside a loop it runs many times.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from driftline.core.tensors import Array, Arrays, is_float
+from driftline.oracle.arithmetic import IEEE, Arithmetic
+from driftline.oracle.noise import NoiseSource
+from driftline.oracle.references.base import NoExactReference
+from driftline.oracle.shadow.call import Call
+from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision
+from driftline.oracle.shadow.onnx_composites import Steps, is_composite
+from driftline.oracle.shadow.onnx_decisions import Choice, decides, index_result, own_errors
+from driftline.oracle.shadow.onnx_open import ALTERNATIVES, open_elements, replaced
+from driftline.oracle.shadow.onnx_parts import inferred_types, promoted, taken_apart
+from driftline.oracle.shadow.onnx_recurrent import COMPOSITES
+from driftline.oracle.shadow.onnx_rules import amplitudes, is_exact
+from driftline.programs.onnx_evaluator import make_evaluator
+
+Key = tuple[tuple[str, ...], int]
+Step = Callable[[Any, list[Any], dict[str, Any]], tuple[Any, ...]]
+_RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+_RESHAPES = {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}  # a choice behind them is still one
+
+
+class OnnxShadow:
+    """Plays a model: once as the reference, then with the rounding errors of legal implementations, and, where rounding
+    can decide something, with the deciding values pushed as far as is legal."""
+
+    def __init__(self, model: Any, arrays: Arrays, arithmetic: Arithmetic = IEEE) -> None:
+        model = taken_apart(model)
+        self._arithmetic = arithmetic
+        self._types = _stored_types(model, arrays)
+        self._evaluator = make_evaluator(promoted(model), walked_by(self._step))
+        self._opset = int(self._evaluator.opsets.get("", 1))
+        self._feed = {name: _lifted(arrays[name]) for name in self._evaluator.input_names if name in arrays}
+        self._makers = {name: node for node in self._evaluator.rt_nodes_ for name in node.output if name}
+        self._turns: Counter[tuple[str, ...]] = Counter()
+        self._run: _Run = _Run(self)
+        self._sizes: dict[Key, list[Array | None]] = {}
+        self._decisions: dict[Key, Decision] = {}
+        self._choices: dict[Key, Array] = {}  # what the reference run chose
+        self._forced: dict[Key, Array] = {}
+        self._open: dict[Key, dict[int, Array]] = {}  # elements that the specification leaves open
+        self._clauses: set[str] = set()
+        self.unruled: set[str] = set()  # operators for which there is no rule
+
+    def reference(self) -> Arrays:
+        return self._play(_Reference(self))
+
+    def sample(self, number: int) -> Arrays:
+        """One run with errors. The size of each error is that of the reference run."""
+        return self._play(_Sample(self, NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)))
+
+    def pushed(self) -> list[Arrays]:
+        """Runs in which every step and choice is pushed; none when there is nothing to push."""
+        if not any(decision.open for decision in self._decisions.values()):
+            return []
+        return [self._play(_Pushed(self, run)) for run in range(EXTREMES + SHUFFLES)]
+
+    def alternatives(self) -> tuple[list[Arrays], set[str]]:
+        """Runs in which what the specification leaves open is something else, and the clauses that apply."""
+        if not self._open:
+            return [], set()
+        return [self._alternative(value) for value in ALTERNATIVES], self._clauses
+
+    def _alternative(self, value: int) -> Arrays:
+        try:
+            return self._play(_Alternative(self, value))
+        except NoExactReference:  # the rest of the graph cannot work with it: then everything depends on it
+            return {name: np.empty((0, 0)) for name in self._evaluator.output_names}
+
+    def force(self, outputs: Arrays) -> dict[str, str]:
+        """Take over the choices that a compiler made and returned. For each output that is a choice: why it is not
+        valid, or the empty string; valid ones hold in all later runs. Needs a reference run and samples."""
+        problems: dict[str, str] = {}
+        for name, given in outputs.items():
+            node = self._choice_behind(name)
+            key = (tuple(node.output), 0) if node is not None else None
+            if key is None or key not in self._choices:
+                continue
+            expected = self._choices[key]
+            if given.size != expected.size:
+                problems[name] = "it has another number of elements"
+                continue
+            chosen = np.asarray(given).astype(expected.dtype).reshape(expected.shape)
+            problems[name] = Choice.of(node).problem(self._decisions[key].arguments.get(0), expected, chosen)
+            if not problems[name]:
+                self._forced[key] = chosen
+        return problems
+
+    def _choice_behind(self, name: str) -> Any:
+        """The choosing node that made this value, perhaps reshaped since."""
+        while name in self._makers:
+            node = self._makers[name]
+            index = index_result(node)
+            if index is not None and node.output[index] == name:
+                return node
+            if node.op_type not in _RESHAPES:
+                return None
+            name = node.input[0]
+        return None
+
+    def _play(self, run: _Run) -> Arrays:
+        self._run, self._turns = run, Counter()
+        with np.errstate(all="ignore"):
+            results = self._evaluator.run(None, self._feed)
+        names = self._evaluator.output_names
+        return {n: np.asarray(r) for n, r in zip(names, results, strict=True) if isinstance(r, np.ndarray | np.generic)}
+
+    def _step(self, node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
+        if _is_container(node):  # what is inside passes through here itself
+            return _evaluated(node, inputs, context)
+        key = self._key(node)
+        dtypes = self._dtypes(node)
+        _refuse_random(node, inputs)
+        if is_composite(node, self._opset) and dtypes[0] is not None:
+            steps = Steps(dtypes[0], self._arithmetic, self._run.noise)
+            return COMPOSITES[node.op_type](steps, node, inputs, _attributes(node))
+        if decides(node, self._leaves_floats(node)):
+            return self._decide(key, node, inputs, context, dtypes)
+        results = tuple(_lifted(r) for r in _evaluated(node, inputs, context))
+        return self._rounded(key, node, inputs, self._run.leave_open(key, node, inputs, results), dtypes)
+
+    def _decide(
+        self, key: Key, node: Any, inputs: list[Any], context: dict[str, Any], dtypes: tuple[str | None, ...]
+    ) -> tuple[Any, ...]:
+        values = {i: v for i, v in enumerate(inputs) if isinstance(v, np.ndarray) and v.dtype == np.float64}
+        decision = self._decisions.setdefault(key, Decision())
+        first = next((t for t in map(self._types.get, node.input) if t), None)
+        own = own_errors(node, values, first, self._arithmetic)
+        moved = self._run.decide(decision, values, own)
+        results = _evaluated(node, [moved.get(i, v) for i, v in enumerate(inputs)], context)
+        results = self._chosen(key, node, inputs, tuple(_lifted(r) for r in results))
+        return self._rounded(key, node, inputs, self._run.leave_open(key, node, inputs, results), dtypes)
+
+    def _chosen(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The choice of the compiler in place of our own, where it was found valid."""
+        index = index_result(node)
+        if index is None:
+            return results
+        if isinstance(self._run, _Reference):
+            self._choices[key] = results[index]
+        chosen = self._forced.get(key, results[index])
+        if index == 0:
+            return (chosen,)
+        # The values are taken from where they lie, not from the arguments that were pushed to make the choice.
+        return (Choice.of(node).picked(inputs[0], chosen, results[0]), chosen)
+
+    def _rounded(
+        self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...], dtypes: tuple[str | None, ...]
+    ) -> tuple[Any, ...]:
+        attributes = _attributes(node)
+        if self._is_exact(node, attributes):
+            return results
+        floats = tuple(
+            dtype if isinstance(result, np.ndarray) and result.dtype.kind in "fc" else None
+            for result, dtype in zip(results, dtypes, strict=False)
+        )
+        if not any(floats):
+            return results
+        return self._run.round(key, Call(node, tuple(inputs), attributes, results, floats, self._arithmetic))
+
+    def _is_exact(self, node: Any, attributes: dict[str, Any]) -> bool:
+        if node.op_type not in ("Cast", "CastLike"):
+            return is_exact(node.op_type, attributes)
+        before, after = self._types.get(node.input[0]), self._types.get(node.output[0])
+        if not after:
+            return True
+        if not before:
+            return False
+        arithmetic = self._arithmetic
+        return arithmetic.unit(after) <= arithmetic.unit(before) and arithmetic.largest(after) >= arithmetic.largest(
+            before
+        )
+
+    def _leaves_floats(self, node: Any) -> bool:
+        """Is it a cast of a float to an integer, a boolean, or a float so small that it is kept as it is?"""
+        if node.op_type not in ("Cast", "CastLike") or not self._types.get(node.input[0]):
+            return False
+        after = self._types.get(node.output[0], "")
+        return not after or after.startswith("float8")
+
+    def _dtypes(self, node: Any) -> tuple[str | None, ...]:
+        """The float types in which the program stores the results; for unknown ones, that of an argument."""
+        known = [self._types.get(name) for name in node.input]
+        usual = next((t for t in known if t), None)
+        return tuple(self._types.get(name, usual or "") or None for name in node.output)
+
+    def _key(self, node: Any) -> Key:
+        names = tuple(node.output)
+        self._turns[names] += 1
+        return names, self._turns[names] - 1
+
+
+class _Run:
+    """What is particular to one way of playing the graph."""
+
+    noise: NoiseSource | None = None
+
+    def __init__(self, shadow: OnnxShadow) -> None:
+        self.shadow = shadow
+
+    def decide(self, decision: Decision, values: dict[int, Array], own: dict[int, Array]) -> dict[int, Array]:
+        """The float arguments with which the operator decides, by position."""
+        return values
+
+    def leave_open(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
+        return results
+
+    def round(self, key: Key, call: Call) -> tuple[Any, ...]:
+        return call.results
+
+
+class _Reference(_Run):
+    """Finds out how large an error each operator may make."""
+
+    def decide(self, decision: Decision, values: dict[int, Array], own: dict[int, Array]) -> dict[int, Array]:
+        decision.observe_reference(values, own)
+        return values
+
+    def leave_open(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
+        for index, result in enumerate(results):
+            found = open_elements(node, inputs, result)
+            if found:
+                self.shadow._clauses.add(found[0])
+                self.shadow._open.setdefault(key, {})[index] = found[1]
+        return results
+
+    def round(self, key: Key, call: Call) -> tuple[Any, ...]:
+        self.shadow._sizes[key], known = amplitudes(call)
+        if not known:
+            self.shadow.unruled.add(str(call.target.op_type))
+        return call.results
+
+
+class _Sample(_Run):
+    """Makes errors of that size."""
+
+    def __init__(self, shadow: OnnxShadow, noise: NoiseSource) -> None:
+        super().__init__(shadow)
+        self.noise: NoiseSource = noise
+
+    def decide(self, decision: Decision, values: dict[int, Array], own: dict[int, Array]) -> dict[int, Array]:
+        decision.observe(values)
+        return values
+
+    def round(self, key: Key, call: Call) -> tuple[Any, ...]:
+        sizes = self.shadow._sizes.get(key)
+        if sizes is None or not _fit(sizes, call.results):  # the run went another way than the reference
+            sizes, _ = amplitudes(call)
+        return tuple(
+            result if size is None or dtype is None else self.noise.disturb(result, size, dtype)
+            for result, size, dtype in zip(call.results, sizes, call.dtypes, strict=True)
+        )
+
+
+class _Pushed(_Run):
+    """Pushes what decides."""
+
+    def __init__(self, shadow: OnnxShadow, run: int) -> None:
+        super().__init__(shadow)
+        self._number = run
+        self._random = np.random.default_rng(run)
+
+    def decide(self, decision: Decision, values: dict[int, Array], own: dict[int, Array]) -> dict[int, Array]:
+        return decision.pushed(values, self._number, self._random)
+
+
+class _Alternative(_Run):
+    """Makes something else of what is left open."""
+
+    def __init__(self, shadow: OnnxShadow, value: int) -> None:
+        super().__init__(shadow)
+        self._value = value
+
+    def leave_open(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
+        changed = list(results)
+        for index, mask in self.shadow._open.get(key, {}).items():
+            if mask.shape == results[index].shape:
+                changed[index] = replaced(node, inputs, results[index], mask, self._value)
+        return tuple(changed)
+
+
+def walked_by(step: Step) -> Any:
+    """A kind of evaluator that hands every node to `step`. Graphs inside nodes get an evaluator of the same kind."""
+    from onnx.reference import ReferenceEvaluator
+
+    class Walked(ReferenceEvaluator):
+        def run(
+            self, output_names: Any, feed_inputs: Any, attributes: Any = None, intermediate: bool = False, **_: Any
+        ) -> Any:
+            results: dict[str, Any] = {"": None, **self.rt_inits_, **feed_inputs}
+            for node in self.rt_nodes_:
+                context: dict[str, Any] = {"context": results} if node.need_context() else {}
+                if node.has_linked_attribute and attributes:
+                    context["linked_attributes"] = attributes
+                made = step(node, [results[name] for name in node.input], context)
+                results.update(zip(node.output, made, strict=False))
+            return results if intermediate else [results[name] for name in output_names or self.output_names]
+
+    return Walked
+
+
+def _stored_types(model: Any, arrays: Arrays) -> dict[str, str]:
+    """From shape inference; where that leaves something out, from one run of the model in its own types."""
+    types = inferred_types(model)
+    missing: dict[str, str] = {}
+
+    def note(node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
+        results = _evaluated(node, inputs, context)
+        for name, result in zip(node.output, results, strict=False):
+            if isinstance(result, np.ndarray):
+                dtype = result.dtype.name
+                missing[name] = dtype if is_float(dtype) or result.dtype.kind == "c" else ""
+        return results
+
+    if all(name in types for node in model.graph.node for name in node.output if name):
+        return types
+    evaluator = make_evaluator(model, walked_by(note))
+    with np.errstate(all="ignore"):
+        evaluator.run(None, {name: arrays[name] for name in evaluator.input_names if name in arrays})
+    return missing | types
+
+
+def _evaluated(node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
+    try:
+        results: tuple[Any, ...] = node.run(*inputs, **context)
+    except NoExactReference:
+        raise
+    except Exception as error:
+        raise NoExactReference(f"{node.op_type} does not run in float64 ({type(error).__name__}: {error})") from error
+    return results
+
+
+def _is_container(node: Any) -> bool:
+    from onnx.reference.op_run import OpFunction
+
+    return isinstance(node, OpFunction) or bool(node.need_context()) or bool(getattr(node, "has_subgraph", False))
+
+
+def _attributes(node: Any) -> dict[str, Any]:
+    return {name: getattr(node, name) for name in node.attributes_names_}
+
+
+def _refuse_random(node: Any, inputs: list[Any]) -> None:
+    name = node.op_type
+    training = name == "Dropout" and len(inputs) > 2 and inputs[2] is not None and bool(np.any(inputs[2]))
+    if name in _RANDOM or (training and (inputs[1] is None or bool(np.any(inputs[1])))):
+        raise NoExactReference(f"{name} draws random numbers: the result of one run says nothing about another's")
+
+
+def _lifted(value: Any) -> Any:
+    """Small floats as doubles. Types with eight bits or fewer stay: they hold codes, and operators ask for them."""
+    if not isinstance(value, np.ndarray) and not isinstance(value, np.generic):
+        return value
+    array = np.asarray(value)
+    if array.dtype.name in ("float32", "float16", "bfloat16"):
+        return array.astype(np.float64)
+    return array.astype(np.complex128) if array.dtype.name == "complex64" else array
+
+
+def _fit(sizes: list[Array | None], results: tuple[Any, ...]) -> bool:
+    return len(sizes) == len(results) and all(
+        size is None or np.broadcast_shapes(size.shape, result.shape) == result.shape
+        for size, result in zip(sizes, results, strict=True)
+        if size is None or size.ndim <= result.ndim
+    )

@@ -1,0 +1,209 @@
+"""ONNX operators that add up many terms: products of matrices, convolutions, reductions, running sums, interpolations.
+
+The sum of the squared terms, which the noise model asks for, comes from the operator itself: applied to squared
+arguments, a sum of products gives the sum of the squared products. Applied to ones, it counts the terms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from driftline.core.tensors import Array
+from driftline.oracle.noise import summed, together
+from driftline.oracle.shadow.call import Call
+
+Rule = Callable[[Call], list[Array]]
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
+
+
+def _again(call: Call, change: Callable[[Array], Array]) -> Array:
+    """The operator once more, on changed float arguments."""
+    result: Array = np.asarray(call.target.run(*[change(a) if _is_real(a) else a for a in call.args])[0])
+    return result
+
+
+def _sum_of_products(call: Call, squares: Array, terms: float) -> list[Array]:
+    size = summed(call.results[0], squares, terms, call.accumulator())
+    if call.product():  # each factor is rounded before it is multiplied
+        size = together(size, 2 * call.product() * np.sqrt(np.maximum(squares, 0.0)))
+    return [size]
+
+
+def _matmul(call: Call) -> list[Array]:
+    return _sum_of_products(call, _again(call, np.square), float(call.args[0].shape[-1] if call.args[0].ndim else 1))
+
+
+def _gemm(call: Call) -> list[Array]:
+    """alpha and beta are squared too, so the operator itself does not give the sum of squares."""
+    a, b = (np.square(m.T if call.kwargs.get(t) else m) for m, t in zip(call.args, ("transA", "transB"), strict=False))
+    alpha, beta = (1.0 if call.kwargs.get(k) is None else call.kwargs[k] for k in ("alpha", "beta"))
+    squares = alpha**2 * (a @ b)
+    if len(call.args) > 2 and call.args[2] is not None:
+        squares = squares + beta**2 * np.square(call.args[2])
+    return _sum_of_products(call, squares, float(a.shape[-1] + 1))
+
+
+def _convolution(call: Call) -> list[Array]:
+    weight = call.args[1]
+    results = weight.shape[1] if call.target.op_type == "ConvTranspose" else weight.shape[0]
+    return _sum_of_products(call, _again(call, np.square), float(weight.size / max(results, 1)) + 1)
+
+
+def _einsum(call: Call) -> list[Array]:
+    terms = float(np.max(_again(call, np.ones_like), initial=1.0))
+    return _sum_of_products(call, _again(call, np.square), terms)
+
+
+def _counted_sum(call: Call) -> list[Array]:
+    """Sums into chosen places: scatter with addition, overlapping columns."""
+    if call.kwargs.get("reduction") == "mul":
+        return [call.accumulator() * 4 * np.abs(call.results[0])]
+    terms = float(np.max(_again(call, np.ones_like), initial=1.0))
+    return [summed(call.results[0], _again(call, np.square), terms, call.accumulator())]
+
+
+def _reduced(call: Call) -> float:
+    """How many elements go into one result of a reduction."""
+    return max(float(call.args[0].size / max(call.results[0].size, 1)), 1.0)
+
+
+def _sum(call: Call) -> list[Array]:
+    return [summed(call.results[0], _again(call, np.square), _reduced(call), call.accumulator())]
+
+
+def _mean(call: Call) -> list[Array]:
+    count = _reduced(call)
+    return [summed(call.results[0], _again(call, np.square) / count, count, call.accumulator())]
+
+
+def _positive_sum(call: Call) -> list[Array]:
+    """Sums of absolute values or squares, and their roots: terms of one sign."""
+    return [call.accumulator() * 2 * math.sqrt(_reduced(call)) * np.abs(call.results[0])]
+
+
+def _log_sum(call: Call) -> list[Array]:
+    """The logarithm makes the relative error of the sum an absolute one."""
+    return [np.full(call.results[0].shape, call.accumulator() * 2 * math.sqrt(_reduced(call)))]
+
+
+def _product(call: Call) -> list[Array]:
+    """A product of many factors has a relative error for each."""
+    return [call.accumulator() * math.sqrt(_reduced(call)) * np.abs(call.results[0])]
+
+
+def _along(call: Call) -> float:
+    x, axis = call.args[0], int(np.asarray(call.args[1]).reshape(-1)[0])
+    return float(x.shape[axis]) if x.ndim else 1.0
+
+
+def _running_sum(call: Call) -> list[Array]:
+    return [summed(call.results[0], _again(call, np.square), _along(call), call.accumulator())]
+
+
+def _running_product(call: Call) -> list[Array]:
+    return [call.accumulator() * math.sqrt(_along(call)) * np.abs(call.results[0])]
+
+
+def _variadic(call: Call) -> list[Array]:
+    """Sum and Mean of several tensors; a mean of squares is larger than needed by the number of terms, no less."""
+    return [summed(call.results[0], _again(call, np.square), float(len(call.args)), call.accumulator())]
+
+
+def _averaged(call: Call) -> list[Array]:
+    """Average pooling: a mean over a window."""
+    kernel = call.kwargs.get("kernel_shape")
+    terms = float(np.prod(kernel)) if kernel else _reduced(call)
+    return [summed(call.results[0], _again(call, np.square) / terms, terms, call.accumulator())]
+
+
+def _pooled_norm(call: Call) -> list[Array]:
+    kernel = call.kwargs.get("kernel_shape")
+    terms = float(np.prod(kernel)) if kernel else _reduced(call)
+    return [call.accumulator() * 2 * (math.sqrt(terms) + 2) * np.abs(call.results[0])]
+
+
+def _local_response(call: Call) -> list[Array]:
+    window = float(call.kwargs.get("size") or 1)
+    return [call.accumulator() * 2 * (math.sqrt(window) + 2) * np.abs(call.results[0])]
+
+
+def _interpolated(call: Call) -> list[Array]:
+    """The place between two elements is computed in the arithmetic of the sum, with an error that grows with the
+    length of the axis; it moves the result by that share of the step between neighbours."""
+    x = call.args[0]
+    length = max(x.shape[2:], default=1) if x.ndim > 2 else max(x.shape, default=1)
+    largest = float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x)))
+    return [np.full(call.results[0].shape, call.accumulator() * (4 * length + 8) * largest)]
+
+
+def _transformed(call: Call) -> list[Array]:
+    """Fourier transforms: log2(n) levels, each of which rounds numbers as large as the norm of the signal."""
+    result = call.results[0]
+    count = max(call.args[0].size, 2)
+    norm = float(np.sqrt(np.mean(np.square(result)))) if result.size else 0.0
+    return [np.full(result.shape, 4 * call.accumulator() * math.log2(count) * norm)]
+
+
+def _determinant(call: Call) -> list[Array]:
+    """Hadamard: no partial product is larger than the product of the lengths of the rows."""
+    x = call.args[0]
+    rows = np.prod(np.sqrt(np.sum(np.square(x), axis=-1)), axis=-1)
+    return [np.asarray(call.accumulator() * x.shape[-1] * rows)]
+
+
+def _range(call: Call) -> list[Array]:
+    """Counted by repeated addition in some implementations."""
+    result = call.results[0]
+    largest = float(np.max(np.abs(result), initial=0.0))
+    return [call.accumulator() * np.arange(result.size) * largest]
+
+
+def generous(call: Call, index: int) -> Array:
+    """For operators without a rule: as if every input element took part in every output element."""
+    result = call.results[index]
+    terms = max((a.size for a in call.args if _is_real(a)), default=1)
+    biggest = float(np.max(np.abs(result), initial=0.0, where=np.isfinite(result)))
+    return np.full(result.shape, 8 * call.accumulator(index) * math.sqrt(max(terms, 1)) * biggest)
+
+
+SUMS: dict[str, Rule] = {
+    "MatMul": _matmul,
+    "Gemm": _gemm,
+    "Conv": _convolution,
+    "ConvTranspose": _convolution,
+    "Einsum": _einsum,
+    "Col2Im": _counted_sum,
+    "ScatterElements": _counted_sum,
+    "ScatterND": _counted_sum,
+    "ReduceSum": _sum,
+    "ReduceMean": _mean,
+    "ReduceProd": _product,
+    "ReduceL1": _positive_sum,
+    "ReduceL2": _positive_sum,
+    "ReduceSumSquare": _positive_sum,
+    "ReduceLogSum": _log_sum,
+    "CumSum": _running_sum,
+    "CumProd": _running_product,
+    "Sum": _variadic,
+    "Mean": _variadic,
+    "AveragePool": _averaged,
+    "GlobalAveragePool": _averaged,
+    "LpPool": _pooled_norm,
+    "GlobalLpPool": _pooled_norm,
+    "LRN": _local_response,
+    "Resize": _interpolated,
+    "Upsample": _interpolated,
+    "GridSample": _interpolated,
+    "AffineGrid": _interpolated,
+    "DFT": _transformed,
+    "STFT": _transformed,
+    "Det": _determinant,
+    "Range": _range,
+}

@@ -1,0 +1,132 @@
+"""A tape of a torch program: every ATen operation it ran, in order, with who fed whom.
+
+Recorded from one real run, below autograd: backward operations, views and in-place operations are on it like any other,
+and a tape costs microseconds per operation where tracing a graph costs milliseconds. Operations that are compositions
+(softmax, layer norm, ...) are recorded as their parts, since each part may round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The value of an earlier operation: which one, and which of its results."""
+
+    node: int
+    index: int
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A tensor that no operation on the tape made: an input, a parameter, a captured value."""
+
+    number: int
+
+
+@dataclass
+class Node:
+    """One operation. `args` holds slots and constants where tensors were."""
+
+    target: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    dtypes: tuple[torch.dtype | None, ...] = ()  # of the results, as the program stores them
+    recorded: tuple[torch.Tensor, ...] | None = None  # results that must not be computed again: random draws
+
+
+@dataclass
+class Tape:
+    nodes: list[Node] = field(default_factory=list)
+    constants: list[torch.Tensor] = field(default_factory=list)
+    outputs: dict[str, Slot | Constant] = field(default_factory=dict)
+
+    def dtype(self, place: Slot | Constant) -> torch.dtype | None:
+        """The type in which the program stores this value."""
+        if isinstance(place, Constant):
+            return self.constants[place.number].dtype
+        return self.nodes[place.node].dtypes[place.index]
+
+    @property
+    def writes(self) -> bool:
+        """Is there an operation that works in place?"""
+        return any(node.target._schema.is_mutable for node in self.nodes)
+
+
+class Recorder(TorchDispatchMode):
+    """Records while active. `place(tensor)` tells where a tensor stands on the tape."""
+
+    def __init__(self, decompositions: dict[Any, Callable[..., Any]]) -> None:
+        super().__init__()
+        self.tape = Tape()
+        self._decompositions = decompositions
+        self._by_id: dict[int, Slot | Constant] = {}
+        self._by_memory: dict[tuple[Any, ...], Slot | Constant] = {}
+        self._alive: list[torch.Tensor] = []  # an id is only an identity while the tensor lives
+        self._before: dict[int, torch.Tensor] = {}
+
+    def place(self, tensor: torch.Tensor) -> Slot | Constant:
+        """Where the tensor comes from. Autograd hands out new objects for saved tensors: those are told by memory."""
+        found = self._by_id.get(id(tensor)) or self._by_memory.get(_memory(tensor))
+        if found is None:
+            found = Constant(len(self.tape.constants))
+            self.tape.constants.append(tensor.detach().clone(memory_format=torch.preserve_format))
+            self._remember(tensor, found)
+        return found
+
+    def _remember(self, tensor: torch.Tensor, place: Slot | Constant) -> None:
+        self._by_id[id(tensor)] = place
+        self._by_memory[_memory(tensor)] = place
+        self._alive.append(tensor)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        parts = self._decompositions.get(func)
+        if parts is not None:
+            with self:
+                result = parts(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        node = Node(func, *self._placed(args, kwargs))
+        result = func(*args, **kwargs)
+        self._append(node, result)
+        return result
+
+    def _placed(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        def place(value: Any) -> Any:
+            return self.place(value) if isinstance(value, torch.Tensor) else value
+
+        leaves, spec = tree_flatten((tuple(args), dict(kwargs)))
+        placed_args, placed_kwargs = tree_unflatten([place(leaf) for leaf in leaves], spec)
+        return placed_args, placed_kwargs
+
+    def _append(self, node: Node, result: Any) -> None:
+        number = len(self.tape.nodes)
+        results = result if isinstance(result, (tuple, list)) else (result,)
+        node.dtypes = tuple(r.dtype if isinstance(r, torch.Tensor) else None for r in results)
+        if torch.Tag.nondeterministic_seeded in node.target.tags:
+            node.recorded = tuple(r.detach().clone() for r in results if isinstance(r, torch.Tensor))
+        self.tape.nodes.append(node)
+        for index, value in enumerate(results):
+            if isinstance(value, torch.Tensor):
+                self._remember(value, Slot(number, index))
+
+
+def _memory(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return (
+        (tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()))
+        if tensor.numel()
+        else (id(tensor),)
+    )
+
+
+def fill(value: Any, lookup: Callable[[Slot | Constant], Any]) -> Any:
+    """Arguments with slots and constants replaced by tensors."""
+    return tree_map(lambda leaf: lookup(leaf) if isinstance(leaf, (Slot, Constant)) else leaf, value)

@@ -1,0 +1,107 @@
+"""The task that plays a program's shadow, in a worker of its framework.
+
+Asked for `runs` samples on one input sample, it writes the float64 reference, the samples, and the band of legal steps
+and choices. With the outputs of a compiler at hand it first takes over the valid choices among them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from driftline.core.plugins import load_plugins
+from driftline.core.registry import import_string
+from driftline.core.tensors import Arrays, load_tensors, save_tensors
+from driftline.oracle.arithmetic import declared
+from driftline.oracle.references.base import NoExactReference
+from driftline.oracle.rule import ShadowAnswer
+from driftline.programs.opened import OpenedProgram, ProgramChanged
+
+
+class Shadow(Protocol):
+    """What a front end offers; see `TorchShadow`."""
+
+    unruled: set[str]
+
+    def reference(self) -> Arrays: ...
+    def sample(self, number: int) -> Arrays: ...
+    def pushed(self) -> list[Arrays]: ...
+    def alternatives(self) -> tuple[list[Arrays], set[str]]: ...
+    def force(self, outputs: Arrays) -> dict[str, str]: ...
+
+
+FRONT_ENDS = {
+    "torch": "driftline.oracle.shadow.torch_front:open_shadow",
+    "onnx": "driftline.oracle.shadow.onnx_front:open_shadow",
+}
+
+
+def read_answer(answer: dict[str, Any]) -> ShadowAnswer:
+    """What the task wrote, for the rule."""
+    return ShadowAnswer(
+        reference=load_tensors(answer["reference"]),
+        samples=load_tensors(answer["samples"]),
+        low=load_tensors(answer["low"]),
+        high=load_tensors(answer["high"]),
+        choices=answer["choices"],
+        open=load_tensors(answer["open"]),
+        clauses=tuple(answer["clauses"]),
+        unruled=tuple(answer["unruled"]),
+    )
+
+
+def play(payload: dict[str, Any], context: object) -> dict[str, Any]:
+    load_plugins(payload["plugins"])
+    arrays = load_tensors(payload["inputs"][payload["sample"]])
+    program = OpenedProgram.from_payload(payload, arrays, lambda stage: None)
+    folder = Path(payload["folder"])
+    try:
+        shadow: Shadow = import_string(FRONT_ENDS[program.framework])(program, arrays, declared(payload["arithmetic"]))
+        return play_shadow(shadow, payload["runs"], payload["outputs"], folder)
+    except (NoExactReference, ProgramChanged) as reason:
+        return {"problem": str(reason)}
+
+
+def play_shadow(shadow: Shadow, runs: int, outputs: str | None, folder: Path) -> dict[str, Any]:
+    reference = shadow.reference()
+    samples = [shadow.sample(number) for number in range(runs)]
+    problems: dict[str, str] = {}
+    if outputs:
+        problems = shadow.force(load_tensors(outputs))
+        if any(not problem for problem in problems.values()):
+            reference = shadow.reference()
+            samples = [shadow.sample(number) for number in range(runs)]
+    pushed = [reference, *shadow.pushed()]
+    low, high = dict(reference), dict(reference)
+    for other in pushed[1:]:
+        for name, values in other.items():
+            if values.shape == reference[name].shape:
+                low[name], high[name] = np.minimum(low[name], values), np.maximum(high[name], values)
+    stacked = {name: np.stack([_fitting(s[name], value) for s in samples]) for name, value in reference.items()}
+    alternatives, clauses = shadow.alternatives()
+    open_places = {name: _changed(value, [a[name] for a in alternatives]) for name, value in reference.items()}
+    answer = {"choices": problems, "unruled": sorted(shadow.unruled), "clauses": sorted(clauses)}
+    parts = {"reference": reference, "samples": stacked, "low": low, "high": high, "open": open_places}
+    for name, tensors in parts.items():
+        path = folder / f"shadow.{name}"
+        save_tensors(path, tensors)
+        answer[name] = str(path)
+    return answer
+
+
+def _changed(value: Any, others: list[Any]) -> Any:
+    """Elements that come out otherwise when something left open does."""
+    changed = np.zeros(value.shape, dtype=bool)
+    for other in others:
+        if other.shape != value.shape:
+            return np.ones(value.shape, dtype=bool)
+        both_nan = (value != value) & (other != other)
+        changed |= (value != other) & ~both_nan
+    return changed
+
+
+def _fitting(values: Any, like: Any) -> Any:
+    """A sample whose shape depends on a step (nonzero, masked_select) tells nothing elementwise."""
+    return values if values.shape == like.shape else np.full(like.shape, np.nan)

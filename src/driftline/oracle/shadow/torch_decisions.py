@@ -1,0 +1,36 @@
+"""Which ATen operations decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from driftline.oracle.shadow.torch_rules import is_cast, name_of
+
+_STEPS = {
+    "bucketize", "ceil", "eq", "fix", "floor", "floor_divide", "fmod", "frac", "ge", "gt", "heaviside", "isclose",
+    "le", "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "ne", "nonzero", "remainder", "round",
+    "searchsorted", "sgn", "sign", "signbit", "trunc", "threshold", "threshold_backward", "all", "any", "isin",
+    "count_nonzero", "hardtanh_backward",
+}  # fmt: skip
+# choice -> which result holds the indices
+_CHOICES = {
+    "argmax": 0, "argmin": 0, "argsort": 0, "max": 1, "min": 1, "topk": 1, "sort": 1, "median": 1, "nanmedian": 1,
+    "kthvalue": 1, "mode": 1, "cummax": 1, "cummin": 1,
+}  # fmt: skip
+# the documentation says that the first of several equal elements is taken
+FIRST_WINS = {"argmax", "argmin", "max", "min"}
+_POOLS = {"max_pool2d_with_indices", "max_pool3d_with_indices"}
+
+
+def index_result(node_target: Any, results: int) -> int | None:
+    """Which result of this operation is a choice, if any."""
+    index = _CHOICES.get(name_of(node_target))
+    return index if index is not None and index < results else None
+
+
+def decides(target: Any, dtype: torch.dtype | None, kwargs: dict[str, Any]) -> bool:
+    name = name_of(target)
+    to_integer = is_cast(target) and dtype is not None and not (dtype.is_floating_point or dtype.is_complex)
+    return to_integer or name in _STEPS or name in _CHOICES or name in _POOLS or bool(kwargs.get("rounding_mode"))

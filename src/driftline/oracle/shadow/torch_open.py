@@ -1,0 +1,83 @@
+"""Where in a torch program a clause of the specification applies: which elements of a result may be anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from driftline.oracle.shadow.call import schema_argument
+from driftline.oracle.shadow.torch_rules import is_cast, name_of
+from driftline.oracle.specification import clause_of
+
+# What open elements are replaced by in the runs that show what depends on them.
+ALTERNATIVES = (3, -7, 0)
+
+
+def open_elements(
+    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+) -> tuple[str, torch.Tensor] | None:
+    """The clause that applies to this operation on these values, and the elements of its result that it leaves open."""
+    name = name_of(target)
+    if not isinstance(result, torch.Tensor) or not result.numel():
+        return None
+    if is_cast(target):
+        name = "to"
+    clause = clause_of("torch", name)
+    if clause is None:
+        return None
+    mask = _RULES[clause.id](target, args, kwargs, result) if clause.id in _RULES else None
+    return (clause.id, mask) if mask is not None and bool(mask.any()) else None
+
+
+def _cast(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> torch.Tensor | None:
+    source = args[0]
+    integer = not (result.is_floating_point() or result.is_complex() or result.dtype == torch.bool)
+    if not integer or not isinstance(source, torch.Tensor) or not source.is_floating_point():
+        return None
+    limits = torch.iinfo(result.dtype)
+    whole = source.trunc()
+    # as floats: 2^63 - 1 is not one, so the upper end is compared with the power of two above it
+    return whole.isnan() | (whole < float(limits.min)) | (whole >= float(limits.max) + 1.0)
+
+
+def _shift(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> torch.Tensor | None:
+    width = torch.iinfo(result.dtype).bits
+    by = torch.as_tensor(args[1]).expand_as(result)
+    return (by < 0) | (by >= width)
+
+
+def _empty(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> torch.Tensor | None:
+    return torch.ones(result.shape, dtype=torch.bool)
+
+
+def _scatter(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> torch.Tensor | None:
+    if schema_argument(target, args, kwargs, "accumulate") or schema_argument(target, args, kwargs, "reduce"):
+        return None
+    written = torch.zeros(result.shape, dtype=torch.int64)
+    try:
+        if name_of(target) == "scatter":
+            written.scatter_add_(args[1], args[2], torch.ones_like(args[2]))
+        else:
+            indices = schema_argument(target, args, kwargs, "indices")
+            written.index_put_(tuple(indices), torch.ones((), dtype=torch.int64), accumulate=True)
+    except (RuntimeError, TypeError, IndexError):
+        return None
+    return written > 1
+
+
+_RULES = {
+    "torch.cast-out-of-range": _cast,
+    "torch.shift-beyond-width": _shift,
+    "torch.empty": _empty,
+    "torch.scatter-duplicates": _scatter,
+}
+
+
+def replaced(result: torch.Tensor, mask: torch.Tensor, alternative: int) -> torch.Tensor:
+    """The result with its open elements set to something else."""
+    value = bool(alternative % 2) if result.dtype == torch.bool else alternative
+    if not (result.is_floating_point() or result.is_complex() or result.dtype == torch.bool):
+        limits = torch.iinfo(result.dtype)
+        value = min(max(alternative, limits.min), limits.max)
+    return result.masked_fill(mask, value)

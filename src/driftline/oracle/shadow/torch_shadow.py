@@ -1,0 +1,337 @@
+"""The shadow of a torch program: its tape, played again in float64, with and without rounding errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from driftline.core.tensors import Array, Arrays
+from driftline.oracle.arithmetic import IEEE, Arithmetic
+from driftline.oracle.noise import NoiseSource
+from driftline.oracle.references.base import NoExactReference
+from driftline.oracle.shadow.call import Call, schema_argument
+from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision, choice_problem
+from driftline.oracle.shadow.tape import Constant, Node, Recorder, Slot, Tape, fill
+from driftline.oracle.shadow.torch_decisions import FIRST_WINS, decides, index_result
+from driftline.oracle.shadow.torch_open import ALTERNATIVES, open_elements, replaced
+from driftline.oracle.shadow.torch_rules import amplitudes, is_cast, is_exact, name_of
+
+_LIFT = {torch.complex64: torch.complex128}
+_SMALL = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+
+
+@cache
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """Compositions to be recorded as their parts: everything that a compiler may itself take apart."""
+    from torch._decomp import core_aten_decompositions, get_decompositions
+
+    aten = torch.ops.aten
+    table = dict(core_aten_decompositions())
+    table.update(
+        get_decompositions(
+            [
+                aten._softmax, aten._log_softmax, aten._softmax_backward_data, aten._log_softmax_backward_data,
+                aten.native_layer_norm, aten.native_layer_norm_backward, aten.native_batch_norm,
+                aten.native_batch_norm_backward, aten._native_batch_norm_legit, aten._native_batch_norm_legit_no_training,
+                aten.native_group_norm, aten.native_group_norm_backward, aten.gelu, aten.gelu_backward, aten.silu,
+                aten._safe_softmax, aten._scaled_dot_product_flash_attention_for_cpu, aten.logsumexp,
+                aten.linalg_vector_norm, aten.native_dropout, aten.mse_loss, aten.nll_loss_forward,
+            ]  # type: ignore[list-item]
+        )
+    )  # fmt: skip
+    return {
+        op: parts
+        for op, parts in table.items()
+        if name_of(op)
+        not in ("addmm", "addcmul", "baddbmm", "embedding_dense_backward", "avg_pool2d", "var_mean", "var", "std")
+    }
+
+
+class TorchShadow:
+    """Plays a tape: once as the reference, then with the rounding errors of legal implementations, and, where rounding
+    can decide something, with the deciding values pushed as far as is legal."""
+
+    def __init__(self, tape: Tape, arithmetic: Arithmetic = IEEE) -> None:
+        self._tape = tape
+        self._arithmetic = arithmetic
+        self._constants = [_lifted(tensor) for tensor in tape.constants]
+        self._writes = tape.writes
+        self._sizes: dict[int, list[Array | None]] = {}
+        self._decisions = {n: Decision() for n, node in enumerate(tape.nodes) if _is_decision(node)}
+        self._forced: dict[int, torch.Tensor] = {}
+        self._choices: dict[int, torch.Tensor] = {}  # what the reference run chose
+        self._open: dict[int, dict[int, torch.Tensor]] = {}  # elements that the specification leaves open
+        self._clauses: set[str] = set()
+        self.unruled: set[str] = set()  # operations for which there is no rule
+
+    def reference(self) -> Arrays:
+        return self._play(_Reference(self))
+
+    def sample(self, number: int) -> Arrays:
+        """One run with errors. The size of each error is that of the reference run."""
+        return self._play(_Sample(self, NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)))
+
+    def pushed(self) -> list[Arrays]:
+        """Runs in which every step and choice is pushed; none when there is nothing to push."""
+        if not any(decision.open for decision in self._decisions.values()):
+            return []
+        return [self._play(_Pushed(self, run)) for run in range(EXTREMES + SHUFFLES)]
+
+    def alternatives(self) -> tuple[list[Arrays], set[str]]:
+        """Runs in which what the specification leaves open is something else, and the clauses that apply."""
+        if not self._open:
+            return [], set()
+        return [self._play(_Alternative(self, value)) for value in ALTERNATIVES], self._clauses
+
+    def force(self, outputs: Arrays) -> dict[str, str]:
+        """Take over the choices that a compiler made and returned. For each output that is a choice: why it is not
+        valid, or the empty string; valid ones hold in all later runs. Needs a reference run and samples."""
+        problems: dict[str, str] = {}
+        for name, place in self._tape.outputs.items():
+            number = self._choice_behind(place)
+            if number is None or name not in outputs:
+                continue
+            expected = self._choices[number]
+            chosen = torch.from_numpy(np.array(outputs[name])).to(expected.dtype)
+            if chosen.numel() != expected.numel():
+                problems[name] = "it has another number of elements"
+                continue
+            chosen = chosen.reshape(expected.shape)
+            node = self._tape.nodes[number]
+            dimension = schema_argument(node.target, node.args, node.kwargs, "dim")
+            problems[name] = choice_problem(
+                self._decisions[number].arguments.get(0),
+                dimension,
+                expected.numpy(),
+                chosen.numpy(),
+                first_wins=name_of(node.target) in FIRST_WINS,
+            )
+            if not problems[name]:
+                self._forced[number] = chosen
+        return problems
+
+    def _choice_behind(self, place: Slot | Constant) -> int | None:
+        """The choosing operation that made this value, perhaps reshaped since."""
+        while isinstance(place, Slot):
+            node = self._tape.nodes[place.node]
+            if index_result(node.target, len(node.dtypes)) == place.index:
+                return place.node
+            movable = node.target.is_view or is_cast(node.target) or name_of(node.target) == "clone"
+            if not movable or not isinstance(node.args[0], (Slot, Constant)):
+                return None
+            place = node.args[0]
+        return None
+
+    def _play(self, run: _Run) -> Arrays:
+        constants = [tensor.clone() for tensor in self._constants] if self._writes else self._constants
+        results: list[tuple[Any, ...]] = []
+
+        def lookup(place: Slot | Constant) -> torch.Tensor:
+            return constants[place.number] if isinstance(place, Constant) else results[place.node][place.index]
+
+        with torch.no_grad():
+            for number, node in enumerate(self._tape.nodes):
+                results.append(self._step(number, node, lookup, run))
+            return {name: _array(lookup(place)) for name, place in self._tape.outputs.items()}
+
+    def _step(self, number: int, node: Node, lookup: Any, run: _Run) -> tuple[Any, ...]:
+        if node.recorded is not None:
+            return tuple(_lifted(tensor) for tensor in node.recorded)
+        args = tuple(_dtype(a) for a in fill(node.args, lookup))
+        kwargs = {key: _dtype(value) for key, value in fill(node.kwargs, lookup).items()}
+        decision = self._decisions.get(number)
+        plain = args
+        if decision:
+            args = run.decide(decision, args)
+        try:
+            result = node.target(*args, **kwargs)
+        except Exception as error:
+            raise NoExactReference(f"{node.target} does not run in float64 ({type(error).__name__})") from error
+        results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        if decision:
+            results = self._chosen(number, node, plain, results, run)
+        results = run.leave_open(number, node, args, kwargs, results)
+        if self._rounds_nothing(node, kwargs):
+            return results
+        return run.round(number, Call(node.target, args, kwargs, results, _float_names(node), self._arithmetic))
+
+    def _chosen(self, number: int, node: Node, args: Any, results: tuple[Any, ...], run: _Run) -> tuple[Any, ...]:
+        """The choice of the compiler in place of our own, where it was found valid."""
+        index = index_result(node.target, len(results))
+        if index is None:
+            return results
+        chosen = self._forced.get(number, results[index])
+        if isinstance(run, _Reference):
+            self._choices[number] = results[index]
+        if index == 0:
+            return (chosen,)
+        # The values are taken from where they lie, not from the arguments that were pushed to make the choice.
+        dimension = schema_argument(node.target, node.args, node.kwargs, "dim")
+        if dimension is None or args[0].dim() == 0:
+            return results
+        keep = chosen.dim() == args[0].dim()
+        picked = args[0].gather(dimension, chosen if keep else chosen.unsqueeze(dimension))
+        return (picked if keep else picked.squeeze(dimension), chosen)
+
+    def _rounds_nothing(self, node: Node, kwargs: dict[str, Any]) -> bool:
+        if not is_cast(node.target):
+            return is_exact(node.target, kwargs)
+        source = node.args[0]
+        before = self._tape.dtype(source) if isinstance(source, (Slot, Constant)) else None
+        return not _coarser(node.dtypes[0], before)
+
+
+class _Run:
+    """What is particular to one way of playing the tape."""
+
+    def __init__(self, shadow: TorchShadow) -> None:
+        self.shadow = shadow
+
+    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return args
+
+    def leave_open(self, number: int, node: Node, args: Any, kwargs: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        return results
+
+    def round(self, number: int, call: Call) -> tuple[Any, ...]:
+        return call.results
+
+
+class _Reference(_Run):
+    """Finds out how large an error each operation may make."""
+
+    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        decision.observe_reference(_floats(args))
+        return args
+
+    def leave_open(self, number: int, node: Node, args: Any, kwargs: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        for index, result in enumerate(results):
+            found = open_elements(node.target, args, kwargs, result)
+            if found:
+                self.shadow._clauses.add(found[0])
+                self.shadow._open.setdefault(number, {})[index] = found[1]
+        return results
+
+    def round(self, number: int, call: Call) -> tuple[Any, ...]:
+        self.shadow._sizes[number], known = amplitudes(call)
+        if not known:
+            self.shadow.unruled.add(name_of(call.target))
+        return call.results
+
+
+class _Sample(_Run):
+    """Makes errors of that size."""
+
+    def __init__(self, shadow: TorchShadow, noise: NoiseSource) -> None:
+        super().__init__(shadow)
+        self._noise = noise
+
+    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        decision.observe(_floats(args))
+        return args
+
+    def round(self, number: int, call: Call) -> tuple[Any, ...]:
+        sizes = self.shadow._sizes[number]
+        return tuple(
+            result if size is None or dtype is None else _disturb(result, size, dtype, self._noise, call.args)
+            for result, size, dtype in zip(call.results, sizes, call.dtypes, strict=True)
+        )
+
+
+class _Pushed(_Run):
+    """Pushes what decides."""
+
+    def __init__(self, shadow: TorchShadow, run: int) -> None:
+        super().__init__(shadow)
+        self._run = run
+        self._random = np.random.default_rng(run)
+
+    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        moved = decision.pushed(_floats(args), self._run, self._random)
+        return tuple(torch.from_numpy(moved[i]) if i in moved else arg for i, arg in enumerate(args))
+
+
+class _Alternative(_Run):
+    """Makes something else of what is left open."""
+
+    def __init__(self, shadow: TorchShadow, value: int) -> None:
+        super().__init__(shadow)
+        self._value = value
+
+    def leave_open(self, number: int, node: Node, args: Any, kwargs: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        masks = self.shadow._open.get(number, {})
+        changed = list(results)
+        for index, mask in masks.items():
+            other = replaced(results[index], mask, self._value)
+            if any(results[index] is a for a in args):
+                results[index].copy_(other)
+            else:
+                changed[index] = other
+        return tuple(changed)
+
+
+def _floats(args: tuple[Any, ...]) -> dict[int, Array]:
+    return {
+        position: value.detach().numpy()
+        for position, value in enumerate(args)
+        if isinstance(value, torch.Tensor) and value.is_floating_point()
+    }
+
+
+def _is_decision(node: Node) -> bool:
+    return decides(node.target, node.dtypes[0] if node.dtypes else None, node.kwargs)
+
+
+def _float_names(node: Node) -> tuple[str | None, ...]:
+    return tuple(_float_name(dtype) for dtype in node.dtypes)
+
+
+def _coarser(after: torch.dtype | None, before: torch.dtype | None) -> bool:
+    if after is None or not (after.is_floating_point or after.is_complex):
+        return False
+    if before is None or not (before.is_floating_point or before.is_complex):
+        return True
+    return torch.finfo(after).eps > torch.finfo(before).eps or torch.finfo(after).max < torch.finfo(before).max
+
+
+def _disturb(result: torch.Tensor, size: Array, dtype: str, noise: NoiseSource, args: tuple[Any, ...]) -> torch.Tensor:
+    moved = torch.from_numpy(noise.disturb(result.detach().numpy(), size, dtype))
+    if any(result is a for a in args):  # written in place: the caller and its views hold this very tensor
+        result.copy_(moved)
+        return result
+    return moved
+
+
+def _lifted(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.dtype in _SMALL:
+        return tensor.to(torch.float64)
+    return tensor.to(_LIFT[tensor.dtype]) if tensor.dtype in _LIFT else tensor.clone()
+
+
+def _dtype(value: Any) -> Any:
+    if isinstance(value, torch.dtype):
+        return torch.float64 if value in _SMALL else _LIFT.get(value, value)
+    return value
+
+
+def _float_name(dtype: torch.dtype | None) -> str | None:
+    if dtype is None or not (dtype.is_floating_point or dtype.is_complex):
+        return None
+    return str(dtype).removeprefix("torch.")
+
+
+def _array(tensor: torch.Tensor) -> Array:
+    return tensor.detach().resolve_conj().resolve_neg().contiguous().numpy()
+
+
+def record(run: Callable[[], dict[str, torch.Tensor]]) -> Tape:
+    """Run a program once and keep its tape; `run` returns the named tensors that count as outputs."""
+    recorder = Recorder(decompositions())
+    with torch.backends.mkldnn.flags(enabled=False), recorder:  # fused oneDNN operations exist in float32 only
+        outputs = run()
+    recorder.tape.outputs = {name: recorder.place(tensor) for name, tensor in outputs.items()}
+    return recorder.tape

@@ -1,0 +1,202 @@
+"""Operations that add up many terms: products of matrices, convolutions, reductions, running sums.
+
+The sum of the squared terms, which the noise model asks for, comes from the operation itself: applied to squared
+arguments, a sum of products gives the sum of the squared products.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from driftline.core.tensors import Array
+from driftline.oracle.noise import summed, together
+from driftline.oracle.shadow.call import Call
+
+Rule = Callable[[Call], list[Array | None]]
+
+
+def _squared(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.is_complex():
+        return value.abs().square().to(value.dtype)
+    return value.square() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
+def _numpy(value: torch.Tensor) -> Array:
+    array = value.detach().numpy()
+    return array.real if array.dtype.kind == "c" else array
+
+
+def products(terms: Callable[[Call], float]) -> Rule:
+    """A sum of `terms` products of two arguments, perhaps with an addend."""
+
+    def rule(call: Call) -> list[Array | None]:
+        squares = call.target(*[_squared(a) for a in call.args], **{k: _squared(v) for k, v in call.kwargs.items()})
+        squares = squares if isinstance(squares, (tuple, list)) else (squares,)
+        sizes: list[Array | None] = []
+        for index, (square, result) in enumerate(zip(squares, call.results, strict=True)):
+            if not isinstance(square, torch.Tensor) or call.dtypes[index] is None:
+                sizes.append(None)
+                continue
+            values, total = np.abs(result.detach().numpy()), _numpy(square)
+            size = summed(values, total, terms(call), call.accumulator(index))
+            if call.product(index):  # each factor is rounded before it is multiplied
+                size = together(size, 2 * call.product(index) * np.sqrt(np.maximum(total, 0.0)))
+            sizes.append(size)
+        return sizes
+
+    return rule
+
+
+def _inner(call: Call) -> float:
+    """Length of the sums in mm, bmm, addmm, mv, dot: the last size of the first matrix."""
+    matrices = [a for a in call.args if isinstance(a, torch.Tensor)][-2:]
+    return float(matrices[0].shape[-1]) if matrices[0].dim() else 1.0
+
+
+def _convolution_terms(call: Call) -> float:
+    weight = call.args[1]
+    return (
+        float(weight.numel() / max(weight.shape[0], 1))
+        if not call.argument("transposed")
+        else float(weight.numel() / max(weight.shape[1], 1))
+    )
+
+
+def _backward_convolution_terms(call: Call) -> float:
+    gradient, weight = call.args[0], call.args[2]
+    return float(max(weight.numel() / max(weight.shape[1], 1), gradient.numel() / max(gradient.shape[1], 1)))
+
+
+def _reduced(call: Call) -> float:
+    """How many elements go into one result of a reduction."""
+    return float(call.args[0].numel() / max(call.results[0].numel(), 1))
+
+
+def _sum(call: Call) -> list[Array | None]:
+    keywords = {k: v for k, v in call.kwargs.items() if k != "dtype"}
+    squares = call.target(call.args[0].square(), *call.args[1:], **keywords)
+    return [summed(call.results[0].detach().numpy(), _numpy(squares), _reduced(call), call.accumulator())]
+
+
+def _mean(call: Call) -> list[Array | None]:
+    count = max(_reduced(call), 1.0)
+    keywords = {k: v for k, v in call.kwargs.items() if k != "dtype"}
+    squares = call.target(call.args[0].square(), *call.args[1:], **keywords)
+    return [summed(call.results[0].detach().numpy(), _numpy(squares) / count, count, call.accumulator())]
+
+
+def _variance_size(call: Call, variance: torch.Tensor, index: int) -> Array:
+    """One-pass and two-pass formulas are both legal: the error grows with the mean square, not with the variance."""
+    x = call.args[0]
+    dims = call.argument("dim")
+    keep = bool(call.argument("keepdim"))
+    mean_square = x.square().mean() if not dims else x.square().mean(dims, keepdim=keep)
+    spread = _numpy((variance * torch.maximum(mean_square, variance)).clamp_min(0).sqrt())
+    return call.accumulator(index) * math.sqrt(max(_reduced(call), 1.0)) * spread
+
+
+def _var(call: Call) -> list[Array | None]:
+    return [_variance_size(call, call.results[0], 0)]
+
+
+def _std(call: Call) -> list[Array | None]:
+    deviation = call.results[0]
+    size = _variance_size(call, deviation.square(), 0)
+    return [size / np.maximum(2 * _numpy(deviation), np.sqrt(np.finfo(np.float64).tiny))]
+
+
+def _var_mean(call: Call) -> list[Array | None]:
+    mean = call.results[1]
+    dims = call.argument("dim")
+    x = call.args[0]
+    keep = bool(call.argument("keepdim"))
+    count = max(_reduced(call), 1.0)
+    squares = x.square().mean() if not dims else x.square().mean(dims, keepdim=keep)
+    size = summed(mean.detach().numpy(), _numpy(squares) / count, count, call.accumulator(1))
+    return [_variance_size(call, call.results[0], 0), size]
+
+
+def _running_sum(call: Call) -> list[Array | None]:
+    keywords = {k: v for k, v in call.kwargs.items() if k != "dtype"}
+    squares = call.target(call.args[0].square(), *call.args[1:], **keywords)
+    x, dim = call.args[0], call.args[1]
+    terms = float(x.shape[dim]) if x.dim() else 1.0
+    return [summed(call.results[0].detach().numpy(), _numpy(squares), terms, call.accumulator())]
+
+
+def _product(call: Call) -> list[Array | None]:
+    """A product of many factors has a relative error for each."""
+    return [call.accumulator() * math.sqrt(_reduced(call)) * np.abs(call.results[0].detach().numpy())]
+
+
+def _running_product(call: Call) -> list[Array | None]:
+    x, dim = call.args[0], call.args[1]
+    terms = float(x.shape[dim]) if x.dim() else 1.0
+    return [call.accumulator() * math.sqrt(terms) * np.abs(call.results[0].detach().numpy())]
+
+
+def _averaged(call: Call) -> list[Array | None]:
+    """Average pooling: a mean over a window."""
+    x, result = call.args[0], call.results[0]
+    terms = max(x.numel() / max(result.numel(), 1), 1.0)
+    kernel = call.argument("kernel_size")
+    if kernel:
+        terms = float(np.prod(kernel)) if len(kernel) > 1 else float(kernel[0]) ** (x.dim() - 2)
+    squares = call.target(x.square(), *call.args[1:], **call.kwargs)
+    return [summed(result.detach().numpy(), _numpy(squares) / terms, terms, call.accumulator())]
+
+
+def _scattered(call: Call) -> list[Array | None]:
+    """Sums into chosen places (index_add, scatter_add, embedding backward): the target counts as one more term."""
+    squares = call.target(*[_squared(a) for a in call.args], **{k: _squared(v) for k, v in call.kwargs.items()})
+    values = [a for a in call.args if isinstance(a, torch.Tensor)]
+    terms = max((v.numel() for v in values), default=1) / max(call.results[0].numel(), 1) + 1
+    size = summed(call.results[0].detach().numpy(), _numpy(squares), max(terms, 8.0), call.accumulator())
+    return [size]
+
+
+def _transformed(call: Call) -> list[Array | None]:
+    """Fourier transforms: log2(n) levels, each of which rounds numbers as large as the norm of the signal."""
+    result = call.results[0]
+    count = max(call.args[0].numel(), 2)
+    norm = float(np.sqrt(np.mean(np.abs(result.detach().numpy()) ** 2))) if result.numel() else 0.0
+    return [np.full(result.shape, 4 * call.accumulator() * math.log2(count) * norm)]
+
+
+def generous(call: Call, index: int) -> Array:
+    """For operations without a rule: as if every input element took part in every output element."""
+    result = call.results[index]
+    tensors = [a for a in call.args if isinstance(a, torch.Tensor) and a.is_floating_point() and a.numel()]
+    terms = max((a.numel() for a in tensors), default=1)
+    biggest = float(result.abs().nan_to_num(0, 0, 0).max()) if result.numel() else 0.0
+    return np.full(result.shape, 8 * call.accumulator(index) * math.sqrt(terms) * biggest)
+
+
+SUMS: dict[str, Rule] = {
+    **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "vdot", "addbmm", "_int_mm"), products(_inner)),
+    "convolution": products(_convolution_terms),
+    "convolution_backward": products(_backward_convolution_terms),
+    "addcmul": products(lambda call: 2.0),
+    "ger": products(lambda call: 1.0),
+    "sum": _sum,
+    "nansum": _sum,
+    "mean": _mean,
+    "var": _var,
+    "std": _std,
+    "var_mean": _var_mean,
+    "cumsum": _running_sum,
+    "logcumsumexp": _running_product,
+    "prod": _product,
+    "cumprod": _running_product,
+    **dict.fromkeys(
+        ("avg_pool1d", "avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d"),
+        _averaged,
+    ),
+    **dict.fromkeys(("index_add", "scatter_add", "embedding_dense_backward", "index_put", "_index_put_impl"), _scattered),
+    **dict.fromkeys(("_fft_r2c", "_fft_c2c", "_fft_c2r"), _transformed),
+}  # fmt: skip

@@ -1,0 +1,115 @@
+"""What a specification leaves open, with its source. Data, not code: front ends say where a clause applies.
+
+A difference that rests only on such a clause is *unspecified*: shown with its clause, never counted as a bug. Where a
+specification does speak (NaN in `torch.maximum`, the first of equal elements in `argmax`), a difference is a bug.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One thing left open. `source` is where the specification says so, or is silent."""
+
+    id: str
+    operators: tuple[str, ...]
+    sentence: str
+    source: str
+
+
+_TORCH = (
+    Clause(
+        "torch.cast-out-of-range",
+        ("to", "_to_copy"),
+        "a float that does not fit the integer type, NaN included, may become any integer",
+        "PyTorch documentation, torch.Tensor.to: undefined where the truncated value does not fit",
+    ),
+    Clause(
+        "torch.shift-beyond-width",
+        ("bitwise_left_shift", "bitwise_right_shift"),
+        "a shift by a negative number or by at least the width may give any integer",
+        "PyTorch documentation, torch.bitwise_right_shift: undefined; torch.bitwise_left_shift is silent",
+    ),
+    Clause(
+        "torch.empty",
+        ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"),
+        "memory that was never written holds anything",
+        "PyTorch documentation, torch.empty: uninitialized data",
+    ),
+    Clause(
+        "torch.scatter-duplicates",
+        ("scatter", "index_put", "put", "index_copy"),
+        "where an index occurs twice, either value may win",
+        "PyTorch documentation, Tensor.scatter_ (picked arbitrarily) and Tensor.index_put_ (undefined)",
+    ),
+    Clause(
+        "torch.equal-elements",
+        ("sort", "argsort", "topk", "median", "kthvalue", "mode"),
+        "which of equal elements comes first is open in an unstable sort",
+        "PyTorch documentation, torch.sort (stable=False), torch.argsort, torch.topk",
+    ),
+)
+_ONNX = (
+    Clause(
+        "onnx.cast-out-of-range",
+        ("Cast", "CastLike"),
+        "a float that does not fit the integer type, NaN included, may become any integer",
+        "ONNX operator specification, Cast: undefined if out of range",
+    ),
+    Clause(
+        "onnx.integer-division-by-zero",
+        ("Div", "Mod"),
+        "an integer divided by zero may be anything",
+        "ONNX operator specification, Div and Mod: silent on integer division by zero",
+    ),
+    Clause(
+        "onnx.shift-beyond-width",
+        ("BitShift",),
+        "a shift by at least the width may give any integer",
+        "ONNX operator specification, BitShift: silent on shifts beyond the width",
+    ),
+    Clause(
+        "onnx.nan-in-max-min",
+        (
+            "Max",
+            "Min",
+            "ReduceMax",
+            "ReduceMin",
+            "Clip",
+            "Relu",
+            "MaxPool",
+            "GlobalMaxPool",
+            "ArgMax",
+            "ArgMin",
+            "TopK",
+        ),
+        "a NaN may win or lose a comparison",
+        "ONNX operator specification, Max, Min, ReduceMax, ReduceMin, Clip, Relu, MaxPool, ArgMax, TopK: silent on NaN",
+    ),
+    Clause(
+        "onnx.scatter-duplicates",
+        ("ScatterElements", "ScatterND", "Scatter"),
+        "where an index occurs twice, either value may win",
+        "ONNX operator specification, ScatterND: the order of iteration is not specified",
+    ),
+)
+_ANY = (
+    Clause(
+        "sign-of-zero",
+        (),
+        "a zero that results from arithmetic may have either sign",
+        "PyTorch documentation and ONNX operator specification: silent on the sign of a zero result",
+    ),
+)
+
+CLAUSES = {clause.id: clause for clause in (*_TORCH, *_ONNX, *_ANY)}
+
+
+def clause_of(framework: str, operator: str) -> Clause | None:
+    """The clause about one operator of a framework."""
+    for clause in CLAUSES.values():
+        if clause.id.startswith(f"{framework}.") and operator in clause.operators:
+            return clause
+    return None

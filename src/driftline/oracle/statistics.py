@@ -1,0 +1,118 @@
+"""How far is a result from where rounding may take it? Elementwise, and in aggregates for drift too small to see.
+
+All numbers are in units of sigma, the rms movement of the float64 result under the rounding errors of a legal
+implementation, estimated from the shadow's samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from driftline.core.tensors import Array
+from driftline.oracle.arithmetic import Arithmetic
+
+ELEMENT_LIMIT = 8.0  # a single element further away than this is wrong
+AGGREGATE_LIMIT = 10.0  # a weighted sum over many elements further away than this is biased
+ILL_CONDITIONED = 0.25  # where sigma is this share of the value, there is nothing to compare
+UNIFORM_RMS = 0.58  # rms of a rounding error in units of the largest one
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What the shadow says of one output. `low` and `high` bound what legal steps and choices may make of it."""
+
+    reference: Array
+    deviations: Array  # one row per sample: sample - reference; NaN where the sample is not finite
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """The worst of a tensor. `aggregate` names the direction in which a drift shows, such as `scale over axis 1`."""
+
+    element: float
+    place: tuple[int, ...]
+    error: float
+    sigma: float
+    aggregate: float
+    direction: str
+    unjudged: Array
+
+
+def measure(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic, *, aggregates: bool = True) -> Deviation:
+    """Hold a result against the shadow. Elements that are not finite on either side are not looked at here."""
+    unit, tiny = arithmetic.unit(dtype), arithmetic.tiny(dtype)
+    with np.errstate(all="ignore"):
+        reference = noise.reference
+        sigma = _sigma(noise, unit, tiny)
+        judged = np.isfinite(got) & np.isfinite(reference) & np.isfinite(noise.deviations).all(axis=0)
+        judged &= sigma <= ILL_CONDITIONED * np.maximum(np.abs(reference), _scale(reference, judged)) + 4 * tiny
+        nearest = np.clip(got, noise.low, noise.high)  # within the band of legal steps nothing is wrong
+        off = np.minimum(np.abs(got - reference), np.abs(got - nearest))
+        excess = np.maximum(off - unit * np.abs(reference) - 4 * tiny, 0.0)
+        z = np.where(judged, excess / sigma, 0.0)
+        place = np.unravel_index(int(np.argmax(z)), z.shape) if z.size else ()
+        aggregate, direction = (0.0, "")
+        if aggregates:
+            settled = judged & (noise.low == noise.high)
+            aggregate, direction = _aggregate(got - reference, reference, noise.deviations, sigma, settled, unit)
+    return Deviation(
+        element=float(z[place]) if z.size else 0.0,
+        place=tuple(int(i) for i in place),
+        error=float(off[place]) if z.size else 0.0,
+        sigma=float(sigma[place]) if z.size else 0.0,
+        aggregate=aggregate,
+        direction=direction,
+        unjudged=~judged & np.isfinite(reference),
+    )
+
+
+def _sigma(noise: Noise, unit: float, tiny: float) -> Array:
+    """The rms movement of each element. A few samples can by chance all lie close: the floor is the rounding of the
+    result itself, and a share of what is usual in the tensor."""
+    magnitude = np.abs(noise.reference)
+    movement = np.sqrt(np.mean(np.square(noise.deviations), axis=0))
+    relative = movement / np.where(magnitude > 0, magnitude, np.inf)
+    usual = float(np.median(relative[np.isfinite(relative)])) if np.isfinite(relative).any() else 0.0
+    return np.maximum(movement, np.maximum(UNIFORM_RMS * unit, 0.3 * usual) * magnitude) + tiny
+
+
+def _scale(reference: Array, judged: Array) -> float:
+    """The size of a typical element: an element that cancels to nothing may be moved by more than itself."""
+    values = reference[judged]
+    return float(np.sqrt(np.mean(np.square(values)))) if values.size else 0.0
+
+
+def _aggregate(
+    error: Array, reference: Array, deviations: Array, sigma: Array, judged: Array, unit: float
+) -> tuple[float, str]:
+    """The most unlikely weighted sum of errors: over everything and over each slice of each axis."""
+    worst, name = 0.0, ""
+    error = np.where(judged, error, 0.0)
+    spread = np.where(judged, deviations, 0.0)
+    weights = {
+        "scale": np.where(judged, reference / np.square(sigma), 0.0),
+        "mean": np.where(judged, 1.0 / sigma, 0.0),
+    }
+    own = np.square(np.where(judged, UNIFORM_RMS * unit * np.abs(reference), 0.0))
+    for kind, weight in weights.items():
+        for label, axes in _slices(error.ndim):
+            total = np.abs((error * weight).sum(axis=axes))
+            samples = (spread * weight).sum(axis=tuple(a + 1 for a in axes))
+            usual = np.sqrt(np.maximum(np.mean(np.square(samples), axis=0), (np.square(weight) * own).sum(axis=axes)))
+            z = np.where(usual > 0, total / np.where(usual > 0, usual, 1.0), 0.0)
+            largest = float(np.max(z)) if z.size else 0.0
+            if largest > worst:
+                worst, name = largest, f"{kind} over {label}"
+    return worst, name
+
+
+def _slices(dimensions: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    yield "the whole tensor", tuple(range(dimensions))
+    if dimensions > 1:
+        for axis in range(dimensions):
+            yield f"slices of axis {axis}", tuple(a for a in range(dimensions) if a != axis)

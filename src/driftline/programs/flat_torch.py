@@ -1,0 +1,47 @@
+"""A torch program as a module from tensors to a tuple of tensors: what exporters and tracers take without conditions.
+
+Nested arguments, keyword arguments, dicts and Python numbers in the result all stay outside.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from driftline.core.structure import flatten
+from driftline.programs.convert import _as_module
+from driftline.programs.live import is_tensor
+from driftline.programs.opened import OpenedProgram
+from driftline.programs.torch_tensors import tensor_from_array
+
+
+class _Recorded:
+    """torch.export undoes what a module writes into its own attributes; an object it does not know is left alone."""
+
+    def __init__(self) -> None:
+        self.outputs: dict[str, Any] = {}
+
+
+class FlatModule(torch.nn.Module):
+    """Takes the program's input tensors in the order of `program.example`."""
+
+    def __init__(self, program: OpenedProgram) -> None:
+        super().__init__()
+        self._live = program.live
+        self.program = _as_module(program.live.function)
+        self.training = self.program.training
+        self.inputs = tuple(program.example)
+        self.example = tuple(tensor_from_array(array) for array in program.example.values())
+        self._recorded = _Recorded()
+
+    def forward(self, *tensors: Any) -> Any:
+        named: Any = dict(zip(self.inputs, tensors, strict=True))
+        args, kwargs = self._live.call_arguments(named, lambda tensor: tensor)
+        self._recorded.outputs = flatten(self.program(*args, **kwargs), "output")
+        return tuple(leaf for leaf in self.outputs.values() if is_tensor(leaf))
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """The leaves of the last result, by name; numbers among them are constants of the graph."""
+        return self._recorded.outputs

@@ -1,0 +1,53 @@
+"""The helpers for sentences."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftline.core.text import did_you_mean, first_line, normalise_message, tail
+
+
+def test_near_names_are_offered() -> None:
+    assert did_you_mean("inducter", ["inductor", "tvm"]) == " Did you mean 'inductor'?"
+    assert did_you_mean("zzz", ["inductor", "tvm"]) == ""
+
+
+def test_first_line_skips_blank_lines_and_is_short() -> None:
+    assert first_line("\n  \n  said  \nmore") == "said"
+    assert first_line("") == ""
+    assert first_line("x" * 20, 10) == "x" * 9 + "…"
+
+
+@given(st.text(), st.integers(1, 50))
+def test_limits_are_kept(text: str, limit: int) -> None:
+    assert len(first_line(text, limit)) <= limit
+    assert len(tail(text, limit)) <= limit + 1
+    assert tail(text, limit).removeprefix("…") in text or text.startswith("…")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("at 0x7f00aa: bad", "at 0x55b1c2d0: bad"),
+        ("cannot open /tmp/abc123/kernel.so", "cannot open /var/x/kernel.so"),
+        ("shape [2, 3, 4] expected", "shape [7, 8] expected"),
+        ("node 'add_12' failed", "node 'mul_7' failed"),
+        ("off by 1.5e-07", "off by 3"),
+        ("kernel cabc0123456789ef", "kernel 0123456789abcdef"),
+    ],
+)
+def test_what_changes_from_run_to_run_is_left_out(one: str, other: str) -> None:
+    assert normalise_message(one) == normalise_message(other)
+
+
+def test_different_errors_stay_different() -> None:
+    assert normalise_message("no kernel for Conv") != normalise_message("no kernel for Gemm")
+    assert normalise_message("KeyError: 'axis'") != normalise_message("KeyError: 'dim'")
+
+
+@given(st.text(max_size=80))
+def test_normalising_twice_changes_nothing(text: str) -> None:
+    once = normalise_message(text)
+    assert normalise_message(once) == once

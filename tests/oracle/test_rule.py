@@ -1,0 +1,307 @@
+"""The rule finds what is wrong and leaves alone what is only rounded differently: the holes that others have."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch_programs import Program
+
+from driftline.core.tensors import Arrays
+from driftline.core.verdict import Kind
+from driftline.oracle.arithmetic import Arithmetic
+
+NAN, INF = float("nan"), float("inf")
+
+
+def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+# -- what must be found --------------------------------------------------------------------------------------------------
+
+
+def test_one_wrong_element_of_a_million() -> None:
+    program = Program(lambda x: x * 2 + 1, random(1000, 1000))
+    outputs = program.copy()
+    outputs["output"][777, 3] *= np.float32(1 + 1e-5)
+    finding = program.judge(outputs).finding
+    assert finding and finding.evidence["place"] == [777, 3]
+
+
+def test_nan_on_both_sides_does_not_hide_another_element() -> None:
+    program = Program(lambda x: x / x, torch.tensor([0.0, 2.0, 3.0]))
+    assert program.judge(program.copy()).finding is None
+    outputs = program.copy()
+    outputs["output"][2] = 1.5
+    finding = program.judge(outputs).finding
+    assert finding and finding.kind is Kind.WRONG_VALUE
+
+
+def test_infinities() -> None:
+    program = Program(lambda x: x / 0, torch.tensor([1.0, -1.0]))
+    outputs = program.copy()
+    assert program.judge(outputs).finding is None
+    outputs["output"][0] = 3e38
+    finding = program.judge(outputs).finding
+    assert finding and finding.kind is Kind.WRONG_NONFINITE
+    outputs["output"][0] = -INF
+    assert program.judge(outputs).finding
+
+
+def test_neighbouring_large_integers() -> None:
+    program = Program(lambda x: x + 0, torch.tensor([2**53], dtype=torch.int64))
+    outputs = program.copy()
+    outputs["output"][0] += 1
+    assert program.judge(outputs).finding
+
+
+def test_the_imaginary_part_alone() -> None:
+    program = Program(lambda x: x * x, torch.tensor([1 + 2j, 3 - 1j], dtype=torch.complex64))
+    outputs = program.copy()
+    outputs["output"].imag[1] *= np.float32(1.001)
+    finding = program.judge(outputs).finding
+    assert finding and finding.kind is Kind.WRONG_VALUE
+
+
+def test_a_swallowed_nan_and_an_invented_one() -> None:
+    program = Program(lambda x: x * 0, torch.tensor([NAN, 1.0]))
+    for place, value in ((0, 0.0), (1, NAN)):
+        outputs = program.copy()
+        outputs["output"][place] = value
+        finding = program.judge(outputs).finding
+        assert finding and finding.kind is Kind.WRONG_NONFINITE
+
+
+def test_half_accumulation_is_a_bug_unless_it_is_declared() -> None:
+    a, b = random(16, 2048, dtype=torch.float16), random(2048, 16, seed=1, dtype=torch.float16)
+    total = torch.zeros(16, 16, dtype=torch.float16)
+    for start in range(0, 2048, 8):
+        total = total + a[:, start : start + 8] @ b[start : start + 8]
+    outputs = {"output": total.numpy()}
+    assert Program(torch.matmul, a, b).judge(outputs).finding
+    declared = Program(torch.matmul, a, b, arithmetic=Arithmetic(half_accumulation=True))
+    assert declared.judge(outputs).finding is None
+
+
+def test_tf32_is_a_bug_unless_it_is_declared() -> None:
+    a, b = random(32, 256), random(256, 32, seed=1)
+    cut = [(t.view(torch.int32) + 0x1000 & ~0x1FFF).view(torch.float32) for t in (a, b)]
+    outputs = {"output": (cut[0] @ cut[1]).numpy()}
+    assert Program(torch.matmul, a, b).judge(outputs).finding
+    assert Program(torch.matmul, a, b, arithmetic=Arithmetic(tf32=True)).judge(outputs).finding is None
+
+
+def test_drift_too_small_for_any_element_is_a_bias() -> None:
+    a, b = random(64, 64, dtype=torch.float16), random(64, 64, seed=1, dtype=torch.float16)
+    program = Program(torch.matmul, a, b)
+    outputs = {"output": (program.exact["output"] * (1 + 2e-4)).astype(np.float16)}
+    finding = program.judge(outputs).finding
+    assert finding and finding.kind is Kind.BIAS
+
+
+def test_the_words_maintainers_ask_for() -> None:
+    program = Program(torch.matmul, random(64, 64), random(64, 64, seed=1))
+    finding = program.judge({"output": program.native["output"] * np.float32(1.001)}).finding
+    assert finding and "legal rounding moves this element by" in finding.reason
+    assert "the unoptimised run stands at" in finding.reason
+
+
+# -- what must be left alone ---------------------------------------------------------------------------------------------
+
+
+def test_shapes_without_elements_or_dimensions() -> None:
+    for value in (torch.tensor(2.0), torch.zeros(0, 3)):
+        program = Program(lambda x: x.exp(), value)
+        assert program.judge(program.copy()).finding is None
+
+
+def test_outputs_that_share_memory() -> None:
+    """An expanded output, a transposed view, an input that is returned."""
+    program = Program(lambda x: (x[:1].expand(4, 3), x.t(), x), random(4, 3))
+    outputs = program.copy()
+    assert program.judge(outputs).finding is None
+    outputs["2"][0, 0] += 1
+    assert program.judge(outputs).finding
+
+
+def test_in_place_operations() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        y[1:] += x[:-1].exp()
+        return y.mul_(2).cumsum(0)
+
+    program = Program(function, random(5, 4))
+    np.testing.assert_allclose(program.exact["output"], program.native["output"], rtol=1e-5)
+    outputs = program.copy()
+    outputs["output"][3, 1] *= np.float32(1.0001)
+    assert program.judge(outputs).finding
+
+
+def test_float8() -> None:
+    program = Program(lambda x: x.to(torch.float8_e4m3fn), random(32))
+    assert program.native["output"].dtype == ml_dtypes.float8_e4m3fn
+    assert program.judge(program.copy()).finding is None
+    outputs = program.copy()
+    outputs["output"][4] = -outputs["output"][4]
+    assert program.judge(outputs).finding
+
+
+def test_overflow_that_float32_arithmetic_avoids_is_legal() -> None:
+    """A fused kernel keeps float32 between two float16 operations: finite where eager overflows."""
+    program = Program(lambda x: (x * x) / 1000, torch.tensor([300.0, 2.0], dtype=torch.float16))
+    assert np.isinf(program.native["output"][0])
+    assert program.judge({"output": np.array([90.0, 0.004], np.float16)}).finding is None
+
+
+def test_ill_conditioned_elements_are_not_judged() -> None:
+    x = torch.tensor([1.0, 1.0], dtype=torch.float32)
+    program = Program(lambda x: (x * 1.1 - 1.1) * 1e7 + 1e-3, x)
+    outputs = program.copy()
+    outputs["output"][0] += np.float32(0.3)
+    judged = program.judge(outputs)
+    assert judged.finding is None and judged.unjudged
+
+
+# -- steps and choices ---------------------------------------------------------------------------------------------------
+
+
+def other_order(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros(a.shape[0], b.shape[1])
+    for start in range(0, a.shape[1], 8):
+        total = total + a[:, start : start + 8].float() @ b[start : start + 8].float()
+    return total.to(a.dtype)
+
+
+STEPS = {
+    "floor": torch.floor,
+    "round": lambda y: torch.round(y * 8).clamp(-128, 127),
+    "to_int": lambda y: y.to(torch.int32),
+    "greater": lambda y: y > 0,
+    "argmax": lambda y: y.argmax(-1),
+    "topk": lambda y: torch.topk(y, 5, -1),
+    "sort": lambda y: torch.sort(y, -1),
+    "max": lambda y: y.max(0),
+    "depends": lambda y: torch.gather(y, 1, y.argmax(-1, keepdim=True)) + torch.floor(y[:, :1]),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("step", STEPS)
+def test_steps_and_choices_may_fall_either_way(step: str, dtype: torch.dtype) -> None:
+    from driftline.backends._torch import as_arrays, flatten_tensors
+
+    for seed in range(3):
+        a, b = random(128, 64, seed=seed, dtype=dtype), random(64, 256, seed=seed + 100, dtype=dtype)
+        program = Program(lambda a, b: STEPS[step](a @ b), a, b)
+        judged = program.judge(as_arrays(flatten_tensors(STEPS[step](other_order(a, b)))))
+        assert judged.finding is None, judged.finding
+
+
+def spoil(name: str, outputs: Arrays) -> None:
+    """A wrong step or choice in one place."""
+    if name == "argmax":
+        outputs["output"][3] = (outputs["output"][3] + 1) % 256
+    elif name in ("topk", "sort"):
+        outputs["indices"][3, 0], outputs["indices"][3, 3] = outputs["indices"][3, 3], outputs["indices"][3, 0]
+    elif name == "max":
+        outputs["indices"][3] = (outputs["indices"][3] + 1) % 128
+    elif name == "greater":
+        outputs["output"][3] = ~outputs["output"][3]
+    else:
+        outputs["output"][3] += 3
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_wrong_steps_and_choices_are_found(step: str) -> None:
+    program = Program(lambda a, b: STEPS[step](a @ b), random(128, 64), random(64, 256, seed=1))
+    outputs = program.copy()
+    spoil(step, outputs)
+    assert program.judge(outputs).finding
+
+
+def test_of_equal_elements_argmax_must_take_the_first_but_sort_need_not() -> None:
+    ties = torch.tensor([[1.0, 5.0, 5.0, 2.0]])
+    program = Program(lambda x: x.argmax(1), ties)
+    finding = program.judge({"output": np.array([2])}).finding
+    assert finding and "the first" in finding.reason
+    program = Program(lambda x: torch.sort(x, 1), ties)
+    outputs = program.copy()
+    outputs["indices"][0, 2:] = outputs["indices"][0, [3, 2]]
+    assert program.judge(outputs).finding is None
+
+
+def test_random_numbers_are_those_that_were_drawn() -> None:
+    program = Program(lambda x: x + torch.rand(4, generator=None), random(4))
+    np.testing.assert_allclose(program.exact["output"].std() > 0, True)
+    first, second = program.shadow(2, None), program.shadow(2, None)
+    np.testing.assert_array_equal(first.reference["output"], second.reference["output"])
+
+
+# -- what the specification leaves open ----------------------------------------------------------------------------------
+
+
+def test_a_cast_of_nan_is_unspecified_but_its_neighbour_is_not() -> None:
+    program = Program(lambda x: x.to(torch.int32) * 2 + 1, torch.tensor([NAN, 1.0, 1e20]))
+    outputs = program.copy()
+    outputs["output"][0] = outputs["output"][2] = 1
+    judged = program.judge(outputs)
+    assert judged.finding is None and judged.unspecified == ("torch.cast-out-of-range",)
+    outputs["output"][1] = 77
+    assert program.judge(outputs).finding
+
+
+def test_uninitialised_memory_is_unspecified() -> None:
+    program = Program(lambda x: torch.cat([torch.empty(2), x]), torch.ones(2))
+    outputs = program.copy()
+    outputs["output"][:2] = 123.0
+    judged = program.judge(outputs)
+    assert judged.finding is None
+    outputs["output"][2] = 123.0
+    assert program.judge(outputs).finding
+
+
+def test_shifts_beyond_the_width_are_unspecified() -> None:
+    program = Program(torch.bitwise_left_shift, torch.tensor([1, 1]), torch.tensor([70, 3]))
+    outputs = program.copy()
+    outputs["output"][0] += 5
+    judged = program.judge(outputs)
+    assert judged.finding is None and judged.unspecified == ("torch.shift-beyond-width",)
+
+
+# -- properties ----------------------------------------------------------------------------------------------------------
+
+PROPERTY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@PROPERTY
+@given(st.integers(0, 10**6), st.integers(2, 400), st.sampled_from([torch.float32, torch.float16, torch.bfloat16]))
+def test_any_order_of_a_sum_is_legal(seed: int, terms: int, dtype: torch.dtype) -> None:
+    x = random(4, terms, seed=seed, dtype=dtype)
+    order = torch.randperm(terms, generator=torch.Generator().manual_seed(seed))
+    total = torch.zeros(4)
+    for column in order:
+        total = total + x[:, column].float()
+    assert Program(lambda x: x.sum(-1), x).judge({"output": _array(total.to(dtype))}).finding is None
+
+
+@PROPERTY
+@given(st.integers(0, 10**6), st.sampled_from(["exp", "matmul", "mean", "softmax"]))
+def test_a_scaled_output_is_always_found(seed: int, kind: str) -> None:
+    functions = {
+        "exp": torch.exp,
+        "matmul": lambda x: x @ x.t(),
+        "mean": lambda x: (x * x).mean(-1),
+        "softmax": lambda x: torch.softmax(x, -1),
+    }
+    program = Program(functions[kind], random(8, 8, seed=seed))
+    assert program.judge({"output": program.native["output"] * np.float32(1 + 1e-3)}).finding
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray:  # type: ignore[type-arg]
+    from driftline.programs.torch_tensors import array_from_tensor
+
+    return array_from_tensor(tensor)
