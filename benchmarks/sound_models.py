@@ -40,7 +40,7 @@ class Row:
     model: str
     target: str
     verdict: str
-    ratio: float  # the worst error over what was allowed: how close to a false alarm this came
+    deviation: float  # how far the worst element lies from the exact result, in sigmas of legal rounding
     seconds: float
     reason: str
     known: str = ""  # the compiler bug that explains a failure
@@ -126,21 +126,21 @@ def run_model(name: str, targets: list[Target], seeds: int, pool: Pool, checker:
             reason = result.internal_error or result.verdict.reason
             if result.blame:
                 reason = f"[{result.blame}] {reason}"
-            ratio = float(result.verdict.evidence.get("ratio", 0.0))
+            deviation = float(result.verdict.evidence.get("z", 0.0))
             known = why_known(name, target, str(result.verdict.kind)) if result.verdict.kind else ""
-            yield Row(name, str(target), verdict, ratio, seconds, reason, known)
+            yield Row(name, str(target), verdict, deviation, seconds, reason, known)
 
 
 def why_known(model: str, target: Target, kind: str) -> str:
     """The compiler bug, looked into before, that makes this model fail there in this way."""
     for entry in json.loads((MODELS / "known.json").read_text()):
-        if target.backend in entry["targets"] and kind == entry["kind"] and fnmatch.fnmatch(model, entry["models"]):
+        if str(target) in entry["targets"] and kind == entry["kind"] and fnmatch.fnmatch(model, entry["models"]):
             return str(entry["why"])
     return ""
 
 
 def _line(row: Row) -> str:
-    text = f"{row.model:<24} {row.target:<18} {row.verdict:<22} {row.ratio:8.3f} {row.seconds:6.1f} s"
+    text = f"{row.model:<24} {row.target:<18} {row.verdict:<22} {row.deviation:8.2f} {row.seconds:6.1f} s"
     if row.known:
         return f"{text}  known: {row.known}"
     return text if row.verdict == "pass" else f"{text}  {row.reason[:200]}"

@@ -5,11 +5,8 @@ operation, and in later releases, it is right.
 Compiler: XLA on the CPU, jax 0.6.2. Reported: https://github.com/jax-ml/jax/issues/29537
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-
-jax.config.update("jax_enable_x64", True)  # the float32 exponential was never wrong
 
 
 def poisoned_exponential(x):
@@ -17,4 +14,4 @@ def poisoned_exponential(x):
 
 
 def program():
-    return poisoned_exponential, (np.array([0.5, -2.0, 30.0]),)
+    return poisoned_exponential, (np.array([0.5, -2.0, 30.0], dtype=np.float64),)

@@ -21,6 +21,10 @@ def float32():
     return program(np.float32)
 
 
+def float64():
+    return program(np.float64)
+
+
 def float16():
     return program(np.float16)
 

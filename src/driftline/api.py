@@ -20,6 +20,7 @@ from driftline.core.plugins import load_plugins
 from driftline.core.target import Target, parse_targets
 from driftline.core.text import first_line
 from driftline.execute.pool import Pool
+from driftline.oracle.choice import parse_oracle
 from driftline.store import Store
 
 _checker: Checker | None = None
@@ -38,6 +39,8 @@ def check(
     plugins: Sequence[str] = (),
     timeout: float = 300.0,
     signed_zero: bool = False,
+    lift: bool = False,
+    oracle: str = "shadow",
 ) -> CheckResult:
     """Run a program on many compilers and say which of them is wrong.
 
@@ -46,19 +49,21 @@ def check(
     """
     load_plugins(plugins)
     check_strategy(inputs)
+    parse_oracle(oracle)
     wanted = [target for text in targets for target in parse_targets(text)] if targets is not None else None
     options = CheckOptions(
         grad=grad,
         seed=seed,
         timeout=timeout,
         signed_zero=signed_zero,
+        oracle=oracle,
         plugins=tuple(str(Path(p).resolve()) for p in plugins),
     )
     checker = _shared_checker()
     with Store.create(Path(store) if store else default_store()) as kept:
         opened = _open(program, example, checker.pool, options)
         return check_program(
-            checker, kept, opened, targets=_unique(wanted), inputs=inputs, samples=samples, options=options
+            checker, kept, opened, targets=_unique(wanted), inputs=inputs, samples=samples, options=options, lifted=lift
         )
 
 

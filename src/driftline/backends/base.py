@@ -46,6 +46,8 @@ class Option:
 
 
 BOOLEAN = ("true", "false")
+# Every target takes it; the names are checked where they are understood.
+ARITHMETIC = Option("arithmetic it declares, joined with '+': tf32, half-accumulation, fast-exp, flush-to-zero")
 
 
 class Backend:
@@ -62,6 +64,7 @@ class Backend:
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     gradients: ClassVar[bool] = False  # can compute gradients
     mutates: ClassVar[bool] = False  # calls the user's code, so changes to inputs are seen and compared
+    arithmetic: ClassVar[str] = ""  # what it declares beyond IEEE arithmetic; see oracle/arithmetic.py
     renames_outputs: ClassVar[bool] = False  # outputs come in order, under names of the compiler's own
     reference: ClassVar[bool] = False  # a rung without optimisation, not a compiler under test
 
@@ -93,7 +96,7 @@ class Backend:
 
     def validate(self, options: Options, target: str) -> None:
         """Unknown options and values answer with the valid ones."""
-        known = {**self.options, "device": Option("where it runs", self.devices)}
+        known = {**self.options, "device": Option("where it runs", self.devices), "arithmetic": ARITHMETIC}
         for key, value in options.items():
             if key not in known:
                 listing = ", ".join(f"{name}={'|'.join(o.values) or '...'}" for name, o in known.items())

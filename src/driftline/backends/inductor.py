@@ -63,11 +63,17 @@ class Inductor(TorchBackend):
         return Availability(True, self.version(), self.find_devices())
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        import torch
+        import torch._inductor.config
+
         config = {_CONFIG[key]: _value(text) for key, text in options.items() if key in _CONFIG}
         dynamic = {"true": True, "false": False}.get(options.get("dynamic", ""))
-        return compile_with_dynamo(
-            program, "inductor", options.get("device", "cpu"), options=config or None, dynamic=dynamic
-        )
+        # Some settings (freezing) are read while Dynamo traces, which `options` do not reach; later recompilations see
+        # the `options` alone.
+        with torch._inductor.config.patch(config):
+            return compile_with_dynamo(
+                program, "inductor", options.get("device", "cpu"), options=config or None, dynamic=dynamic
+            )
 
 
 def _value(text: str) -> object:

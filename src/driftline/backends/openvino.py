@@ -34,6 +34,7 @@ class OpenVino(Backend):
     accepts = ("onnx",)
     module = "openvino"
     distribution = "openvino"
+    arithmetic = "double-as-single"  # documented: the CPU plug-in has no float64 kernels
 
     def warm(self) -> None:
         forbid_telemetry()

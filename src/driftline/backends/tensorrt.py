@@ -36,7 +36,7 @@ class TensorRT(Backend):
     accepts = ("onnx",)
     module = "tensorrt"
     distribution = "tensorrt"
-    install = "pip install tensorrt --extra-index-url https://pypi.nvidia.com"
+    install = "pip install tensorrt, with NVIDIA's package index as an extra index (see NVIDIA's installation guide)"
     devices = ("cuda",)
     options = {"opt": Option("builder optimisation level", ("0", "1", "2", "3", "4", "5"), "3")}
 

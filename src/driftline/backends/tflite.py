@@ -12,24 +12,24 @@ import re
 import warnings
 from typing import Any
 
+import numpy as np
+
 from driftline.backends.base import Availability, Backend, Compiled, Option, Options, Unsupported, option
 from driftline.core.execution import Stage
-from driftline.core.tensors import Arrays
+from driftline.core.tensors import Array, Arrays
 from driftline.programs.opened import OpenedProgram
 
 _RUNTIMES = {"tensorflow": "tensorflow", "litert": "ai_edge_litert"}
 _RESOLVERS = {"xnnpack": "AUTO", "none": "BUILTIN_WITHOUT_DEFAULT_DELEGATES"}
 _REJECTION_TEXTS = (
-    "Make sure you apply/link the Flex delegate",
-    "Select TensorFlow op(s), included in the given model, is(are) not supported by this interpreter",
+    "supported by this interpreter",  # TensorFlow operations without the Flex delegate
     "is neither a custom op nor a flex op",
-    "Some ops in the model are custom ops",
-    "are not supported by this interpreter",
+    "Unsupported TensorFlow type",
     "Didn't find op for builtin opcode",
     "Encountered unresolved custom op",
-    "is not supported",
-    "not currently supported",
-    "Unsupported data type",
+    "not supported",  # "Type FLOAT16 (10) not supported.", "Data type INT16 is not supported"
+    "unsupported by op",
+    "Unsupported",
 )
 
 
@@ -79,8 +79,9 @@ class TfLite(Backend):
 
         def run(arrays: Arrays) -> Arrays:
             for position, name in enumerate(program.example):
-                if position in feeds:
-                    interpreter.set_tensor(feeds[position], arrays[name])
+                if position in feeds and arrays[name].size:  # there is no memory behind an empty tensor to set
+                    index, dtype = feeds[position]
+                    interpreter.set_tensor(index, _fitting(arrays[name], dtype))
             interpreter.invoke()
             return {f"output{i}": interpreter.get_tensor(index) for i, index in enumerate(results)}
 
@@ -106,6 +107,8 @@ def _convert(program: OpenedProgram) -> bytes:
     traced = Traced(program)
     if random := traced.operation_like("Random"):
         raise Unsupported(f"{random}: TensorFlow Lite has a random generator of its own")
+    if assignment := traced.operation_like("Assign"):
+        raise Unsupported(f"{assignment}: converting freezes variables, and this program changes one")
     converter = tf.lite.TFLiteConverter.from_concrete_functions([traced.concrete])
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
     data: bytes = converter.convert()
@@ -127,11 +130,19 @@ def _interpreter(data: bytes, runtime: str, resolver: str) -> Any:
         return make(model_content=data, num_threads=1, experimental_op_resolver_type=getattr(kinds, resolver))
 
 
-def _in_order(details: list[dict[str, Any]], count: int) -> dict[int, int]:
-    """Tensor index by position of the program's input. Converters number their inputs, and drop those not used."""
+def _fitting(array: Array, dtype: Any) -> Array:
+    """litert-torch narrows the int64 indices of an embedding: the same values in the dtype that the model takes."""
+    narrowed = array.astype(dtype)
+    if not np.array_equal(narrowed, array, equal_nan=array.dtype.kind == "f"):
+        raise Unsupported(f"the converter narrowed an input from {array.dtype} to {narrowed.dtype}")
+    return narrowed
+
+
+def _in_order(details: list[dict[str, Any]], count: int) -> dict[int, tuple[int, Any]]:
+    """Tensor and dtype by position of the program's input. Converters number their inputs, and drop those not used."""
     numbers = [re.search(r"(?:input|args_)(\d+)", detail["name"]) for detail in details]
     if all(numbers):
-        return {int(found.group(1)): detail["index"] for found, detail in zip(numbers, details, strict=True) if found}
+        return {int(n.group(1)): (d["index"], d["dtype"]) for n, d in zip(numbers, details, strict=True) if n}
     if len(details) != count:
         raise ValueError(f"cannot tell which inputs of {count} the names {[d['name'] for d in details]} stand for")
-    return {position: detail["index"] for position, detail in enumerate(details)}
+    return {position: (detail["index"], detail["dtype"]) for position, detail in enumerate(details)}

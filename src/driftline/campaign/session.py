@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS, resolve
-from driftline.checking.checker import Checker, Progress, Skipped, TargetResult
+from driftline.checking.checker import Checker, CheckOutcome, Progress, Skipped, TargetResult
+from driftline.checking.lift import can_be_lifted, lift
 from driftline.checking.open import OpenProgram
 from driftline.checking.result import CheckResult
 from driftline.core.case import Case, CheckOptions, Inputs
@@ -103,6 +104,7 @@ def check_program(
     inputs: str = "example",
     samples: int = 1,
     options: CheckOptions,
+    lifted: bool = False,
     progress: Progress = lambda target, result: None,
 ) -> CheckResult:
     """Check one program on many targets and keep what fails."""
@@ -116,7 +118,29 @@ def check_program(
         reference = checker.reference(case)
     outcome = checker.check(case, progress, reference)
     bugs = {result.target: bug for result in outcome.results if (bug := record(store, case, result))}
+    if lifted and can_be_lifted(opened.program):
+        outcome, found = _check_lifted(checker, store, outcome, inputs, samples)
+        bugs |= found
     return CheckResult(replace(outcome, skipped=(*skipped, *outcome.skipped)), bugs, store.path)
+
+
+def _check_lifted(
+    checker: Checker, store: Store, outcome: CheckOutcome, inputs: str, samples: int
+) -> tuple[CheckOutcome, dict[Target, Bug]]:
+    """Check the float32 form on the targets that passed; a failure there takes the place of the pass."""
+    options = outcome.case.options
+    opened = lift(outcome.case.program, checker.pool, options)
+    passed = [r.target for r in outcome.results if r.verdict.judgement is Judgement.PASS]
+    if opened is None or not passed:
+        return outcome, {}
+    case = Case(opened.program, make_samples(opened, inputs, samples, options.seed), tuple(passed), options)
+    failed = {r.target: r for r in checker.check(case).results if r.verdict.judgement is Judgement.FAIL}
+    failed = {
+        t: replace(r, verdict=replace(r.verdict, reason=f"in float32: {r.verdict.reason}")) for t, r in failed.items()
+    }
+    results = tuple(failed.get(r.target, r) for r in outcome.results)
+    bugs = {target: bug for target, result in failed.items() if (bug := record(store, case, result))}
+    return replace(outcome, results=results), bugs
 
 
 def identify(case: Case, result: TargetResult) -> Fingerprint:

@@ -7,29 +7,38 @@ compiler is not blamed for what the converter did.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS, resolve
+from driftline.backends.base import Backend
 from driftline.checking.convert import Conversions
 from driftline.checking.kinds import worker_for_framework, worker_for_target
-from driftline.core.case import Case
+from driftline.core.case import Case, Inputs
 from driftline.core.errors import InternalError
 from driftline.core.execution import Execution, Failure, Outcome, Stage
 from driftline.core.program import Program
 from driftline.core.target import Target
-from driftline.core.tensors import load_tensors, save_tensors
+from driftline.core.tensors import Arrays, load_tensors, save_tensors
 from driftline.core.text import tail
 from driftline.core.verdict import Judgement, Verdict
-from driftline.execute.pool import Pool, Report, WorkerStartError
-from driftline.oracle.judge import Reference, ReferenceSample, Trait, judge
+from driftline.execute.pool import Pool, Report, WorkerKind, WorkerStartError
+from driftline.oracle.choice import parse_oracle
+from driftline.oracle.judge import AskArithmetic, NoShadow, Reference, ReferenceSample, Trait, judge
+from driftline.oracle.rule import ShadowAnswer
+from driftline.oracle.shadow.task import read_answer
 from driftline.programs.convert import accepts_directly, find_converter
 
 CONFIRMATIONS = 1
 FLAKY_RUNS = 4
+KEPT_SHADOWS = 8
 SAME_SIZE = 16.0  # errors within this factor of each other may have the same cause
 
 
@@ -75,6 +84,7 @@ class Checker:
         self.pool = pool
         self._jobs = jobs
         self._conversions = Conversions(pool)
+        self._shadows: dict[Any, ShadowAnswer] = {}
 
     def check(
         self,
@@ -128,6 +138,8 @@ class Checker:
                 calls_user_code=backend.mutates,
                 positional=bool(execution.converter) or backend.renames_outputs,
                 signed_zero=case.options.signed_zero,
+                arithmetic=_declared_arithmetic(backend, target),
+                tolerance=parse_oracle(case.options.oracle),
             ),
         )
 
@@ -159,7 +171,7 @@ class Checker:
             return ""
         verdict = self._judge(case, outside, witness, reference)
         # A small flaw of the converter does not excuse a compiler that is much further off.
-        explained = verdict.evidence.get("ratio", 1.0) * SAME_SIZE >= first.evidence.get("ratio", 1.0)
+        explained = _size(verdict) * SAME_SIZE >= _size(first)
         return execution.converter if verdict.kind is first.kind and explained else ""
 
     # -- running -----------------------------------------------------------------------------------------------------
@@ -189,19 +201,39 @@ class Checker:
                     converter=converter,
                 )
             program = conversion.program
-        report = self.pool.run(
-            worker_for_target(backend, target, case.options.plugins),
-            "driftline.execute.tasks:run",
-            {
-                **self._payload(case, program),
-                "backend": target.backend,
-                "options": dict(target.options),
-            },
-            timeout=case.options.timeout,
-            memory_limit=case.options.memory_limit,
-            fresh=fresh,
-        )
-        return _execution(target, report, converter, seconds)
+        payload = {
+            **self._payload(case, program),
+            "backend": target.backend,
+            "options": {key: value for key, value in target.options if key != "arithmetic"},
+        }
+        worker = worker_for_target(backend, target, case.options.plugins)
+        with self._running(worker, "driftline.execute.tasks:run", payload, case, fresh=fresh) as report:
+            return _execution(target, report, converter, seconds)
+
+    @contextlib.contextmanager
+    def _running(
+        self,
+        worker: WorkerKind,
+        task: str,
+        payload: dict[str, Any],
+        case: Case,
+        *,
+        fresh: bool = False,
+        patience: int = 1,
+    ) -> Iterator[Report]:
+        """Run a task; its files are there inside the block, and gone after it."""
+        options = case.options
+        try:
+            yield self.pool.run(
+                worker,
+                task,
+                payload,
+                timeout=options.timeout * patience,
+                memory_limit=options.memory_limit,
+                fresh=fresh,
+            )
+        finally:
+            shutil.rmtree(payload["folder"], ignore_errors=True)
 
     def _payload(self, case: Case, program: Program) -> dict[str, Any]:
         folder = self.pool.workspace.job_folder()
@@ -222,21 +254,57 @@ class Checker:
 
     def reference(self, case: Case) -> Reference:
         """What the program means, computed in a worker of its framework."""
+        worker = worker_for_framework(case.program.framework, case.options.plugins)
+        payload = self._payload(case, case.program)
         try:
-            report = self.pool.run(
-                worker_for_framework(case.program.framework, case.options.plugins),
-                "driftline.oracle.reference:compute",
-                self._payload(case, case.program),
-                timeout=case.options.timeout * 2,
-                memory_limit=case.options.memory_limit,
-            )
+            with self._running(worker, "driftline.oracle.reference:compute", payload, case, patience=2) as report:
+                if report.ending != "done":
+                    return Reference(problem=f"the reference run ended with {report.ending} ({report.detail})")
+                if "problem" in report.result:
+                    return Reference(problem=report.result["problem"])
+                samples = tuple(
+                    _reference_sample(value, partial(self._ask_shadow, case, index))
+                    for index, value in enumerate(report.result["samples"])
+                )
+                return Reference(samples, report.result["random"])
         except WorkerStartError as error:
             return Reference(problem=f"the reference cannot run: {error}")
-        if report.ending != "done":
-            return Reference(problem=f"the reference run ended with {report.ending} ({report.detail})")
-        if "problem" in report.result:
-            return Reference(problem=report.result["problem"])
-        return Reference(tuple(_reference_sample(s) for s in report.result["samples"]), report.result["random"])
+
+    def _ask_shadow(self, case: Case, index: int, arithmetic: str, runs: int, outputs: Arrays | None) -> ShadowAnswer:
+        """How far rounding may move the program's result on one sample. Answers that many targets share are kept."""
+        key = (
+            case.program.digest,
+            case.program.state,
+            case.options,
+            index,
+            arithmetic,
+            runs,
+            _digest(case.samples[index]),
+        )
+        if outputs is None and (known := self._shadows.get(key)):
+            return known
+        payload = {**self._payload(case, case.program), "sample": index, "runs": runs, "arithmetic": arithmetic}
+        payload["outputs"] = None
+        if outputs is not None:
+            payload["outputs"] = str(Path(payload["folder"]) / "outputs")
+            save_tensors(payload["outputs"], outputs)
+        worker = worker_for_framework(case.program.framework, case.options.plugins)
+        with self._running(worker, "driftline.oracle.shadow.task:play", payload, case, patience=2) as report:
+            if report.ending != "done":
+                raise NoShadow(f"its run ended with {report.ending} ({report.detail})")
+            if "problem" in report.result:
+                raise NoShadow(report.result["problem"])
+            answer = read_answer(report.result)
+        if outputs is None:
+            self._shadows[key] = answer
+            if len(self._shadows) > KEPT_SHADOWS:
+                self._shadows.pop(next(iter(self._shadows)))
+        return answer
+
+
+def _size(verdict: Verdict) -> float:
+    """How far off: in sigmas, or over what was allowed; 1 where there is no measure (an error, a wrong shape)."""
+    return float(verdict.evidence.get("z", verdict.evidence.get("ratio", 1.0)))
 
 
 def _rejected(target: Target, stage: Stage, reason: str) -> Execution:
@@ -270,12 +338,25 @@ def _execution(target: Target, report: Report, converter: str, convert_seconds: 
     )
 
 
-def _reference_sample(value: dict[str, Any]) -> ReferenceSample:
+def _reference_sample(value: dict[str, Any], ask: AskArithmetic) -> ReferenceSample:
     if "failure" in value:
         return ReferenceSample(failure=Failure.from_json(value["failure"]))
     return ReferenceSample(
         native=load_tensors(value["native"]),
         exact=load_tensors(value["exact"]) if "exact" in value else None,
-        spread=load_tensors(value["spread"]),
+        spread=load_tensors(value["spread"]) if "spread" in value else {},
         note=value["note"],
+        shadow=ask if value.get("shadow") else None,
     )
+
+
+def _digest(sample: Inputs) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for name, array in sample.arrays.items():
+        digest.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def _declared_arithmetic(backend: Backend, target: Target) -> str:
+    names = (backend.arithmetic, dict(target.options).get("arithmetic", ""))
+    return "+".join(name for name in names if name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import os
+import shutil
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
@@ -84,6 +85,7 @@ class Conversions:
         part = kept.with_suffix(f".part{os.getpid()}")
         part.write_bytes(output.read_bytes())
         os.replace(part, kept)
+        shutil.rmtree(folder, ignore_errors=True)
         return replace(_converted(case.program, converter, kept), seconds=report.seconds)
 
 

@@ -24,6 +24,14 @@ from driftline.core.errors import InternalError
 @click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="Number of input samples.")
 @click.option("--grad", is_flag=True, help="Compare gradients too (torch targets).")
 @click.option("--signed-zero", is_flag=True, help="Also tell -0.0 from 0.0.")
+@click.option("--lift", is_flag=True, help="Also check a half-precision program in float32, where small bugs show.")
+@click.option(
+    "--oracle",
+    metavar="shadow|allclose:rtol=R,atol=A",
+    default="shadow",
+    show_default=True,
+    help="The rounding-noise rule, or a plain tolerance.",
+)
 @click.option("--timeout", type=click.FloatRange(0.1), default=300.0, show_default=True, help="Seconds for one target.")
 @click.option("--memory", type=click.IntRange(1), default=8, show_default=True, help="GiB of memory for one target.")
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Targets that run at the same time.")
@@ -38,6 +46,8 @@ def check(
     samples: int,
     grad: bool,
     signed_zero: bool,
+    lift: bool,
+    oracle: str,
     timeout: float,
     memory: int,
     jobs: int,
@@ -68,6 +78,7 @@ def check(
     from driftline.core.plugins import load_plugins
     from driftline.core.target import parse_targets
     from driftline.execute.pool import Pool
+    from driftline.oracle.choice import parse_oracle
     from driftline.report.results import check_json
     from driftline.store import Store
 
@@ -76,12 +87,14 @@ def check(
     for target in wanted or ():
         require_target(target)
     check_strategy(inputs)
+    parse_oracle(oracle)
     options = CheckOptions(
         grad=grad,
         seed=seed,
         timeout=timeout,
         memory_limit=memory << 30,
         signed_zero=signed_zero,
+        oracle=oracle,
         plugins=tuple(str(Path(p).resolve()) for p in plugins),
     )
     with Store.create(store) as kept, Pool() as pool:
@@ -104,6 +117,7 @@ def check(
                 inputs=inputs,
                 samples=samples,
                 options=options,
+                lifted=lift,
                 progress=progress,
             )
     if as_json:

@@ -28,6 +28,7 @@ class CheckOptions:
     timeout: float = 300.0
     memory_limit: int = 8 << 30
     signed_zero: bool = False
+    oracle: str = "shadow"
     plugins: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -37,6 +38,7 @@ class CheckOptions:
             "timeout": self.timeout,
             "memory_limit": self.memory_limit,
             "signed_zero": self.signed_zero,
+            "oracle": self.oracle,
             "plugins": list(self.plugins),
         }
 

@@ -33,17 +33,21 @@ class Arithmetic:
     half_accumulation: bool = False  # float16 and bfloat16 sums are kept in the type itself
     fast_exp: bool = False  # transcendental functions are off by some units
     flush_to_zero: bool = False  # subnormal numbers may become zero
+    double_as_single: bool = False  # float64 is computed in float32
 
     def unit(self, dtype: str) -> float:
         """The unit roundoff of storing a result."""
-        return _FORMATS[_PARTS.get(dtype, dtype)][0]
+        return _FORMATS[self._computed(dtype)][0]
+
+    def _computed(self, dtype: str) -> str:
+        """The type in which real and imaginary parts are computed."""
+        part = _PARTS.get(dtype, dtype)
+        return "float32" if self.double_as_single and part == "float64" else part
 
     def accumulator(self, dtype: str) -> float:
         """The unit roundoff inside a sum."""
-        part = _PARTS.get(dtype, dtype)
-        if part == "float64":
-            return self.unit(part)
-        if self.half_accumulation:
+        part = self._computed(dtype)
+        if part == "float64" or self.half_accumulation:
             return self.unit(part)
         return self.unit("float32")
 
@@ -59,11 +63,11 @@ class Arithmetic:
 
     def tiny(self, dtype: str) -> float:
         """Absolute error that is always legal: the grid near zero, or all of it when subnormals are flushed."""
-        part = _PARTS.get(dtype, dtype)
+        part = self._computed(dtype)
         return _FORMATS[part][2] if self.flush_to_zero else _FORMATS[part][3]
 
     def largest(self, dtype: str) -> float:
-        return _FORMATS[_PARTS.get(dtype, dtype)][1]
+        return _FORMATS[_PARTS.get(dtype, dtype)][1]  # narrowing is declared, a smaller range is not
 
 
 IEEE = Arithmetic()
@@ -72,6 +76,7 @@ POLICIES = {
     "half-accumulation": "float16 and bfloat16 sums are kept in the type itself",
     "fast-exp": "transcendental functions are off by some units",
     "flush-to-zero": "subnormal numbers may become zero",
+    "double-as-single": "float64 is computed in float32",
 }
 
 

@@ -134,13 +134,20 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
         )
         evidence |= {"mismatched": int(wrong.sum()), "size": got.size}
         return Comparison(Kind.WRONG_VALUE, reason, evidence, unjudged)
-    if signed_zero:
-        flipped = finite & (value == 0) & (native == 0) & (np.signbit(value) != np.signbit(native))
-        if flipped.any():
-            place = _first(flipped)
-            reason = f"{_count(flipped)} have the other zero; at {place}: expected {native[place]}, got {value[place]}"
-            return Comparison(Kind.WRONG_ZERO_SIGN, reason, {"place": list(place)}, unjudged)
+    if signed_zero and (reason := flipped_zero({"": got}, {"": expected.native})):
+        return Comparison(Kind.WRONG_ZERO_SIGN, reason.removeprefix(": "), {}, unjudged)
     return Comparison(evidence=evidence, unjudged=unjudged)
+
+
+def flipped_zero(got: Mapping[str, Array], expected: Mapping[str, Array]) -> str:
+    """The first output with a zero of the other sign, in words; empty when there is none."""
+    for name, native in expected.items():
+        if is_float(native.dtype.name):
+            flipped = (got[name] == 0) & (native == 0) & (np.signbit(got[name]) != np.signbit(native))
+            if flipped.any():
+                place = _first(flipped)
+                return f"{name}: {_count(flipped)} have the other zero; at {place}: expected {native[place]}"
+    return ""
 
 
 def _allowance(

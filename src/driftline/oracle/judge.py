@@ -6,14 +6,29 @@ Order: how the execution ended, whether the reference raises, then structure, dt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+import numpy as np
+
 from driftline.core.execution import Execution, Failure, Outcome, Stage
-from driftline.core.tensors import Arrays
+from driftline.core.tensors import Arrays, is_float
 from driftline.core.verdict import Judgement, Kind, Verdict
-from driftline.oracle.compare import Expected, compare_values
+from driftline.oracle.arithmetic import declared
+from driftline.oracle.choice import Tolerance
+from driftline.oracle.compare import Expected, compare_values, flipped_zero
+from driftline.oracle.rule import ShadowAnswer, judge_outputs
+from driftline.oracle.specification import CLAUSES
+from driftline.oracle.statistics import POOLED_LIMIT, pooled
+
+# The shadow's answer under some arithmetic: (declared arithmetic, runs, outputs whose choices to take over).
+AskArithmetic = Callable[[str, int, "Arrays | None"], ShadowAnswer]
+
+
+class NoShadow(Exception):
+    """The shadow could not be played; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +40,7 @@ class ReferenceSample:
     spread: Arrays = field(default_factory=dict)
     failure: Failure | None = None
     note: str = ""
+    shadow: AskArithmetic | None = None  # how far rounding may move the result, on demand
 
 
 @dataclass(frozen=True)
@@ -43,6 +59,8 @@ class Trait:
     calls_user_code: bool  # same exceptions, same random numbers, same changes to inputs as the reference
     positional: bool  # outputs were renamed by a converter: compare by position
     signed_zero: bool = False
+    arithmetic: str = ""  # what the target declares, as in `oracle.arithmetic.declared`
+    tolerance: Tolerance | None = None  # a plain tolerance in place of the rule
 
 
 _ENDINGS = {
@@ -90,15 +108,20 @@ def _judge_ending(execution: Execution, reference: Reference, trait: Trait) -> V
 def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample], trait: Trait) -> Verdict:
     """Fail on the first sample that fails; inconclusive only when no sample could be judged."""
     verdicts: list[Verdict] = []
+    thorough = len(samples) > 1
     for index, (got, sample) in enumerate(zip(outputs, samples, strict=True)):
-        verdict = _judge_sample(got, sample, trait)
+        verdict = _judge_sample(got, sample, trait, thorough)
         if verdict.judgement is Judgement.FAIL:
             return Verdict(verdict.judgement, verdict.reason, verdict.kind, {**verdict.evidence, "sample": index})
         verdicts.append(verdict)
+    z, direction = pooled([v.evidence.get("totals", {}) for v in verdicts])
+    if z > POOLED_LIMIT:
+        reason = f"bias: over {len(samples)} inputs the errors add up to {z:.1f} sigma ({direction})"
+        return Verdict(Judgement.FAIL, reason, Kind.BIAS, {"pooled_z": z, "direction": direction})
     return next((v for v in verdicts if v.judgement is Judgement.PASS), verdicts[0])
 
 
-def _judge_sample(got: Arrays, sample: ReferenceSample, trait: Trait) -> Verdict:
+def _judge_sample(got: Arrays, sample: ReferenceSample, trait: Trait, thorough: bool) -> Verdict:
     if sample.failure:
         if not trait.calls_user_code:
             return _inconclusive(f"the reference raises {sample.failure}")
@@ -118,8 +141,6 @@ def _judge_sample(got: Arrays, sample: ReferenceSample, trait: Trait) -> Verdict
         got = dict(zip(expected, got.values(), strict=True))
     if set(got) != set(expected):
         return _wrong_structure(got, expected)
-    worst: Mapping[str, Any] = {}
-    unjudged = total = 0
     for name, native in expected.items():
         array = got[name]
         where = {"output": name}
@@ -129,6 +150,58 @@ def _judge_sample(got: Arrays, sample: ReferenceSample, trait: Trait) -> Verdict
         if array.shape != native.shape:
             reason = f"{name} has shape {list(array.shape)}, expected {list(native.shape)}"
             return Verdict(Judgement.FAIL, reason, Kind.WRONG_SHAPE, where)
+    if trait.tolerance:
+        return trait.tolerance.judge(got, expected)
+    if sample.shadow and sample.exact is not None:
+        return _judge_by_shadow({name: got[name] for name in expected}, expected, sample, trait, thorough)
+    return _judge_by_spread(got, expected, sample, trait)
+
+
+def _judge_by_shadow(got: Arrays, expected: Arrays, sample: ReferenceSample, trait: Trait, thorough: bool) -> Verdict:
+    """The rule proper: what rounding may do is known from the shadow."""
+    assert sample.shadow and sample.exact is not None
+    floats = [name for name, array in expected.items() if is_float(array.dtype.name) and array.size]
+    # A number where everything should be NaN is a finding like any other; only NaN against NaN tells nothing.
+    blank = all(np.isnan(expected[name]).all() and np.isnan(got[name]).all() for name in floats)
+    if floats and len(floats) == len(expected) and blank:
+        return _inconclusive("the reference is NaN everywhere: there is nothing to compare")
+    ask = partial(sample.shadow, trait.arithmetic)
+    try:
+        judged = judge_outputs(got, expected, sample.exact, ask, declared(trait.arithmetic), thorough=thorough)
+    except NoShadow as reason:
+        return _inconclusive(f"the rounding noise could not be found out: {reason}")
+    if judged.finding:
+        found = judged.finding
+        reason = f"{found.output}: {found.reason}"
+        if judged.unruled:
+            reason += f" (no noise rule for {', '.join(judged.unruled)}: judged generously)"
+        return Verdict(Judgement.FAIL, reason, found.kind, {"output": found.output, **found.evidence})
+    if judged.unspecified:
+        told = "; ".join(CLAUSES[clause].sentence for clause in judged.unspecified)
+        evidence = {"unspecified": [vars(CLAUSES[clause]) for clause in judged.unspecified]}
+        return Verdict(
+            Judgement.INCONCLUSIVE, f"differs only where the specification leaves it open: {told}", None, evidence
+        )
+    total = sum(array.size for array in expected.values())
+    if total and judged.unjudged == total:
+        return _inconclusive("no element could be judged: the result is too ill-conditioned")
+    if trait.signed_zero and (flipped := flipped_zero(got, expected)):
+        return Verdict(Judgement.FAIL, flipped, Kind.WRONG_ZERO_SIGN)
+    reason = "agrees with the reference"
+    if judged.unjudged:
+        reason += f"; {judged.unjudged} of {total} elements too ill-conditioned to judge"
+    if judged.unruled:
+        reason += f"; no noise rule for {', '.join(judged.unruled)}, judged generously"
+    return Verdict(Judgement.PASS, reason, evidence={**judged.closest, "totals": dict(judged.totals)})
+
+
+def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, trait: Trait) -> Verdict:
+    """For frameworks whose graphs have no shadow: the movement under perturbed inputs must do."""
+    worst: Mapping[str, Any] = {}
+    unjudged = total = 0
+    for name, native in expected.items():
+        array = got[name]
+        where = {"output": name}
         exact = sample.exact.get(name) if sample.exact else None
         if exact is not None and exact.shape != native.shape:
             exact = None

@@ -1,14 +1,13 @@
 """The task that computes what a program means: its own result, the float64 result, and how far rounding moves it.
 
-Runs in a worker of the program's framework. For each input sample it writes three files: `native` (the program's own
-dtypes), `exact` (float64) and `spread`: how far the exact result moves, elementwise, when rounding errors are put into
-the run. The spread is what tells an ill-conditioned result from a wrong one.
+Runs in a worker of the program's framework. For each input sample it writes `native` (the program's own
+dtypes) and `exact` (float64). What rounding may do to the result is asked of the shadow, later and only if needed. For
+frameworks without a shadow there is `spread` instead: how far the result moves when each input moves by one rounding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,9 @@ from driftline.core.execution import Failure
 from driftline.core.plugins import load_plugins
 from driftline.core.registry import import_string
 from driftline.core.tensors import Array, Arrays, is_float, load_tensors, save_tensors
+from driftline.oracle.arithmetic import IEEE
 from driftline.oracle.references.base import NoExactReference, ReferenceRun
+from driftline.oracle.shadow.task import FRONT_ENDS
 from driftline.programs.opened import OpenedProgram, ProgramChanged
 
 REFERENCES = {
@@ -41,12 +42,21 @@ def compute(payload: dict[str, Any], context: object) -> dict[str, Any]:
     except ProgramChanged as error:
         return {"problem": str(error)}
     folder = Path(payload["folder"])
-    answers = [_sample(reference, arrays, folder, index) for index, arrays in enumerate(samples)]
+    answers = [_sample(program, reference, arrays, folder, index) for index, arrays in enumerate(samples)]
     raised = "failure" in answers[0]
     return {"samples": answers, "random": not raised and _is_random(program, reference, samples[0], folder)}
 
 
-def _sample(reference: ReferenceRun, arrays: Arrays, folder: Path, index: int) -> dict[str, Any]:
+def _shadowed(program: OpenedProgram, arrays: Arrays, folder: Path, index: int) -> dict[str, Any]:
+    """The float64 result of the program's shadow; its noise is asked for later, by those who need it."""
+    try:
+        exact = import_string(FRONT_ENDS[program.framework])(program, arrays, IEEE).reference()
+        return {"exact": _write(folder / f"{index}.exact", exact), "shadow": True}
+    except NoExactReference as reason:
+        return {"note": f"{reason}: compared with the unoptimised run alone"}
+
+
+def _sample(program: OpenedProgram, reference: Any, arrays: Arrays, folder: Path, index: int) -> dict[str, Any]:
     try:
         native = reference.native(arrays)
     except MemoryError:
@@ -54,6 +64,8 @@ def _sample(reference: ReferenceRun, arrays: Arrays, folder: Path, index: int) -
     except Exception as error:
         return {"failure": Failure.of(error).to_json()}
     answer: dict[str, Any] = {"native": _write(folder / f"{index}.native", native), "note": ""}
+    if program.framework in FRONT_ENDS:
+        return {**answer, **_shadowed(program, arrays, folder, index)}
     try:
         lifted = {name: _lift(array) for name, array in arrays.items()}
         exact = reference.exact(lifted)
@@ -62,7 +74,7 @@ def _sample(reference: ReferenceRun, arrays: Arrays, folder: Path, index: int) -
     except NoExactReference as reason:
         answer["note"] = str(reason)
         lifted, run, center = arrays, reference.native, native
-    answer["spread"] = _write(folder / f"{index}.spread", _spread(_disturbed(reference, run, lifted, arrays), center))
+    answer["spread"] = _write(folder / f"{index}.spread", _spread(run, lifted, arrays, center))
     return answer
 
 
@@ -77,25 +89,16 @@ def _lift(array: Array) -> Array:
     return array.astype(np.complex128) if array.dtype.kind == "c" else array
 
 
-def _disturbed(reference: ReferenceRun, run: Run, lifted: Arrays, originals: Arrays) -> Iterator[Callable[[], Arrays]]:
-    """Runs that differ from the exact one by rounding alone: in every operation if possible, else in the inputs."""
-    noisy = getattr(reference, "noisy", None) if run == reference.exact else None
-    rng = np.random.default_rng(0)
-    for seed in range(PERTURBED_RUNS):
-        if noisy:
-            yield partial(noisy, lifted, seed)
-        else:
-            yield partial(run, {name: _perturb(array, originals[name], rng) for name, array in lifted.items()})
-
-
-def _spread(runs: Iterable[Callable[[], Arrays]], center: Arrays) -> Arrays:
-    """The largest movement of each output element over some disturbed runs."""
+def _spread(run: Run, arrays: Arrays, originals: Arrays, center: Arrays) -> Arrays:
+    """The largest movement of each output element over a few runs with inputs moved by one rounding error."""
     spread = {
         n: np.zeros(value.shape) for n, value in center.items() if is_float(value.dtype.name) or value.dtype.kind == "c"
     }
-    for run in runs:
+    rng = np.random.default_rng(0)
+    for _ in range(PERTURBED_RUNS):
+        moved = {name: _perturb(array, originals[name], rng) for name, array in arrays.items()}
         try:
-            outputs = run()
+            outputs = run(moved)
         except Exception:  # a neighbour outside the program's domain tells nothing about rounding
             continue
         for name, widest in spread.items():

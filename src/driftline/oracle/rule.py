@@ -7,7 +7,7 @@ few sigma by eight samples; and only what is left gets the full treatment. NaN a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class ShadowAnswer:
     open: Arrays = field(default_factory=dict)  # elements that depend on something the specification leaves open
     clauses: tuple[str, ...] = ()
     unruled: tuple[str, ...] = ()
+    worst_case: float = 0.0  # how many sigma rounding could do if all errors of the graph conspired
 
 
 AskShadow = Callable[[int, Arrays | None], ShadowAnswer]
@@ -56,15 +57,25 @@ class Judged:
     finding: Finding | None = None
     unjudged: int = 0
     closest: Mapping[str, Any] = field(default_factory=dict)
+    totals: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # for pooling over inputs
     unspecified: tuple[str, ...] = ()  # clauses on which differences rest that are no findings
     unruled: tuple[str, ...] = ()
 
 
-def judge_outputs(got: Arrays, native: Arrays, exact: Arrays, ask: AskShadow, arithmetic: Arithmetic = IEEE) -> Judged:
-    """Judge outputs whose names, dtypes and shapes are right already."""
+def judge_outputs(
+    got: Arrays,
+    native: Arrays,
+    exact: Arrays,
+    ask: AskShadow,
+    arithmetic: Arithmetic = IEEE,
+    *,
+    thorough: bool = False,
+) -> Judged:
+    """Judge outputs whose names, dtypes and shapes are right already. `thorough` leaves out the shortcut for results
+    within one rounding: a drift much smaller than that shows only when many inputs are added up."""
     if all(got[name].tobytes() == value.tobytes() for name, value in native.items()):
         return Judged()
-    if all(_within_one_rounding(got[name], value, exact.get(name), arithmetic) for name, value in native.items()):
+    if not thorough and all(_within_one_rounding(got[n], v, exact.get(n), arithmetic) for n, v in native.items()):
         return Judged()
     quick = _judge_all(got, native, ask(QUICK_RUNS, None), arithmetic)
     if quick.finding is None and quick.closest.get("z", 0.0) < QUICK_LIMIT:
@@ -78,7 +89,7 @@ def _within_one_rounding(got: Array, native: Array, exact: Array | None, arithme
     with np.errstate(all="ignore"):
         perfect = exact.astype(got.dtype).astype(np.float64)
         values = got.astype(np.float64)
-        close = np.abs(values - exact) <= arithmetic.unit(got.dtype.name) * np.abs(exact)
+        close = np.isfinite(exact) & (np.abs(values - exact) <= arithmetic.unit(got.dtype.name) * np.abs(exact))
         return bool(np.all(close | (values == perfect) | (np.isnan(values) & np.isnan(perfect))))
 
 
@@ -86,6 +97,7 @@ def _judge_all(given: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic: 
     got, differs = _without_open(given, native, shadow)
     unspecified = shadow.clauses if differs else ()
     unjudged = 0
+    totals: dict[str, tuple[float, float]] = {}
     closest: dict[str, Any] = {}
     for name, value in native.items():
         if name not in shadow.reference or shadow.reference[name].shape != value.shape:
@@ -97,15 +109,17 @@ def _judge_all(given: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic: 
         elif is_float(got[name].dtype.name):
             noise = (shadow.reference[name], shadow.samples[name], shadow.low[name], shadow.high[name])
             parts = [_judge_float(name, got[name], native[name], *noise, arithmetic)]
+            parts = [(_with_severity(found, shadow.worst_case), missed, near) for found, missed, near in parts]
         else:
             parts = [_judge_exact(name, got[name], native[name], shadow)]
         for finding, missed, near in parts:
             if finding:
-                return Judged(finding, unjudged, closest, unspecified, shadow.unruled)
+                return Judged(finding, unjudged, closest, totals, unspecified, shadow.unruled)
             unjudged += missed
+            totals |= {f"{name}: {kind}": total for kind, total in near.get("totals", {}).items()}
             if near.get("z", -1.0) > closest.get("z", -1.0):
                 closest = near
-    return Judged(None, unjudged, closest, unspecified, shadow.unruled)
+    return Judged(None, unjudged, closest, totals, unspecified, shadow.unruled)
 
 
 def _without_open(got: Arrays, native: Arrays, shadow: ShadowAnswer) -> tuple[Arrays, bool]:
@@ -225,13 +239,24 @@ def _evidence(
         "native_z": eager / deviation.sigma if deviation.sigma else 0.0,
         "native_worst_z": own.element,
         "runs": runs,
+        "totals": deviation.totals,
     }
+
+
+def _with_severity(finding: Finding | None, worst_case: float) -> Finding | None:
+    """Label a wrong element: certain when it lies beyond even what all errors of the graph together could do."""
+    if finding is None or finding.kind is not Kind.WRONG_VALUE or "element_z" not in finding.evidence:
+        return finding
+    certain = finding.evidence["element_z"] > worst_case > 0
+    words = "beyond even the worst-case bound of rounding" if certain else "beyond what rounding does in practice"
+    evidence = {**finding.evidence, "severity": "certain" if certain else "statistical", "worst_case": worst_case}
+    return replace(finding, reason=f"{finding.reason} ({words})", evidence=evidence)
 
 
 def _words(e: Mapping[str, Any]) -> str:
     return (
-        f"at {tuple(e['place'])} expected {float(e['expected']):.9g}, got {float(e['got']):.9g}: legal rounding moves this"
-        f" element by {e['sigma']:.2g}; the compiler moved it by {e['error'] / e['sigma']:.3g} times that;"
+        f"at {tuple(e['place'])} expected {float(e['expected']):.9g}, got {float(e['got']):.9g}: legal rounding moves"
+        f" this element by {e['sigma']:.2g}; the compiler moved it by {e['error'] / e['sigma']:.3g} times that;"
         f" the unoptimised run stands at {e['native_z']:.2g}"
     )
 

@@ -6,7 +6,7 @@ implementation, estimated from the shadow's samples.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from driftline.oracle.arithmetic import Arithmetic
 
 ELEMENT_LIMIT = 8.0  # a single element further away than this is wrong
 AGGREGATE_LIMIT = 10.0  # a weighted sum over many elements further away than this is biased
+POOLED_LIMIT = 6.0  # the same over several inputs: there the noise averages out, a bias does not
 ILL_CONDITIONED = 0.25  # where sigma is this share of the value, there is nothing to compare
 UNIFORM_RMS = 0.58  # rms of a rounding error in units of the largest one
 
@@ -41,6 +42,7 @@ class Deviation:
     aggregate: float
     direction: str
     unjudged: Array
+    totals: dict[str, tuple[float, float]]  # direction -> sum and variance over the whole tensor, for pooling
 
 
 def measure(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic, *, aggregates: bool = True) -> Deviation:
@@ -56,10 +58,12 @@ def measure(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic, *, agg
         excess = np.maximum(off - unit * np.abs(reference) - 4 * tiny, 0.0)
         z = np.where(judged, excess / sigma, 0.0)
         place = np.unravel_index(int(np.argmax(z)), z.shape) if z.size else ()
-        aggregate, direction = (0.0, "")
+        aggregate, direction, totals = 0.0, "", {}
         if aggregates:
             settled = judged & (noise.low == noise.high)
-            aggregate, direction = _aggregate(got - reference, reference, noise.deviations, sigma, settled, unit)
+            aggregate, direction, totals = _aggregate(
+                got - reference, reference, noise.deviations, sigma, settled, unit
+            )
     return Deviation(
         element=float(z[place]) if z.size else 0.0,
         place=tuple(int(i) for i in place),
@@ -68,6 +72,7 @@ def measure(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic, *, agg
         aggregate=aggregate,
         direction=direction,
         unjudged=~judged & np.isfinite(reference),
+        totals=totals,
     )
 
 
@@ -87,11 +92,24 @@ def _scale(reference: Array, judged: Array) -> float:
     return float(np.sqrt(np.mean(np.square(values)))) if values.size else 0.0
 
 
+def pooled(many: Sequence[Mapping[str, tuple[float, float]]]) -> tuple[float, str]:
+    """The most unlikely direction when the totals of several inputs are added up, in sigma."""
+    worst, name = 0.0, ""
+    for direction in {key for totals in many for key in totals}:
+        found = [totals[direction] for totals in many if direction in totals]
+        variance = sum(v for _, v in found)
+        z = abs(sum(t for t, _ in found)) / variance**0.5 if variance > 0 else 0.0
+        if z > worst:
+            worst, name = z, direction
+    return worst, name
+
+
 def _aggregate(
     error: Array, reference: Array, deviations: Array, sigma: Array, judged: Array, unit: float
-) -> tuple[float, str]:
+) -> tuple[float, str, dict[str, tuple[float, float]]]:
     """The most unlikely weighted sum of errors: over everything and over each slice of each axis."""
     worst, name = 0.0, ""
+    totals: dict[str, tuple[float, float]] = {}
     error = np.where(judged, error, 0.0)
     spread = np.where(judged, deviations, 0.0)
     weights = {
@@ -101,14 +119,16 @@ def _aggregate(
     own = np.square(np.where(judged, UNIFORM_RMS * unit * np.abs(reference), 0.0))
     for kind, weight in weights.items():
         for label, axes in _slices(error.ndim):
-            total = np.abs((error * weight).sum(axis=axes))
+            total = (error * weight).sum(axis=axes)
             samples = (spread * weight).sum(axis=tuple(a + 1 for a in axes))
             usual = np.sqrt(np.maximum(np.mean(np.square(samples), axis=0), (np.square(weight) * own).sum(axis=axes)))
-            z = np.where(usual > 0, total / np.where(usual > 0, usual, 1.0), 0.0)
+            if len(axes) == error.ndim:
+                totals[kind] = (float(total), float(usual) ** 2)
+            z = np.where(usual > 0, np.abs(total) / np.where(usual > 0, usual, 1.0), 0.0)
             largest = float(np.max(z)) if z.size else 0.0
             if largest > worst:
                 worst, name = largest, f"{kind} over {label}"
-    return worst, name
+    return worst, name, totals
 
 
 def _slices(dimensions: int) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -122,13 +122,17 @@ def _write_onnx(program: OpenedProgram, output: Path) -> None:
 
 def _write_tflite(program: OpenedProgram, output: Path) -> None:
     import litert_torch  # type: ignore[import-not-found]
+    import torch
 
-    from driftline.programs.torch_tensors import tensor_from_array
+    from driftline.programs.flat_torch import FlatModule
 
-    live = program.live
-    args, kwargs = live.call_arguments(program.example, tensor_from_array)
-    model = litert_torch.convert(_as_module(live.function).eval(), args, kwargs or None)
-    model.export(str(output))
+    # Positional tensors in and out: LiteRT then numbers its inputs, and the backend can tell them apart.
+    module = FlatModule(program)
+    with torch.no_grad():
+        converted = litert_torch.convert(module, module.example, strict_export=False)
+    if not all(isinstance(leaf, torch.Tensor) for leaf in module.outputs.values()):
+        raise NotImplementedError("litert-torch returns tensors only, and this program returns numbers too")
+    converted.export(str(output))
 
 
 def _as_module(function: Any) -> Any:
@@ -169,6 +173,10 @@ _REJECTION_TEXTS = (
     "not supported",
     "Unsupported",
     "has unsupported type",
+    "Lowering not found",  # litert-torch, of an operator
+    "explicitly marked illegal",  # litert-torch, of an operator in this dtype
+    "op operand #0 must be tensor of",
+    "unsupported ScalarType",
 )
 
 

@@ -5,7 +5,6 @@ A user's mistake comes back as `{"problem": sentence}`; the parent turns it into
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +32,8 @@ def inspect(payload: dict[str, Any], context: object) -> Description:
 
 def _inspect_source(payload: dict[str, Any]) -> Description:
     bundle = SourceBundle.load(Path(payload["path"]).read_bytes())
-    folder = Path(tempfile.mkdtemp(prefix="program-"))
     with recording_opened_files() as opened:
-        live = live_from_source(bundle, folder, payload["origin"], payload["seed"])
+        live = live_from_source(bundle, payload["origin"], payload["seed"])
     arrays = live.example_arrays()
     if live.framework == "onnx":
         return _store_onnx(payload, live, arrays)

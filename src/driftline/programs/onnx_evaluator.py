@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 
-def make_evaluator(model: Any) -> Any:
-    """An evaluator of a loaded model."""
+def make_evaluator(model: Any, kind: Any = None) -> Any:
+    """An evaluator of a loaded model; `kind` is a class derived from `ReferenceEvaluator`."""
     from onnx.reference import ReferenceEvaluator
     from onnx.reference.op_run import OpRun
 
@@ -21,4 +21,4 @@ def make_evaluator(model: Any) -> Any:
         def _run(self, x: Any) -> tuple[Any]:
             return (np.vectorize(math.erf, otypes=[np.float64])(x).astype(x.dtype),)
 
-    return ReferenceEvaluator(model, new_ops=[Erf])
+    return (kind or ReferenceEvaluator)(model, new_ops=[Erf])

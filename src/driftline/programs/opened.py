@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -48,9 +47,8 @@ class OpenedProgram:
         """The callable with its arguments; for `source` and `torch` forms."""
         if self.form == "source":
             bundle = SourceBundle.load(self.path.read_bytes())
-            folder = Path(tempfile.mkdtemp(prefix="program-"))
             with recording_opened_files() as opened:
-                live = live_from_source(bundle, folder, self.program.origin, self.seed)
+                live = live_from_source(bundle, self.program.origin, self.seed)
             if self.program.state and state_digest(live, opened) != self.program.state:
                 raise ProgramChanged(
                     "the factory does not return the same model each time: its weights or inputs differ from the first"

@@ -5,9 +5,11 @@ Runs in a worker: a user's file may raise, hang or crash.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import random
 import sys
+import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,9 +40,9 @@ def guess_framework(text: str) -> str:
     return "onnx" if "onnx" in heads else "torch"
 
 
-def load_source(bundle: SourceBundle, folder: Path, origin: str, seed: int) -> Any:
+def load_source(bundle: SourceBundle, origin: str, seed: int) -> Any:
     """What the factory returns, as `(callable_or_model, inputs)`, with all generators seeded before the call."""
-    module = _import_entry(bundle, _place(bundle, folder, origin))
+    module = _import_entry(bundle, _place(bundle, origin))
     factory = getattr(module, bundle.entry_name, None)
     if not callable(factory):
         known = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
@@ -87,12 +89,13 @@ def seed_everything(seed: int) -> None:
         tensorflow.random.set_seed(seed)
 
 
-def _place(bundle: SourceBundle, folder: Path, origin: str) -> Path:
+def _place(bundle: SourceBundle, origin: str) -> Path:
     """The folder to import from: the user's own while every file there is unchanged, else a copy."""
     if origin:
         home = Path(origin).resolve().parent
         if all((home / name).is_file() and (home / name).read_text() == text for name, text in bundle.files.items()):
             return home
+    folder = Path(tempfile.gettempdir()) / f"program-{hashlib.sha256(bundle.dump()).hexdigest()[:16]}"
     for name, text in bundle.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,8 +141,8 @@ def identify(model: Any) -> str:
     return "torch"
 
 
-def live_from_source(bundle: SourceBundle, folder: Path, origin: str, seed: int) -> LiveProgram:
-    model, inputs = load_source(bundle, folder, origin, seed)
+def live_from_source(bundle: SourceBundle, origin: str, seed: int) -> LiveProgram:
+    model, inputs = load_source(bundle, origin, seed)
     framework = identify(model)
     if framework != "onnx" and not callable(model):
         raise DriftlineError(

@@ -23,7 +23,10 @@ def tensor_from_array(array: Array) -> torch.Tensor:
     array = np.array(array, copy=True, order="C")
     if array.dtype.name in _BITS:
         bits, _, dtype = _BITS[array.dtype.name]
-        return torch.from_numpy(array.view(bits).reshape(array.shape)).view(dtype)
+        if not array.size:
+            return torch.empty(array.shape, dtype=dtype)
+        # Not `.view(dtype)`: whoever records the program would take a cast of bits for a part of it.
+        return torch.frombuffer(array.reshape(-1).view(bits), dtype=dtype).reshape(array.shape)
     return torch.from_numpy(array)
 
 

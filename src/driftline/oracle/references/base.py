@@ -1,4 +1,4 @@
-"""What a reference offers. `exact` may be missing for a program; the verdict then says so and is more lenient."""
+"""What a reference offers. The float64 run may fail; the verdict then says so and is more lenient."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ class ReferenceRun(Protocol):
     def native(self, arrays: Arrays) -> Arrays:
         """The program in its own dtypes, without optimisation. What it raises is part of its meaning."""
 
+
+class ExactRun(ReferenceRun, Protocol):
+    """A framework without a shadow runs the program itself in float64."""
+
     def exact(self, arrays: Arrays) -> Arrays:
         """The same program with every float computed in float64. `arrays` are float64 already."""
-
-    # optional, found by attribute: noisy(arrays, seed), the exact run with a rounding error in every operation; without
-    # it, rounding is only tried on the inputs

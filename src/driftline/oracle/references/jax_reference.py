@@ -1,38 +1,178 @@
-"""JAX programs: operation by operation, and the same with 64-bit types on."""
+"""JAX programs: operation by operation, and a float64 run of the same operations.
+
+Running the function again with 64-bit types on would not do: integers would change with the floats, and every dtype the
+program spells out would stay small. So the program is traced once in its own types, and the trace is evaluated with each
+small float replaced by float64.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from driftline.core.structure import flatten
+from driftline.backends.xla import call, leaves_of, load_with_own_precision, precision
 from driftline.core.tensors import Arrays
+from driftline.core.text import first_line
 from driftline.oracle.references.base import NoExactReference
 from driftline.programs.opened import OpenedProgram
 
 
 class JaxReference:
     def __init__(self, program: OpenedProgram) -> None:
-        self._live = program.live
+        self._live, self._wide = load_with_own_precision(program)
+        self._dtypes = {name: array.dtype for name, array in program.example.items()}
 
     def native(self, arrays: Arrays) -> Arrays:
         import jax
-        import jax.numpy as jnp
 
-        with jax.disable_jit():
-            args, kwargs = self._live.call_arguments(arrays, jnp.asarray)
-            return _arrays(self._live.function(*args, **kwargs))
+        with jax.disable_jit(), precision(self._wide, arrays):
+            return {name: np.asarray(leaf) for name, leaf in leaves_of(call(self._live, arrays)).items()}
 
     def exact(self, arrays: Arrays) -> Arrays:
         import jax
 
+        narrow = {name: array.astype(self._dtypes[name]) for name, array in arrays.items()}
         try:
-            with jax.enable_x64(True):
-                return self.native(arrays)
+            with precision(self._wide, narrow):
+                trace, shapes = jax.make_jaxpr(lambda a: leaves_of(call(self._live, a)), return_shape=True)(narrow)
+            with precision(True, arrays):
+                # JAX flattens a dict in the order of its sorted keys
+                results = evaluate(trace.jaxpr, trace.consts, [arrays[name] for name in sorted(arrays)])
+            return {name: np.asarray(value) for name, value in zip(sorted(shapes), results, strict=True)}
+        except NoExactReference:
+            raise
         except Exception as error:
-            raise NoExactReference(f"the function does not run in float64 ({type(error).__name__})") from error
+            words = f"{type(error).__name__}: {first_line(str(error), 120)}"
+            raise NoExactReference(f"the function has no float64 run ({words})") from error
 
 
-def _arrays(result: Any) -> Arrays:
-    return {name: np.asarray(leaf) for name, leaf in flatten(result, "output").items()}
+def evaluate(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+    """Run a trace in float64, one operation after another; inner programs are run in the same way."""
+    values: dict[Any, Any] = {}
+
+    def read(atom: Any) -> Any:
+        return lift(atom.val) if hasattr(atom, "val") else values[atom]
+
+    for variables, given in ((jaxpr.constvars, constants), (jaxpr.invars, arguments)):
+        values.update(zip(variables, map(lift, given), strict=True))
+    for equation in jaxpr.eqns:
+        operands = [read(atom) for atom in equation.invars]
+        results = _HIGHER.get(equation.primitive.name, _apply)(equation, operands)
+        values.update(zip(equation.outvars, map(lift, results), strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def lift(value: Any) -> Any:
+    """Small floats become float64, small complex numbers complex128; everything else stays."""
+    import jax
+    import jax.numpy as jnp
+
+    if jax.dtypes.issubdtype(getattr(value, "dtype", None), jax.dtypes.prng_key):
+        return value
+    array = jnp.asarray(value)
+    wider = _wider(array.dtype)
+    return array if wider == array.dtype else array.astype(wider)
+
+
+def _wider(dtype: Any) -> Any:
+    import jax
+
+    if jax.dtypes.issubdtype(dtype, np.floating):
+        return np.dtype(np.float64)
+    return np.dtype(np.complex128) if jax.dtypes.issubdtype(dtype, np.complexfloating) else dtype
+
+
+# Operations that look at the bits of a number: they are run on the small type they were written for.
+_BITWISE = ("bitcast_convert_type", "nextafter")
+# What a scatter does with the old and the new value; its parameters hold this as a little program for one dtype.
+_UPDATES: dict[str, Callable[[Any, Any], Any]] = {
+    "scatter": lambda old, new: new,
+    "scatter-add": lambda old, new: old + new,
+    "scatter-sub": lambda old, new: old - new,
+    "scatter-mul": lambda old, new: old * new,
+}
+
+
+def _apply(equation: Any, operands: list[Any]) -> Sequence[Any]:
+    import jax
+
+    primitive, parameters = equation.primitive, dict(equation.params)
+    if update := _UPDATES.get(primitive.name):
+        zero = np.zeros((), operands[0].dtype)
+        parameters |= {"update_jaxpr": jax.make_jaxpr(update)(zero, zero).jaxpr, "update_consts": ()}
+    elif any(hasattr(value, "eqns") or hasattr(value, "jaxpr") for value in parameters.values()):
+        raise NoExactReference(f"{primitive.name} has an inner program that is not known here")
+    if primitive.name == "reduce_precision":
+        return operands
+    if primitive.name in _BITWISE:
+        operands = [value.astype(atom.aval.dtype) for value, atom in zip(operands, equation.invars, strict=True)]
+    else:
+        for key, value in parameters.items():
+            if (
+                key in ("new_dtype", "dtype", "preferred_element_type", "out_dtype", "accum_dtype")
+                and value is not None
+            ):
+                parameters[key] = _wider(value)
+    results = primitive.bind(*operands, **parameters)
+    return results if primitive.multiple_results else [results]
+
+
+def _inline(key: str) -> Callable[[Any, list[Any]], list[Any]]:
+    def run(equation: Any, operands: list[Any]) -> list[Any]:
+        return _closed(equation.params[key], operands)
+
+    return run
+
+
+def _closed(program: Any, operands: Sequence[Any]) -> list[Any]:
+    return evaluate(getattr(program, "jaxpr", program), getattr(program, "consts", ()), operands)
+
+
+def _cond(equation: Any, operands: list[Any]) -> list[Any]:
+    branches = equation.params["branches"]
+    return _closed(branches[int(np.clip(int(operands[0]), 0, len(branches) - 1))], operands[1:])
+
+
+def _while(equation: Any, operands: list[Any]) -> list[Any]:
+    p = equation.params
+    condition, rest = operands[: p["cond_nconsts"]], operands[p["cond_nconsts"] :]
+    body, state = rest[: p["body_nconsts"]], rest[p["body_nconsts"] :]
+    while bool(_closed(p["cond_jaxpr"], [*condition, *state])[0]):
+        state = _closed(p["body_jaxpr"], [*body, *state])
+    return state
+
+
+def _scan(equation: Any, operands: list[Any]) -> list[Any]:
+    import jax.numpy as jnp
+
+    p = equation.params
+    fixed, carried = p["num_consts"], p["num_carry"]
+    constants, carry, series = operands[:fixed], operands[fixed : fixed + carried], operands[fixed + carried :]
+    steps: list[list[Any]] = []
+    order = range(p["length"])
+    for index in reversed(order) if p["reverse"] else order:
+        results = _closed(p["jaxpr"], [*constants, *carry, *(values[index] for values in series)])
+        carry = results[:carried]
+        steps.append(results[carried:])
+    if p["reverse"]:
+        steps.reverse()
+    if not steps:
+        raise NoExactReference("a loop of length zero")
+    return [*carry, *(jnp.stack(column) for column in zip(*steps, strict=True))]
+
+
+_HIGHER: dict[str, Callable[[Any, list[Any]], Sequence[Any]]] = {
+    "jit": _inline("jaxpr"),
+    "pjit": _inline("jaxpr"),
+    "closed_call": _inline("call_jaxpr"),
+    "core_call": _inline("call_jaxpr"),
+    "checkpoint": _inline("jaxpr"),
+    "remat2": _inline("jaxpr"),
+    "custom_jvp_call": _inline("call_jaxpr"),
+    "custom_vjp_call": _inline("call_jaxpr"),
+    "cond": _cond,
+    "while": _while,
+    "scan": _scan,
+}

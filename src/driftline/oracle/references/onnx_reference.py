@@ -96,4 +96,6 @@ def _promote_node(node: Any) -> None:
         elif node.op_type == "Constant" and attribute.name in ("value_float", "value_floats"):
             single = attribute.name == "value_float"
             value = np.array(attribute.f if single else list(attribute.floats), np.float32).astype(np.float64)
-            attribute.CopyFrom(AttributeProto(name="value", type=AttributeProto.TENSOR, t=numpy_helper.from_array(value)))
+            attribute.CopyFrom(
+                AttributeProto(name="value", type=AttributeProto.TENSOR, t=numpy_helper.from_array(value))
+            )

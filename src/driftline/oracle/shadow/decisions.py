@@ -83,11 +83,13 @@ def choice_problem(
     distinct: bool = True,
     in_order: bool = True,
     first_wins: bool = False,
+    wanted: Array | None = None,
 ) -> str:
     """Why a choice along this axis (or over the whole tensor) is not valid; empty when it is.
 
     `distinct`: no place may be taken twice. `in_order`: the order of the chosen places counts. `first_wins`: of
-    equal values that rounding does not move, the one that the specification names must be taken.
+    equal values that rounding does not move, the one that the specification names must be taken. `wanted`: the values
+    to be chosen, where they are known better than the places.
     """
     if argument is None:
         return "" if np.array_equal(expected, chosen) else "the chosen places differ"
@@ -102,7 +104,8 @@ def choice_problem(
     places = [t if keep else np.expand_dims(t, axis) for t in (expected, chosen)]
     if not in_order:
         places = [_by_value(values, p, axis) for p in places]
-    wanted, taken = (np.take_along_axis(values, p, axis) for p in places)
+    taken = np.take_along_axis(values, places[1], axis)
+    wanted = np.take_along_axis(values, places[0], axis) if wanted is None else wanted.reshape(taken.shape)
     moves = [np.take_along_axis(sigma, p, axis) for p in places]
     with np.errstate(all="ignore"):
         close = np.abs(wanted - taken) <= REACH * (moves[0] + moves[1])

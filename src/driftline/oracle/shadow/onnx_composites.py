@@ -2,80 +2,29 @@
 
 A mean or a norm that is computed once and used by many elements has one error that they share; a state has an error
 that is carried on. No elementwise amplitude can say either, so these operators are written out here. They also stand in
-for the reference evaluator where that departs from the standard: BatchNormalization before opset 14, LpNormalization
-with p=1, and recurrent operators with activations, clipping or sequence lengths.
+for the reference evaluator where that departs from the standard: Softmax before opset 13, BatchNormalization before
+opset 14, LpNormalization with p=1, LRN, and recurrent operators with activations, clipping or sequence lengths.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from driftline.core.tensors import Array
-from driftline.oracle.arithmetic import Arithmetic
-from driftline.oracle.noise import NoiseSource, stored, summed, together
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Arithmetic in which every step may round: without a source of noise, none does."""
-
-    dtype: str
-    arithmetic: Arithmetic
-    noise: NoiseSource | None
-
-    def round(self, result: Array) -> Array:
-        """A sum, product or quotient of two numbers."""
-        return self._disturbed(result, lambda: stored(result, self.arithmetic.unit(self.dtype)))
-
-    def function(self, result: Array, through: float = 0.0) -> Array:
-        """A transcendental function, perhaps computed by way of a number of the size `through`."""
-        return self._disturbed(result, lambda: self.arithmetic.transcendental(self.dtype) * (np.abs(result) + through))
-
-    def dot(self, left: Array, right: Array) -> Array:
-        result = left @ right
-        return self._disturbed(result, lambda: self._dot_size(left, right, result))
-
-    def sum(self, x: Array, axes: tuple[int, ...]) -> Array:
-        result = np.sum(x, axis=axes, keepdims=True)
-        count = float(x.size / max(result.size, 1))
-        unit = self.arithmetic.accumulator(self.dtype)
-        return self._disturbed(
-            result,
-            lambda: together(
-                summed(result, np.sum(np.square(x), axis=axes, keepdims=True), count, unit),
-                stored(result, self.arithmetic.unit(self.dtype)),
-            ),
-        )
-
-    def mean(self, x: Array, axes: tuple[int, ...]) -> Array:
-        count = max(math.prod(x.shape[a] for a in axes), 1)
-        return self.sum(x / count, axes)
-
-    def _dot_size(self, left: Array, right: Array, result: Array) -> Array:
-        squares = np.square(left) @ np.square(right)
-        size = summed(result, squares, float(left.shape[-1]), self.arithmetic.accumulator(self.dtype))
-        factors = 2 * self.arithmetic.product(self.dtype) * np.sqrt(squares)
-        return together(size, factors, stored(result, self.arithmetic.unit(self.dtype)))
-
-    def _disturbed(self, result: Array, amplitude: Callable[[], Array]) -> Array:
-        if self.noise is None:
-            return result
-        return self.noise.disturb(result, amplitude() + self.arithmetic.tiny(self.dtype), self.dtype)
-
-
-Composite = Callable[[Steps, Any, list[Any], dict[str, Any]], tuple[Array, ...]]
+from driftline.oracle.shadow.onnx_pools import POOLS, is_plain_pool
+from driftline.oracle.shadow.onnx_recurrent import RECURRENT
+from driftline.oracle.shadow.onnx_steps import Composite, Steps
 
 
 def _per_channel(value: Array, like: Array) -> Array:
     return value.reshape(-1, *(1,) * (like.ndim - 2))
 
 
-def _normalised(steps: Steps, x: Array, mean: Array, variance: Array, scale: Array, bias: Array, epsilon: float) -> Array:
+def _normalised(
+    steps: Steps, x: Array, mean: Array, variance: Array, scale: Array, bias: Array, epsilon: float
+) -> Array:
     """scale * (x - mean) / sqrt(variance + epsilon) + bias, computed as it is often fused: one factor, one addend."""
     factor = steps.round(scale / steps.function(np.sqrt(steps.round(variance + epsilon))))
     addend = steps.round(bias - steps.round(mean * factor))
@@ -107,7 +56,9 @@ def _batch_normalization(steps: Steps, node: Any, inputs: list[Any], attributes:
     return (result, *running)
 
 
-def _instance_normalization(steps: Steps, node: Any, inputs: list[Any], attributes: dict[str, Any]) -> tuple[Array, ...]:
+def _instance_normalization(
+    steps: Steps, node: Any, inputs: list[Any], attributes: dict[str, Any]
+) -> tuple[Array, ...]:
     x, scale, bias = inputs
     axes = tuple(range(2, x.ndim))
     mean = steps.mean(x, axes)
@@ -160,9 +111,41 @@ def _log_sum_exp(steps: Steps, node: Any, inputs: list[Any], attributes: dict[st
     return (result if attributes.get("keepdims", 1) else np.squeeze(result, axis=over),)
 
 
+def _local_response(steps: Steps, node: Any, inputs: list[Any], attributes: dict[str, Any]) -> tuple[Array, ...]:
+    """Squares summed over neighbouring channels."""
+    (x,) = inputs
+    size = int(attributes["size"])
+    before, after = (size - 1) // 2, size // 2
+    padded = np.pad(np.square(x), ((0, 0), (before, after), *((0, 0),) * (x.ndim - 2)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, size, axis=1)
+    total = steps.sum(windows, (windows.ndim - 1,))[..., 0]
+    scale = steps.round(attributes.get("bias", 1.0) + steps.round(attributes.get("alpha", 1e-4) / size * total))
+    return (steps.round(x / steps.function(scale ** attributes.get("beta", 0.75))),)
+
+
+def _running_sum(steps: Steps, node: Any, inputs: list[Any], attributes: dict[str, Any]) -> tuple[Array, ...]:
+    """The error of each partial sum is carried on to all that follow."""
+    x, axis = inputs[0], int(np.asarray(inputs[1]).reshape(-1)[0])
+    forward = np.flip(x, axis) if attributes.get("reverse") else x
+    partial = np.cumsum(forward, axis)
+    errors = np.cumsum(steps.accumulate(partial) - partial, axis)
+    result = steps.round(partial + np.where(np.isfinite(errors), errors, 0.0))
+    if attributes.get("exclusive"):
+        first = [slice(None)] * x.ndim
+        first[axis] = slice(0, -1)
+        padding = [(0, 0)] * x.ndim
+        padding[axis] = (1, 0)
+        result = np.pad(result[tuple(first)], padding)
+    return (np.flip(result, axis) if attributes.get("reverse") else result,)
+
+
 COMPOSITES: dict[str, Composite] = {
+    **POOLS,
+    **RECURRENT,
+    "CumSum": _running_sum,
     "BatchNormalization": _batch_normalization,
     "InstanceNormalization": _instance_normalization,
+    "LRN": _local_response,
     "LpNormalization": _lp_normalization,
     "Softmax": _softmax,
     "LogSoftmax": _softmax,
@@ -176,4 +159,6 @@ def is_composite(node: Any, opset: int) -> bool:
         return opset >= 9 and (opset >= 14 or len(node.output) == 1)
     if node.op_type in ("Softmax", "LogSoftmax"):
         return opset < 13
+    if node.op_type in POOLS:
+        return is_plain_pool(node)
     return node.op_type in COMPOSITES

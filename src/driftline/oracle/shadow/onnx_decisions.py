@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.core.tensors import Array
+from driftline.core.tensors import Array, numpy_dtype
 from driftline.oracle.arithmetic import Arithmetic
 from driftline.oracle.shadow.decisions import Argument, choice_problem
 
@@ -40,8 +40,6 @@ def own_errors(node: Any, values: dict[int, Array], dtype: str | None, arithmeti
         return {}
     unit = arithmetic.unit(dtype)
     if node.op_type == "QuantizeLinear" and 1 in values and values[1].size == 1:
-        from driftline.core.tensors import numpy_dtype
-
         with np.errstate(all="ignore"):
             quotient = values[0] / values[1].reshape(-1)[0]
             exact = quotient.astype(numpy_dtype(dtype)).astype(np.float64) == quotient
@@ -69,7 +67,7 @@ class Choice:
         default = -1 if node.op_type == "TopK" else 0
         return Choice(default if axis is None else int(axis), distinct=True, in_order=ordered, first_wins=True)
 
-    def problem(self, argument: Argument | None, expected: Array, chosen: Array) -> str:
+    def problem(self, argument: Argument | None, expected: Array, chosen: Array, wanted: Array | None) -> str:
         return choice_problem(
             argument,
             self.axis,
@@ -78,10 +76,11 @@ class Choice:
             distinct=self.distinct,
             in_order=self.in_order,
             first_wins=self.first_wins,
+            wanted=wanted if self.axis is None else None,  # the evaluator's places in a pool are not reliable
         )
 
     def picked(self, values: Array, chosen: Array, result: Array) -> Array:
         """The values at the chosen places."""
-        if self.axis is None:
-            return np.take(values.reshape(-1), chosen)
-        return np.take_along_axis(values, chosen, self.axis % max(values.ndim, 1)) if values.ndim else result
+        if self.axis is None or not values.ndim:
+            return result
+        return np.take_along_axis(values, chosen, self.axis % values.ndim)

@@ -30,7 +30,7 @@ def _cast(node: Any, inputs: list[Any], result: Array) -> Array | None:
     limits = np.iinfo(result.dtype)
     whole = np.trunc(source)
     # as floats: 2^63 - 1 is not one, so the upper end is compared with the power of two above it
-    return np.isnan(whole) | (whole < float(limits.min)) | (whole >= float(limits.max) + 1.0)
+    return np.asarray(np.isnan(whole) | (whole < float(limits.min)) | (whole >= float(limits.max) + 1.0))
 
 
 def _division(node: Any, inputs: list[Any], result: Array) -> Array | None:
@@ -76,7 +76,7 @@ def _scatter(node: Any, inputs: list[Any], result: Array) -> Array | None:
     if node.op_type == "ScatterND":
         np.add.at(written, tuple(np.moveaxis(indices, -1, 0)), 1)
     else:
-        places = list(np.indices(indices.shape))
+        places: list[Array] = list(np.indices(indices.shape))
         places[int(getattr(node, "axis", 0) or 0)] = indices
         np.add.at(written, tuple(places), 1)
     return written > 1

@@ -23,8 +23,26 @@ def taken_apart(model: Any) -> Any:
     from onnx import inliner
 
     model = inliner.inline_local_functions(model)
-    selected = [("", name) for name in _COMPOSITIONS]
+    _spell_out_defaults(model)
+    # The inliner stumbles over arguments that are left out before the last one; such nodes stay whole.
+    gaps = {node.op_type for graph in graphs(model.graph) for node in graph.node if "" in node.input}
+    selected = [("", name) for name in _COMPOSITIONS if name not in gaps]
     return inliner.inline_selected_functions(model, selected, exclude=False, inline_schema_functions=True)
+
+
+def _spell_out_defaults(model: Any) -> None:
+    """The inliner leaves an attribute without a value empty, where the operator has a default for it."""
+    from onnx import defs
+
+    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 1)
+    for graph in graphs(model.graph):
+        for node in graph.node:
+            if node.domain not in ("", "ai.onnx") or node.op_type not in _COMPOSITIONS:
+                continue
+            given = {attribute.name for attribute in node.attribute}
+            for name, attribute in defs.get_schema(node.op_type, opset, "").attributes.items():
+                if name not in given and attribute.default_value.name:
+                    node.attribute.append(attribute.default_value)
 
 
 def promoted(model: Any) -> Any:

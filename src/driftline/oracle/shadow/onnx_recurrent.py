@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array
-from driftline.oracle.shadow.onnx_composites import COMPOSITES, Steps
+from driftline.oracle.shadow.onnx_steps import Composite, Steps
 
 Activation = Callable[[Array], Array]
 Cell = Callable[[Array, Array, Array | None], tuple[Array, Array | None]]
@@ -29,18 +29,19 @@ _PARAMETERS: dict[str, tuple[float | None, float | None]] = {
 
 
 def _activation(steps: Steps, name: str, alpha: float, beta: float) -> Activation:
-    """An activation by its name in the standard, which ignores case."""
+    """An activation by its name in the standard, which ignores case. Cells share one exponential among their gates:
+    tanh(x) is often computed as 2 sigmoid(2x) - 1, so its error is that of a number of size one."""
     table: dict[str, Activation] = {
         "affine": lambda x: steps.round(alpha * x + beta),
         "elu": lambda x: np.where(x < 0, steps.function(alpha * np.expm1(np.minimum(x, 0.0)), alpha), x),
         "hardsigmoid": lambda x: np.clip(steps.round(alpha * x + beta), 0.0, 1.0),
         "leakyrelu": lambda x: np.where(x < 0, steps.round(alpha * x), x),
         "relu": lambda x: np.maximum(x, 0.0),
-        "scaledtanh": lambda x: steps.function(alpha * np.tanh(beta * x)),
+        "scaledtanh": lambda x: steps.function(alpha * np.tanh(beta * x), abs(alpha)),
         "sigmoid": lambda x: steps.function(1.0 / (1.0 + np.exp(-x)), 1.0),
         "softplus": lambda x: steps.function(np.logaddexp(0.0, x), 1.0),
         "softsign": lambda x: steps.round(x / (1.0 + np.abs(x))),
-        "tanh": lambda x: steps.function(np.tanh(x)),
+        "tanh": lambda x: steps.function(np.tanh(x), 1.0),
         "thresholdedrelu": lambda x: np.where(x > alpha, x, 0.0),
     }
     return table[name.lower()]
@@ -168,4 +169,4 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-COMPOSITES.update(dict.fromkeys(_CELLS, _recurrent))
+RECURRENT: dict[str, Composite] = dict.fromkeys(_CELLS, _recurrent)

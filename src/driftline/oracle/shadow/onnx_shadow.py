@@ -19,12 +19,12 @@ from driftline.oracle.noise import NoiseSource
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision
-from driftline.oracle.shadow.onnx_composites import Steps, is_composite
+from driftline.oracle.shadow.onnx_composites import COMPOSITES, is_composite
 from driftline.oracle.shadow.onnx_decisions import Choice, decides, index_result, own_errors
 from driftline.oracle.shadow.onnx_open import ALTERNATIVES, open_elements, replaced
 from driftline.oracle.shadow.onnx_parts import inferred_types, promoted, taken_apart
-from driftline.oracle.shadow.onnx_recurrent import COMPOSITES
 from driftline.oracle.shadow.onnx_rules import amplitudes, is_exact
+from driftline.oracle.shadow.onnx_steps import Steps
 from driftline.programs.onnx_evaluator import make_evaluator
 
 Key = tuple[tuple[str, ...], int]
@@ -49,7 +49,7 @@ class OnnxShadow:
         self._run: _Run = _Run(self)
         self._sizes: dict[Key, list[Array | None]] = {}
         self._decisions: dict[Key, Decision] = {}
-        self._choices: dict[Key, Array] = {}  # what the reference run chose
+        self._choices: dict[Key, tuple[Array, Array]] = {}  # what the reference run chose: places and values
         self._forced: dict[Key, Array] = {}
         self._open: dict[Key, dict[int, Array]] = {}  # elements that the specification leaves open
         self._clauses: set[str] = set()
@@ -60,25 +60,27 @@ class OnnxShadow:
 
     def sample(self, number: int) -> Arrays:
         """One run with errors. The size of each error is that of the reference run."""
-        return self._play(_Sample(self, NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)))
+        return self._tried(_Sample(self, NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)))
 
     def pushed(self) -> list[Arrays]:
         """Runs in which every step and choice is pushed; none when there is nothing to push."""
         if not any(decision.open for decision in self._decisions.values()):
             return []
-        return [self._play(_Pushed(self, run)) for run in range(EXTREMES + SHUFFLES)]
+        return [self._tried(_Pushed(self, run)) for run in range(EXTREMES + SHUFFLES)]
 
     def alternatives(self) -> tuple[list[Arrays], set[str]]:
         """Runs in which what the specification leaves open is something else, and the clauses that apply."""
         if not self._open:
             return [], set()
-        return [self._alternative(value) for value in ALTERNATIVES], self._clauses
+        return [self._tried(_Alternative(self, value)) for value in ALTERNATIVES], self._clauses
 
-    def _alternative(self, value: int) -> Arrays:
+    def _tried(self, run: _Run) -> Arrays:
+        """A run that departs from the reference. Where that changed a size, the rest of the graph may not work with it:
+        then its outputs have no shape that fits, and nothing is concluded from them."""
         try:
-            return self._play(_Alternative(self, value))
-        except NoExactReference:  # the rest of the graph cannot work with it: then everything depends on it
-            return {name: np.empty((0, 0)) for name in self._evaluator.output_names}
+            return self._play(run)
+        except NoExactReference:
+            return {name: np.full((0,) * 9, np.nan) for name in self._evaluator.output_names}
 
     def force(self, outputs: Arrays) -> dict[str, str]:
         """Take over the choices that a compiler made and returned. For each output that is a choice: why it is not
@@ -89,12 +91,12 @@ class OnnxShadow:
             key = (tuple(node.output), 0) if node is not None else None
             if key is None or key not in self._choices:
                 continue
-            expected = self._choices[key]
+            expected, wanted = self._choices[key]
             if given.size != expected.size:
                 problems[name] = "it has another number of elements"
                 continue
             chosen = np.asarray(given).astype(expected.dtype).reshape(expected.shape)
-            problems[name] = Choice.of(node).problem(self._decisions[key].arguments.get(0), expected, chosen)
+            problems[name] = Choice.of(node).problem(self._decisions[key].arguments.get(0), expected, chosen, wanted)
             if not problems[name]:
                 self._forced[key] = chosen
         return problems
@@ -126,7 +128,8 @@ class OnnxShadow:
         _refuse_random(node, inputs)
         if is_composite(node, self._opset) and dtypes[0] is not None:
             steps = Steps(dtypes[0], self._arithmetic, self._run.noise)
-            return COMPOSITES[node.op_type](steps, node, inputs, _attributes(node))
+            results = COMPOSITES[node.op_type](steps, node, inputs, _attributes(node))
+            return self._run.leave_open(key, node, inputs, results)
         if decides(node, self._leaves_floats(node)):
             return self._decide(key, node, inputs, context, dtypes)
         results = tuple(_lifted(r) for r in _evaluated(node, inputs, context))
@@ -150,12 +153,15 @@ class OnnxShadow:
         if index is None:
             return results
         if isinstance(self._run, _Reference):
-            self._choices[key] = results[index]
+            self._choices[key] = (results[index], results[0])
         chosen = self._forced.get(key, results[index])
         if index == 0:
             return (chosen,)
         # The values are taken from where they lie, not from the arguments that were pushed to make the choice.
-        return (Choice.of(node).picked(inputs[0], chosen, results[0]), chosen)
+        choice = Choice.of(node)
+        if choice.axis is None:
+            return (_evaluated(node, inputs, {})[0] if isinstance(self._run, _Pushed) else results[0], chosen)
+        return (choice.picked(inputs[0], chosen, results[0]), chosen)
 
     def _rounded(
         self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...], dtypes: tuple[str | None, ...]
@@ -372,7 +378,5 @@ def _lifted(value: Any) -> Any:
 
 def _fit(sizes: list[Array | None], results: tuple[Any, ...]) -> bool:
     return len(sizes) == len(results) and all(
-        size is None or np.broadcast_shapes(size.shape, result.shape) == result.shape
-        for size, result in zip(sizes, results, strict=True)
-        if size is None or size.ndim <= result.ndim
+        size is None or size.shape == result.shape for size, result in zip(sizes, results, strict=True)
     )

@@ -103,10 +103,6 @@ def _along(call: Call) -> float:
     return float(x.shape[axis]) if x.ndim else 1.0
 
 
-def _running_sum(call: Call) -> list[Array]:
-    return [summed(call.results[0], _again(call, np.square), _along(call), call.accumulator())]
-
-
 def _running_product(call: Call) -> list[Array]:
     return [call.accumulator() * math.sqrt(_along(call)) * np.abs(call.results[0])]
 
@@ -127,11 +123,6 @@ def _pooled_norm(call: Call) -> list[Array]:
     kernel = call.kwargs.get("kernel_shape")
     terms = float(np.prod(kernel)) if kernel else _reduced(call)
     return [call.accumulator() * 2 * (math.sqrt(terms) + 2) * np.abs(call.results[0])]
-
-
-def _local_response(call: Call) -> list[Array]:
-    window = float(call.kwargs.get("size") or 1)
-    return [call.accumulator() * 2 * (math.sqrt(window) + 2) * np.abs(call.results[0])]
 
 
 def _interpolated(call: Call) -> list[Array]:
@@ -189,7 +180,6 @@ SUMS: dict[str, Rule] = {
     "ReduceL2": _positive_sum,
     "ReduceSumSquare": _positive_sum,
     "ReduceLogSum": _log_sum,
-    "CumSum": _running_sum,
     "CumProd": _running_product,
     "Sum": _variadic,
     "Mean": _variadic,
@@ -197,7 +187,6 @@ SUMS: dict[str, Rule] = {
     "GlobalAveragePool": _averaged,
     "LpPool": _pooled_norm,
     "GlobalLpPool": _pooled_norm,
-    "LRN": _local_response,
     "Resize": _interpolated,
     "Upsample": _interpolated,
     "GridSample": _interpolated,

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,21 @@ class Tape:
             return self.constants[place.number].dtype
         return self.nodes[place.node].dtypes[place.index]
 
+    def last_uses(self) -> dict[int, list[int]]:
+        """For each operation, the earlier ones whose results nobody asks for after it."""
+        last: dict[int, int] = {}
+        for number, node in enumerate(self.nodes):
+            for leaf in tree_leaves((node.args, node.kwargs)):
+                if isinstance(leaf, Slot):
+                    last[leaf.node] = number
+        for place in self.outputs.values():
+            if isinstance(place, Slot):
+                last.pop(place.node, None)
+        dying: dict[int, list[int]] = {}
+        for node_number, use in last.items():
+            dying.setdefault(use, []).append(node_number)
+        return dying
+
     @property
     def writes(self) -> bool:
         """Is there an operation that works in place?"""
@@ -70,7 +85,6 @@ class Recorder(TorchDispatchMode):
         self._by_id: dict[int, Slot | Constant] = {}
         self._by_memory: dict[tuple[Any, ...], Slot | Constant] = {}
         self._alive: list[torch.Tensor] = []  # an id is only an identity while the tensor lives
-        self._before: dict[int, torch.Tensor] = {}
 
     def place(self, tensor: torch.Tensor) -> Slot | Constant:
         """Where the tensor comes from. Autograd hands out new objects for saved tensors: those are told by memory."""

@@ -24,6 +24,8 @@ class Shadow(Protocol):
     """What a front end offers; see `TorchShadow`."""
 
     unruled: set[str]
+    roundings: int  # how many results are rounded in the whole graph
+    terms: int  # how many numbers at most go into one of them
 
     def reference(self) -> Arrays: ...
     def sample(self, number: int) -> Arrays: ...
@@ -38,6 +40,12 @@ FRONT_ENDS = {
 }
 
 
+def worst_case(roundings: int, terms: int) -> float:
+    """How many sigma rounding could move a result if every error in the graph were as large as it can be and all of
+    them pulled the same way: by the inequality of Cauchy and Schwarz, the root of their number."""
+    return float((3.0 * max(roundings, 1) * max(terms, 1)) ** 0.5)
+
+
 def read_answer(answer: dict[str, Any]) -> ShadowAnswer:
     """What the task wrote, for the rule."""
     return ShadowAnswer(
@@ -49,6 +57,7 @@ def read_answer(answer: dict[str, Any]) -> ShadowAnswer:
         open=load_tensors(answer["open"]),
         clauses=tuple(answer["clauses"]),
         unruled=tuple(answer["unruled"]),
+        worst_case=answer["worst_case"],
     )
 
 
@@ -65,11 +74,23 @@ def play(payload: dict[str, Any], context: object) -> dict[str, Any]:
 
 
 def play_shadow(shadow: Shadow, runs: int, outputs: str | None, folder: Path) -> dict[str, Any]:
+    """Ask, and leave the answer in files."""
+    found = ask_shadow(shadow, runs, load_tensors(outputs) if outputs else None)
+    answer = {"choices": found.choices, "unruled": list(found.unruled), "clauses": list(found.clauses)}
+    for name in ("reference", "samples", "low", "high", "open"):
+        path = folder / f"shadow.{name}"
+        save_tensors(path, getattr(found, name))
+        answer[name] = str(path)
+    return answer
+
+
+def ask_shadow(shadow: Shadow, runs: int, outputs: Arrays | None) -> ShadowAnswer:
+    """The reference, `runs` samples and the band of legal steps and choices, in this process."""
     reference = shadow.reference()
     samples = [shadow.sample(number) for number in range(runs)]
     problems: dict[str, str] = {}
     if outputs:
-        problems = shadow.force(load_tensors(outputs))
+        problems = shadow.force(outputs)
         if any(not problem for problem in problems.values()):
             reference = shadow.reference()
             samples = [shadow.sample(number) for number in range(runs)]
@@ -82,13 +103,9 @@ def play_shadow(shadow: Shadow, runs: int, outputs: str | None, folder: Path) ->
     stacked = {name: np.stack([_fitting(s[name], value) for s in samples]) for name, value in reference.items()}
     alternatives, clauses = shadow.alternatives()
     open_places = {name: _changed(value, [a[name] for a in alternatives]) for name, value in reference.items()}
-    answer = {"choices": problems, "unruled": sorted(shadow.unruled), "clauses": sorted(clauses)}
-    parts = {"reference": reference, "samples": stacked, "low": low, "high": high, "open": open_places}
-    for name, tensors in parts.items():
-        path = folder / f"shadow.{name}"
-        save_tensors(path, tensors)
-        answer[name] = str(path)
-    return answer
+    return ShadowAnswer(
+        reference, stacked, low, high, problems, open_places, tuple(sorted(clauses)), tuple(sorted(shadow.unruled))
+    )
 
 
 def _changed(value: Any, others: list[Any]) -> Any:

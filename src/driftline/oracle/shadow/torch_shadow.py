@@ -66,9 +66,13 @@ class TorchShadow:
         self._choices: dict[int, torch.Tensor] = {}  # what the reference run chose
         self._open: dict[int, dict[int, torch.Tensor]] = {}  # elements that the specification leaves open
         self._clauses: set[str] = set()
+        self._last_use = tape.last_uses()
         self.unruled: set[str] = set()  # operations for which there is no rule
+        self.roundings = 0  # how many results are rounded, and
+        self.terms = 1  # how many numbers at most go into one of them
 
     def reference(self) -> Arrays:
+        self.roundings = 0
         return self._play(_Reference(self))
 
     def sample(self, number: int) -> Arrays:
@@ -136,6 +140,8 @@ class TorchShadow:
         with torch.no_grad():
             for number, node in enumerate(self._tape.nodes):
                 results.append(self._step(number, node, lookup, run))
+                for done in self._last_use.get(number, ()):  # a large model's intermediates need not all be kept
+                    results[done] = ()
             return {name: _array(lookup(place)) for name, place in self._tape.outputs.items()}
 
     def _step(self, number: int, node: Node, lookup: Any, run: _Run) -> tuple[Any, ...]:
@@ -218,6 +224,9 @@ class _Reference(_Run):
 
     def round(self, number: int, call: Call) -> tuple[Any, ...]:
         self.shadow._sizes[number], known = amplitudes(call)
+        self.shadow.roundings += sum(size.size for size in self.shadow._sizes[number] if size is not None)
+        fed = [a.numel() for a in call.args if isinstance(a, torch.Tensor)]
+        self.shadow.terms = max(self.shadow.terms, *fed, 1)
         if not known:
             self.shadow.unruled.add(name_of(call.target))
         return call.results
