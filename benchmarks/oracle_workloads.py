@@ -25,7 +25,12 @@ WITH_DOUBLE = ("float64", *USUAL)
 
 @dataclass(frozen=True)
 class Workload:
-    """One program, in several element types. `drifts` are bugs that change results by about 0.01 %."""
+    """One program, in several element types. `drifts` are bugs that change results by about 0.01 %.
+
+    `narrowed` is the program that some compilers take it for: composite operations taken apart, and every constant and
+    every intermediate result stored in the element type, where torch keeps both in float32. Not a legal variant, since
+    it loses digits that torch keeps; it serves to show that this is what such a compiler computes.
+    """
 
     name: str
     inputs: Callable[[torch.dtype, Generator], tuple[Tensor, ...]]
@@ -33,6 +38,7 @@ class Workload:
     variants: Mapping[str, Function]
     bugs: Mapping[str, Function]
     drifts: Mapping[str, Function] = field(default_factory=dict)
+    narrowed: Function | None = None
     dtypes: tuple[str, ...] = USUAL
 
     def sample(self, dtype: str, seed: int) -> tuple[Tensor, ...]:
@@ -72,6 +78,22 @@ def fused(function: Function) -> Function:
 
 def _dtype(inputs: tuple[Tensor, ...]) -> torch.dtype:
     return next(t.dtype for t in inputs if t.is_floating_point())
+
+
+def constant(value: float, like: Tensor) -> float:
+    """As an element type stores it; float64 attributes of ONNX operators are stored in float32."""
+    return float(torch.tensor(value, dtype=torch.float32 if like.dtype == torch.float64 else like.dtype))
+
+
+def stepwise_softmax(x: Tensor) -> Tensor:
+    powers = torch.exp(x - x.amax(-1, keepdim=True))
+    return powers / powers.sum(-1, keepdim=True)
+
+
+def stepwise_norm(x: Tensor, axes: tuple[int, ...], weight: Tensor, bias: Tensor) -> Tensor:
+    centred = x - x.mean(axes, keepdim=True)
+    spread = (centred * centred).mean(axes, keepdim=True)
+    return centred * torch.rsqrt(spread + constant(1e-5, x)) * weight + bias
 
 
 def tf32(tensor: Tensor) -> Tensor:
@@ -334,6 +356,7 @@ _SOFTMAX = Workload(
         "powers of two": lambda x: torch.softmax(x * math.log(2.0), -1),
         "columns beyond the vector width lost": lambda x: F.pad(torch.softmax(x[:, :-4], -1), (0, 4)),
     },
+    narrowed=stepwise_softmax,
     dtypes=WITH_DOUBLE,
 )
 
@@ -370,6 +393,7 @@ _LOGSUMEXP = Workload(
             torch.log(coarse_sum(torch.exp(x - x.amax(-1, True)), -1))[:, 0] + x.amax(-1)
         ),
     },
+    narrowed=lambda x: torch.log(torch.exp(x - x.amax(-1, True)).sum(-1)) + x.amax(-1),
     dtypes=WITH_DOUBLE,
 )
 
@@ -462,6 +486,7 @@ _VARIANCE = Workload(
         "wrong axis": lambda x: torch.var(x, 0, correction=0).repeat(2),
         "mean kept in half": lambda x: (x - x.mean(-1, keepdim=True).half().to(x.dtype)).square().mean(-1),
     },
+    narrowed=lambda x: (x - x.mean(-1, keepdim=True)).square().mean(-1),
     dtypes=WITH_DOUBLE,
 )
 
@@ -518,6 +543,7 @@ _LAYER_NORM = Workload(
         "mean off by one element": _layer_norm(left_out=1),
         "bias dropped": _layer_norm(biased=False),
     },
+    narrowed=lambda x, w, b: stepwise_norm(x, (-1,), w, b),
     dtypes=WITH_DOUBLE,
 )
 
@@ -598,6 +624,9 @@ _GROUP_NORM = Workload(
         "unbiased variance": _group_norm(correction=1),
         "weight and bias reversed": lambda x, w, b: group_norm(x, w.flip(0), b.flip(0)),
     },
+    narrowed=lambda x, w, b: stepwise_norm(
+        x.reshape(4, 4, 4, 8, 8), (2, 3, 4), w.view(1, 4, 4, 1, 1), b.view(1, 4, 4, 1, 1)
+    ).reshape(x.shape),
 )
 
 
@@ -643,6 +672,7 @@ _BATCH_NORM = Workload(
         "statistics of the inner pixels": _batch_norm(of=lambda x: x[:, :, :-1, :-1]),
         "bias dropped": lambda x, w, b: batch_norm(x, w, torch.zeros_like(b)),
     },
+    narrowed=lambda x, w, b: stepwise_norm(x, (0, 2, 3), w.view(1, -1, 1, 1), b.view(1, -1, 1, 1)),
 )
 
 
@@ -697,6 +727,7 @@ _MLP = Workload(
         "one layer x 1.0001": fused(_mlp(factor=lambda layer: 1.0001 if layer == 3 else 1.0)),
         "every layer x 1.0001": fused(_mlp(factor=lambda layer: 1.0001)),
     },
+    narrowed=_mlp(lambda x: x * 0.5 * (1 + torch.erf(x * constant(2**-0.5, x)))),
 )
 
 
@@ -704,11 +735,13 @@ def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _attention()(q, k, v)
 
 
-def _attention(scale: float | None = None, axis: int = -1, shift: int = 0) -> Function:
+def _attention(scale: float | None = None, axis: int = -1, shift: int = 0, narrowed: bool = False) -> Function:
     def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        scores = (q @ k.transpose(-1, -2)) * (q.shape[-1] ** -0.5 if scale is None else scale)
+        factor = q.shape[-1] ** -0.5 if scale is None else scale
+        scores = (q @ k.transpose(-1, -2)) * (constant(factor, q) if narrowed else factor)
         allowed = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril(shift)
-        return torch.softmax(scores.masked_fill(~allowed, -1e4), axis) @ v
+        scores = scores.masked_fill(~allowed, -1e4)
+        return (stepwise_softmax(scores) if narrowed else torch.softmax(scores, axis)) @ v
 
     return run
 
@@ -753,6 +786,7 @@ _ATTENTION = Workload(
         "scale left out": _attention(scale=1.0),
         "value in the other layout": lambda q, k, v: attention(q, k, v.transpose(1, 2).reshape(v.shape)),
     },
+    narrowed=_attention(narrowed=True),
 )
 
 
@@ -761,7 +795,12 @@ def embedded_attention(tokens: Tensor, table: Tensor, places: Tensor, mix: Tenso
 
 
 def _embedded_attention(
-    shift: int = 0, placed: bool = True, heads: int = 2, masked: bool = True, library: bool = False
+    shift: int = 0,
+    placed: bool = True,
+    heads: int = 2,
+    masked: bool = True,
+    library: bool = False,
+    narrowed: bool = False,
 ) -> Function:
     def run(tokens: Tensor, table: Tensor, places: Tensor, mix: Tensor, out: Tensor) -> Tensor:
         x = F.embedding((tokens + shift) % table.shape[0], table)
@@ -773,7 +812,7 @@ def _embedded_attention(
         if library:
             y = F.scaled_dot_product_attention(q, k, v, is_causal=masked)
         else:
-            y = _attention(shift=0 if masked else length)(q, k, v)
+            y = _attention(shift=0 if masked else length, narrowed=narrowed)(q, k, v)
         return y.transpose(1, 2).reshape(batch, length, width) @ out
 
     return run
@@ -797,6 +836,7 @@ _EMBEDDED = Workload(
         "no mask": _embedded_attention(masked=False),
         "output projection transposed": lambda t, table, p, m, o: embedded_attention(t, table, p, m, o.t()),
     },
+    narrowed=_embedded_attention(narrowed=True),
 )
 
 
@@ -815,10 +855,8 @@ def _lstm(
         ahead = x @ into + bias if hoisted else None
         results = []
         for step in range(x.shape[0]):
-            if ahead is None:
-                gates = x[step] @ into + hidden @ back + bias
-            else:
-                gates = ahead[step] + hidden @ back
+            given = x[step] @ into + bias if ahead is None else ahead[step]
+            gates = given + hidden @ back
             parts = gates.chunk(4, -1)
             take, keep, new, out = (parts[i] for i in order)
             cell = (squash(keep) * cell if forgets else cell) + squash(take) * torch.tanh(new)

@@ -24,11 +24,13 @@ from pathlib import Path
 from driftline.backends import BACKENDS
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_program
-from driftline.core.case import Case, CheckOptions
+from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError
+from driftline.core.program import Program
 from driftline.core.target import Target, parse_targets
 from driftline.execute.pool import Pool
-from driftline.inputs.make import Inputs, random_inputs
+from driftline.inputs.make import random_inputs
+from driftline.programs.convert import accepts_directly, find_converter
 
 MODELS = Path(__file__).resolve().parents[1] / "examples" / "models"
 
@@ -114,6 +116,8 @@ def run_model(name: str, targets: list[Target], seeds: int, pool: Pool, checker:
     randoms = (random_inputs(opened.program.inputs, opened.example, seed) for seed in range(1, seeds + 1))
     samples = (Inputs(opened.example, "example"), *randoms)
     for target in targets:
+        if not _can_take(opened.program, target):
+            continue
         started = time.monotonic()
         outcome = checker.check(Case(opened.program, samples, (target,), options))
         seconds = time.monotonic() - started
@@ -129,6 +133,13 @@ def run_model(name: str, targets: list[Target], seeds: int, pool: Pool, checker:
             deviation = float(result.verdict.evidence.get("z", 0.0))
             known = why_known(name, target, str(result.verdict.kind)) if result.verdict.kind else ""
             yield Row(name, str(target), verdict, deviation, seconds, reason, known)
+
+
+def _can_take(program: Program, target: Target) -> bool:
+    """A program of another framework is no question to ask: neither a pass nor a rejection."""
+    forms = BACKENDS.get(target.backend).accepts
+    direct = accepts_directly(program.form, program.framework, forms)
+    return direct or find_converter(program.form, program.framework, forms) is not None
 
 
 def why_known(model: str, target: Target, kind: str) -> str:

@@ -17,5 +17,5 @@ largest (float[3, 4] x) => (float[3] y) <int64[1] last = {-1}> {
 
 
 def program():
-    rows = [[np.nan, np.nan, np.nan, 7.0], [1.0, 2.0, 3.0, np.nan], [1.0, -2.0, 5.0, 0.5]]
+    rows = [[np.nan, np.nan, np.nan, 7.0], [np.nan, 1.0, 2.0, np.nan], [1.0, -2.0, 5.0, 0.5]]
     return parser.parse_model(MODEL), {"x": np.array(rows, dtype=np.float32)}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,12 @@ pytest.importorskip("onnx")
 
 from onnx_models import BY_NAME, MODELS, Model
 
-from driftline.core.tensors import Array, Arrays, save_tensors
+from driftline.core.tensors import Array, Arrays
 from driftline.oracle.arithmetic import IEEE, Arithmetic
 from driftline.oracle.references.base import NoExactReference
-from driftline.oracle.rule import Judged, judge_outputs
+from driftline.oracle.rule import Judged, ShadowAnswer, judge_outputs
 from driftline.oracle.shadow.onnx_shadow import OnnxShadow
-from driftline.oracle.shadow.task import play_shadow, read_answer
+from driftline.oracle.shadow.task import ask_shadow
 from driftline.programs.onnx_evaluator import make_evaluator
 
 # The evaluator: normalises over one axis only; forgets the absolute value; visits channels up to the batch size; does
@@ -67,12 +66,11 @@ def run_openvino(model: Any, arrays: Arrays) -> Arrays:
 class Bench:
     """A model with one set of inputs and its shadow."""
 
-    def __init__(self, model: Model, dtype: str, seed: int, folder: Path, arithmetic: Arithmetic = IEEE) -> None:
+    def __init__(self, model: Model, dtype: str, seed: int, arithmetic: Arithmetic = IEEE) -> None:
         self.model = model.build(dtype)
         self.arrays = model.inputs(self.model, seed)
         self.shadow = OnnxShadow(self.model, self.arrays, arithmetic)
         self.exact = self.shadow.reference()
-        self._folder = folder
         self._arithmetic = arithmetic
 
     def perfect(self, like: Arrays) -> Arrays:
@@ -81,12 +79,8 @@ class Bench:
             return {name: self.exact[name].astype(value.dtype) for name, value in like.items()}
 
     def judge(self, got: Arrays) -> Judged:
-        def ask(runs: int, outputs: Arrays | None) -> Any:
-            path = None
-            if outputs is not None:
-                path = str(self._folder / "outputs")
-                save_tensors(path, outputs)
-            return read_answer(play_shadow(self.shadow, runs, path, self._folder))
+        def ask(runs: int, outputs: Arrays | None) -> ShadowAnswer:
+            return ask_shadow(self.shadow, runs, outputs)
 
         return judge_outputs(got, self.perfect(got), self.exact, ask, self._arithmetic)
 
@@ -109,8 +103,8 @@ def legitimate(bench: Bench, model: Model) -> list[tuple[str, Arrays]]:
     return outputs
 
 
-def assert_no_alarm(model: Model, dtype: str, seed: int, folder: Path) -> int:
-    bench = Bench(model, dtype, seed, folder)
+def assert_no_alarm(model: Model, dtype: str, seed: int) -> int:
+    bench = Bench(model, dtype, seed)
     outputs = legitimate(bench, model)
     for target, got in outputs:
         judged = bench.judge(got)
@@ -119,7 +113,7 @@ def assert_no_alarm(model: Model, dtype: str, seed: int, folder: Path) -> int:
     if model.name not in EVALUATOR_IS_WRONG:
         # numpy adds float16 up in float16 along some axes
         declared = Arithmetic(half_accumulation=dtype != "float32")
-        own = Bench(model, dtype, seed, folder, declared)
+        own = Bench(model, dtype, seed, declared)
         judged = own.judge(evaluate(own.model, own.arrays))
         assert judged.finding is None, f"evaluator: {judged.finding.reason}"
         outputs.append(("evaluator", {}))
@@ -127,19 +121,19 @@ def assert_no_alarm(model: Model, dtype: str, seed: int, folder: Path) -> int:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_legitimate_results_raise_no_alarm(name: str, tmp_path: Path) -> None:
+def test_legitimate_results_raise_no_alarm(name: str) -> None:
     model = BY_NAME[name]
     for dtype in model.dtypes:
-        assert assert_no_alarm(model, dtype, 0, tmp_path) >= 2  # no model may slip through unjudged
+        assert assert_no_alarm(model, dtype, 0) >= 2  # no model may slip through unjudged
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_legitimate_results_raise_no_alarm_matrix(name: str, tmp_path: Path) -> None:
+def test_legitimate_results_raise_no_alarm_matrix(name: str) -> None:
     model = BY_NAME[name]
     for dtype in model.dtypes:
         for seed in range(1, 13):
-            assert assert_no_alarm(model, dtype, seed, tmp_path) >= 2
+            assert assert_no_alarm(model, dtype, seed) >= 2
 
 
 def scaled_element(values: Array, factor: float) -> Array:
@@ -155,8 +149,8 @@ _NOT_SCALED = {"floor and round", "ill-conditioned", "quantise"}
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in _NOT_SCALED])
-def test_one_element_off_by_a_thousandth_is_found(name: str, tmp_path: Path) -> None:
-    bench = Bench(BY_NAME[name], "float32", 3, tmp_path)
+def test_one_element_off_by_a_thousandth_is_found(name: str) -> None:
+    bench = Bench(BY_NAME[name], "float32", 3)
     like = {o.name: np.zeros(0, dtype=np.float32) for o in bench.model.graph.output}
     for output in bench.model.graph.output:
         if output.type.tensor_type.elem_type != 1:
@@ -168,9 +162,9 @@ def test_one_element_off_by_a_thousandth_is_found(name: str, tmp_path: Path) -> 
             assert judged.finding is not None and judged.finding.output == output
 
 
-def other_model(name: str, change: tuple[str, str], dtype: str, seed: int, folder: Path) -> Judged:
+def other_model(name: str, change: tuple[str, str], dtype: str, seed: int) -> Judged:
     """The result of a changed model, judged as if it were that of the model."""
-    bench = Bench(BY_NAME[name], dtype, seed, folder)
+    bench = Bench(BY_NAME[name], dtype, seed)
     model = BY_NAME[name]
     assert change[0] in model.body
     wrong = Model(model.name, model.signature, model.outputs, model.body.replace(*change), model.opset).build(dtype)
@@ -197,46 +191,46 @@ def other_model(name: str, change: tuple[str, str], dtype: str, seed: int, folde
         ("pooling", ("AveragePool<kernel_shape=[3,3]>", "MaxPool<kernel_shape=[3,3]>")),
     ],
 )
-def test_wrong_models_are_found(name: str, change: tuple[str, str], dtype: str, tmp_path: Path) -> None:
-    assert other_model(name, change, dtype, 5, tmp_path).finding is not None
+def test_wrong_models_are_found(name: str, change: tuple[str, str], dtype: str) -> None:
+    assert other_model(name, change, dtype, 5).finding is not None
 
 
-def test_a_dropped_term_of_a_long_sum_is_found(tmp_path: Path) -> None:
-    bench = Bench(BY_NAME["matmul"], "float32", 2, tmp_path)
+def test_a_dropped_term_of_a_long_sum_is_found() -> None:
+    bench = Bench(BY_NAME["matmul"], "float32", 2)
     x, w = bench.arrays["x"], bench.arrays["w"]
     judged = bench.judge({"y": (x[:, :-1] @ w[:-1]).astype(np.float32)})
     assert judged.finding is not None
 
 
 class TestChoices:
-    def bench(self, name: str, folder: Path) -> tuple[Bench, Arrays]:
-        bench = Bench(BY_NAME[name], "float32", 1, folder)
+    def bench(self, name: str) -> tuple[Bench, Arrays]:
+        bench = Bench(BY_NAME[name], "float32", 1)
         return bench, run_onnxruntime(bench.model, bench.arrays, "ORT_DISABLE_ALL")
 
-    def test_a_bad_place_in_topk_is_found(self, tmp_path: Path) -> None:
-        bench, got = self.bench("topk of matmul", tmp_path)
+    def test_a_bad_place_in_topk_is_found(self) -> None:
+        bench, got = self.bench("topk of matmul")
         got["i"] = got["i"].copy()
         got["i"][2, 4] = (got["i"][2].max() + 1) % 50
         judged = bench.judge(got)
         assert judged.finding is not None and "valid choice" in judged.finding.reason
 
-    def test_the_same_place_twice_is_found(self, tmp_path: Path) -> None:
-        bench, got = self.bench("topk of matmul", tmp_path)
+    def test_the_same_place_twice_is_found(self) -> None:
+        bench, got = self.bench("topk of matmul")
         got["i"] = got["i"].copy()
         got["i"][0, 1] = got["i"][0, 0]
         assert bench.judge(got).finding is not None
 
-    def test_a_wrong_argmax_is_found_and_what_follows_from_it_is_not_blamed(self, tmp_path: Path) -> None:
-        bench, got = self.bench("argmax and gather", tmp_path)
+    def test_a_wrong_argmax_is_found_and_what_follows_from_it_is_not_blamed(self) -> None:
+        bench, got = self.bench("argmax and gather")
         got["i"] = (got["i"] + 1) % 20
         got["y"] = bench.arrays["table"][got["i"]]
         judged = bench.judge(got)
         assert judged.finding is not None and judged.finding.output == "i"
 
-    def test_a_choice_among_values_that_rounding_cannot_tell_apart_is_forced(self, tmp_path: Path) -> None:
+    def test_a_choice_among_values_that_rounding_cannot_tell_apart_is_forced(self) -> None:
         """Two columns of the weights differ by less than rounding does: either may win, and the rest must follow."""
         model = BY_NAME["argmax and gather"]
-        bench = Bench(model, "float32", 1, tmp_path)
+        bench = Bench(model, "float32", 1)
         winner = int(np.argmax(bench.arrays["x"][0] @ bench.arrays["w"]))
         twin = (winner + 1) % 20
         bench.arrays["w"][:, twin] = bench.arrays["w"][:, winner] * np.float32(1 + 1e-7)
@@ -251,21 +245,21 @@ class TestChoices:
         assert bench.shadow.force(other) == {"i": ""}
         assert np.array_equal(bench.shadow.reference()["y"], bench.arrays["table"][chosen].astype(np.float64))
 
-    def test_the_first_of_equal_values_is_specified(self, tmp_path: Path) -> None:
+    def test_the_first_of_equal_values_is_specified(self) -> None:
         model = Model("ties", "T[1,6] x", "int64[1,1] i", "i = ArgMax<axis=1>(x)")
-        bench = Bench(model, "float32", 0, tmp_path)
+        bench = Bench(model, "float32", 0)
         bench.arrays["x"][:] = [0, 2, 1, 2, 0, 2]
         bench.shadow = OnnxShadow(bench.model, bench.arrays)
         bench.exact = bench.shadow.reference()
         assert bench.judge({"i": np.array([[1]])}).finding is None
         assert bench.judge({"i": np.array([[3]])}).finding is not None
 
-    def test_places_in_a_pool(self, tmp_path: Path) -> None:
+    def test_places_in_a_pool(self) -> None:
         model = Model(
             "pool", "T[1,1,8,8] x", "T[1,1,4,4] y, int64[1,1,4,4] i",
             "y, i = MaxPool<kernel_shape=[2,2], strides=[2,2]>(x)",
         )  # fmt: skip
-        bench = Bench(model, "float32", 0, tmp_path)
+        bench = Bench(model, "float32", 0)
         got = run_onnxruntime(bench.model, bench.arrays, "ORT_DISABLE_ALL")
         assert bench.judge(got).finding is None
         got["i"] = got["i"].copy()
@@ -274,9 +268,9 @@ class TestChoices:
 
 
 class TestSteps:
-    def test_the_other_side_of_an_edge_is_legal_only_near_it(self, tmp_path: Path) -> None:
+    def test_the_other_side_of_an_edge_is_legal_only_near_it(self) -> None:
         model = Model("step", "T[1,64] x, T[64,1] w", "T[1,1] y", "m = MatMul(x, w) y = Floor(m)")
-        bench = Bench(model, "float32", 0, tmp_path)
+        bench = Bench(model, "float32", 0)
         x, w = bench.arrays["x"], bench.arrays["w"]
         w[:] = w * np.float32(3.0 / float(x[0].astype(np.float64) @ w[:, 0].astype(np.float64)))  # the product is 3
         bench.shadow = OnnxShadow(bench.model, bench.arrays)
@@ -285,27 +279,27 @@ class TestSteps:
         assert bench.judge({"y": np.array([[3.0]], np.float32)}).finding is None
         assert bench.judge({"y": np.array([[12.0]], np.float32)}).finding is not None
 
-    def test_half_to_even_counts_where_the_quotient_is_exact(self, tmp_path: Path) -> None:
+    def test_half_to_even_counts_where_the_quotient_is_exact(self) -> None:
         model = Model(
             "quantise", "T[4] x", "int8[4] y",
             "s = Constant<value = Tscalar {0.5}>() z = Constant<value = int8 {0}>() y = QuantizeLinear(x, s, z)",
             opset=19,
         )  # fmt: skip
-        bench = Bench(model, "float32", 0, tmp_path)
+        bench = Bench(model, "float32", 0)
         bench.arrays["x"][:] = [0.25, 0.75, 1.25, -0.25]
         bench.shadow = OnnxShadow(bench.model, bench.arrays)
         bench.exact = bench.shadow.reference()
         assert bench.judge({"y": np.array([0, 2, 2, 0], np.int8)}).finding is None
         assert bench.judge({"y": np.array([1, 2, 3, 0], np.int8)}).finding is not None
 
-    def test_sizes_computed_in_floats_stay_what_they_are(self, tmp_path: Path) -> None:
+    def test_sizes_computed_in_floats_stay_what_they_are(self) -> None:
         """As exporters write it: a size doubled as a float, floored and cast."""
         model = Model(
             "size", "T[1,1,7,7] x", "T[1,1,14,14] y",
             "s = Shape(x) f = Cast<to=1>(s) d = Constant<value = float[4] {1.0,1.0,2.0,2.0}>() m = Mul(f, d)"
             ' r = Floor(m) n = Cast<to=7>(r) y = Resize<mode="linear">(x, , , n)',
         )  # fmt: skip
-        bench = Bench(model, "float32", 0, tmp_path)
+        bench = Bench(model, "float32", 0)
         samples = [bench.shadow.sample(number)["y"] for number in range(4)]
         assert all(sample.shape == (1, 1, 14, 14) for sample in samples)
         assert bench.judge(run_onnxruntime(bench.model, bench.arrays, "ORT_ENABLE_ALL")).finding is None
@@ -324,19 +318,19 @@ class TestRecurrent:
             ("GRU", 'activations=["Sigmoid","LeakyRelu"], activation_alpha=[0.3]'),
         ],
     )
-    def test_attributes(self, operator: str, attributes: str, tmp_path: Path) -> None:
+    def test_attributes(self, operator: str, attributes: str) -> None:
         gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[operator] * 6
         model = Model(
             operator, f"T[7,3,8] x, T[1,{gates},8] w, T[1,{gates},6] wr", "T[7,1,3,6] y, T[1,3,6] h",
             f"y, h = {operator}<hidden_size=6, {attributes}>(x, w, wr)",
         )  # fmt: skip
-        bench = Bench(model, "float32", 0, tmp_path)
+        bench = Bench(model, "float32", 0)
         judged = bench.judge(run_onnxruntime(bench.model, bench.arrays, "ORT_DISABLE_ALL"))
         assert judged.finding is None, judged.finding.reason
 
     @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
     @pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
-    def test_sequences_of_different_lengths(self, operator: str, direction: str, tmp_path: Path) -> None:
+    def test_sequences_of_different_lengths(self, operator: str, direction: str) -> None:
         gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[operator] * 6
         d = 2 if direction == "bidirectional" else 1
         model = Model(
@@ -344,28 +338,28 @@ class TestRecurrent:
             "n = Constant<value = int32[3] {7,3,5}>()"
             f' y, h = {operator}<hidden_size=6, direction="{direction}">(x, w, wr, , n)',
         )  # fmt: skip
-        bench = Bench(model, "float32", 0, tmp_path)
+        bench = Bench(model, "float32", 0)
         judged = bench.judge(run_onnxruntime(bench.model, bench.arrays, "ORT_DISABLE_ALL"))
         assert judged.finding is None, judged.finding.reason
 
 
-def test_random_operators_have_no_exact_reference(tmp_path: Path) -> None:
+def test_random_operators_have_no_exact_reference() -> None:
     model = Model("random", "T[4] x", "T[4] y", "r = RandomNormalLike(x) y = Add(x, r)")
     with pytest.raises(NoExactReference, match="random"):
-        Bench(model, "float32", 0, tmp_path)
+        Bench(model, "float32", 0)
 
 
-def test_an_operator_without_a_rule_is_named(tmp_path: Path) -> None:
+def test_an_operator_without_a_rule_is_named() -> None:
     model = Model(
         "roi", "T[1,2,8,8] x, T[2,4] positive_rois", "T[2,2,3,3] y",
         "i = Constant<value = int64[2] {0,0}>() y = RoiAlign<output_height=3, output_width=3>(x, positive_rois, i)",
     )  # fmt: skip
-    assert Bench(model, "float32", 0, tmp_path).shadow.unruled == {"RoiAlign"}
+    assert Bench(model, "float32", 0).shadow.unruled == {"RoiAlign"}
 
 
-def test_what_the_specification_leaves_open_is_found_where_it_matters(tmp_path: Path) -> None:
+def test_what_the_specification_leaves_open_is_found_where_it_matters() -> None:
     model = Model("open", "T[4] x", "int8[4] y, T[4] z", "y = Cast<to=3>(x) z = Relu(x)")
-    bench = Bench(model, "float32", 0, tmp_path)
+    bench = Bench(model, "float32", 0)
     bench.arrays["x"][:] = [1.5, 1000.0, np.nan, -2.5]
     bench.shadow = OnnxShadow(bench.model, bench.arrays)
     bench.exact = bench.shadow.reference()

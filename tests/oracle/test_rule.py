@@ -234,6 +234,25 @@ def test_of_equal_elements_argmax_must_take_the_first_but_sort_need_not() -> Non
     assert program.judge(outputs).finding is None
 
 
+def test_between_two_legal_choices_there_is_no_third() -> None:
+    """Two near ties far apart: the places between them are wrong."""
+    x = torch.zeros(1, 64, dtype=torch.float32)
+    x[0, 3], x[0, 60] = 1.0, 1.0 + 1e-7
+    program = Program(lambda x: (x * 1.1 - 0.3).exp().argmax(1), x)
+    assert program.judge({"output": np.array([3])}).finding is None
+    assert program.judge({"output": np.array([60])}).finding is None
+    assert program.judge({"output": np.array([30])}).finding
+
+
+def test_a_step_may_fall_to_either_side_but_not_beyond() -> None:
+    x = torch.full((4, 3), 1.0)
+    program = Program(lambda x: torch.floor(x.mean(-1) * 3.0 / 1.1 * 1.1), x)
+    for legal in (2.0, 3.0):
+        assert program.judge({"output": np.full(4, legal, np.float32)}).finding is None
+    for wrong in (1.0, 4.0):
+        assert program.judge({"output": np.full(4, wrong, np.float32)}).finding
+
+
 def test_random_numbers_are_those_that_were_drawn() -> None:
     program = Program(lambda x: x + torch.rand(4, generator=None), random(4))
     np.testing.assert_allclose(program.exact["output"].std() > 0, True)

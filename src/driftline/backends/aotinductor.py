@@ -44,9 +44,9 @@ class AotInductor(TorchBackend):
         package = Path(tempfile.mkdtemp(prefix="aotinductor-")) / "program.pt2"
         aoti_compile_and_package(exported, package_path=str(package), inductor_configs=config)
         loaded = aoti_load_package(str(package), run_single_threaded=True)
-        if not exported.graph_signature.buffers_to_mutate:
+        if not exported.graph_signature.buffers:
             return flat_runner(flat, loaded)
-        # State must not leak from one run into the next.
+        # Buffers may change: what one run leaves in them must not reach the next.
         return flat_runner(flat, lambda *tensors: aoti_load_package(str(package), run_single_threaded=True)(*tensors))
 
     def is_rejection(self, error: BaseException) -> bool:

@@ -48,9 +48,10 @@ class ExecuTorch(Backend):
 
         exported, flat = export(program)
         partitioner = [XnnpackPartitioner()] if option(options, self, "delegate") == "xnnpack" else []
-        changed = [name.rsplit(".", 1)[-1] for name in exported.graph_signature.buffers_to_mutate.values()]
-        passes = [InitializedMutableBufferPass(changed)] if changed else []
         lowered = to_edge_transform_and_lower(exported, partitioner=partitioner)
+        changed = lowered.exported_program().graph_signature.buffers_to_mutate.values()
+        # By default buffers that a program changes start with zeros, whatever they held.
+        passes = [InitializedMutableBufferPass([name.rsplit(".", 1)[-1] for name in changed])]
         data = lowered.to_executorch(ExecutorchBackendConfig(passes=passes)).buffer
         count = len(exported.graph_signature.user_outputs)
 

@@ -12,10 +12,12 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from driftline.backends.base import Backend, Compiled, Options, Unsupported
 from driftline.core.execution import Stage
 from driftline.core.structure import flatten
-from driftline.core.tensors import Arrays
+from driftline.core.tensors import Array, Arrays
 from driftline.programs.live import LiveProgram
 from driftline.programs.opened import OpenedProgram
 
@@ -58,8 +60,6 @@ class TensorFlowXla(TensorFlow):
     reference = False
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        import tensorflow as tf
-
         program.enter(Stage.CONVERT)
         traced = Traced(program, jit_compile=True)
         program.enter(Stage.COMPILE)
@@ -68,7 +68,7 @@ class TensorFlowXla(TensorFlow):
 
         def run(arrays: Arrays) -> Arrays:
             with restored_variables(program.live.function):
-                results = traced.concrete(*(tf.constant(arrays[name]) for name in traced.inputs))
+                results = traced.concrete(*(tensor_from_array(arrays[name]) for name in traced.inputs))
                 return {name: tensor.numpy() for name, tensor in zip(traced.outputs, results, strict=True)}
 
         run(program.example)  # XLA compiles during the first call
@@ -103,7 +103,7 @@ class Traced:
             return [tf.identity(tensor) for tensor in outputs.values()]
 
         specs = [
-            tf.TensorSpec(array.shape, array.dtype, name=f"input{index}")
+            tf.TensorSpec(array.shape, tf.as_dtype(array.dtype.name), name=f"input{index}")
             for index, array in enumerate(program.example.values())
         ]
         self.concrete = tf.function(flat, **settings).get_concrete_function(*specs)
@@ -136,11 +136,17 @@ _GRAPH_REJECTIONS = (
 
 def call_on_arrays(live: LiveProgram, arrays: Arrays) -> Arrays:
     """Call the program eagerly."""
-    import tensorflow as tf
-
-    args, kwargs = live.call_arguments(arrays, tf.constant)
+    args, kwargs = live.call_arguments(arrays, tensor_from_array)
     with in_eager_mode(), restored_variables(live.function):
         return flatten_result(live.function(*args, **kwargs))
+
+
+def tensor_from_array(array: Array) -> Any:
+    import tensorflow as tf
+
+    if array.dtype.name == "bfloat16":  # older releases have a bfloat16 of their own, unknown to numpy
+        return tf.cast(tf.constant(array.astype(np.float32)), tf.bfloat16)
+    return tf.constant(array)
 
 
 def flatten_result(result: Any) -> Arrays:

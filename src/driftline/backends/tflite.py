@@ -42,7 +42,9 @@ class TfLite(Backend):
     options = {
         "delegate": Option("who runs the operators it can", ("xnnpack", "none"), "xnnpack"),
         "kernels": Option("which kernels; the reference ones run without a delegate", ("fast", "reference"), "fast"),
-        "runtime": Option("whose interpreter; by default TensorFlow's for its own programs, else LiteRT's", tuple(_RUNTIMES)),
+        "runtime": Option(
+            "whose interpreter; by default TensorFlow's for its own programs, else LiteRT's", tuple(_RUNTIMES)
+        ),
     }
 
     def installed(self) -> Availability:
@@ -75,15 +77,14 @@ class TfLite(Backend):
         interpreter = _interpreter(data, runtime, resolver or _RESOLVERS[option(options, self, "delegate")])
         interpreter.allocate_tensors()
         feeds = _in_order(interpreter.get_input_details(), len(program.example))
-        results = [detail["index"] for detail in interpreter.get_output_details()]
 
         def run(arrays: Arrays) -> Arrays:
             for position, name in enumerate(program.example):
-                if position in feeds and arrays[name].size:  # there is no memory behind an empty tensor to set
+                if position in feeds and arrays[name].size:  # there is no memory behind an empty tensor
                     index, dtype = feeds[position]
                     interpreter.set_tensor(index, _fitting(arrays[name], dtype))
             interpreter.invoke()
-            return {f"output{i}": interpreter.get_tensor(index) for i, index in enumerate(results)}
+            return {f"output{i}": _read(interpreter, d) for i, d in enumerate(interpreter.get_output_details())}
 
         return run
 
@@ -128,6 +129,13 @@ def _interpreter(data: bytes, runtime: str, resolver: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tf.lite.Interpreter says on each use that it will move to LiteRT
         return make(model_content=data, num_threads=1, experimental_op_resolver_type=getattr(kinds, resolver))
+
+
+def _read(interpreter: Any, detail: dict[str, Any]) -> Array:
+    if 0 in detail["shape"]:
+        return np.zeros(detail["shape"], detail["dtype"])
+    array: Array = interpreter.get_tensor(detail["index"])
+    return array
 
 
 def _fitting(array: Array, dtype: Any) -> Array:

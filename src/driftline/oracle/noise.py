@@ -6,6 +6,8 @@ float64 arrays. An amplitude is the rms-sized error of the worst legal implement
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from driftline.core.tensors import Array, numpy_dtype
@@ -38,6 +40,16 @@ def together(*amplitudes: Array | float) -> Array:
     return np.sqrt(total)
 
 
+@dataclass(frozen=True)
+class Walk:
+    """Errors that are carried on: in a running sum the error made at one place is in all later ones. Each by itself is
+    small, but they all point the same way, which errors drawn one by one would never do."""
+
+    steps: Array  # the size of the error made at each place
+    axis: int
+    factor: Array | float = 1.0  # what it is multiplied with where it shows
+
+
 class NoiseSource:
     """Draws the errors of one shadow run. Every second run also rounds to the grid of the stored type, so that what a
     coarse grid does (an exact zero, an infinity) shows in the samples."""
@@ -47,18 +59,31 @@ class NoiseSource:
         self._arithmetic = arithmetic
         self._on_grid = on_grid
 
-    def disturb(self, result: Array, amplitude: Array, dtype: str) -> Array:
+    def disturb(self, result: Array, amplitude: Array, dtype: str, walk: Walk | None = None) -> Array:
         """The result with an error of that size, and one error common to all elements: a constant rounded once."""
-        error = self._random.random(result.shape, dtype=np.float32)
-        error -= np.float32(0.5)
         common = (self._random.random() * 2 - 1) * self._arithmetic.accumulator(dtype)
         with np.errstate(all="ignore"):
-            moved = result * (1.0 + common) + amplitude * (2.0 * error)
-            moved = np.where(np.isfinite(moved), moved, result)  # an error never makes a finite number infinite
-            return self.to_grid(moved, dtype)
+            moved = result * (1.0 + common)
+            moved += amplitude * self._errors(result)
+            if walk is not None:
+                moved += np.cumsum(walk.steps * self._errors(result), axis=walk.axis) * walk.factor
+            if not np.isfinite(moved.sum()):
+                moved = np.where(np.isfinite(moved), moved, result)  # an error never makes a finite number infinite
+            return self._rounded(moved, dtype)
+
+    def _errors(self, like: Array) -> Array:
+        """Uniform between -1 and 1; the two parts of a complex number err each by itself."""
+        parts = 2 if like.dtype.kind == "c" else 1
+        errors = self._random.random((parts, *like.shape), dtype=np.float32)
+        errors *= np.float32(2.0)
+        errors -= np.float32(1.0)
+        return errors[0] if parts == 1 else errors[0] + 1j * errors[1]
 
     def to_grid(self, result: Array, dtype: str) -> Array:
+        with np.errstate(all="ignore"):
+            return self._rounded(result, dtype)
+
+    def _rounded(self, result: Array, dtype: str) -> Array:
         if not self._on_grid or dtype in ("float64", "complex128"):
             return result
-        with np.errstate(all="ignore"):
-            return result.astype(numpy_dtype(dtype)).astype(result.dtype)
+        return result.astype(numpy_dtype(dtype)).astype(result.dtype)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -30,6 +31,22 @@ class Noise:
     low: Array
     high: Array
 
+    @cached_property
+    def movement(self) -> Array:
+        """The rms movement of each element. A jump over a legal step is no movement: it is in the band already, and
+        must not excuse a jump to a place that is not."""
+        deviations = self.deviations
+        stepping = self.low != self.high
+        if stepping.any():
+            samples = self.reference + deviations
+            deviations = np.where(stepping, samples - np.clip(samples, self.low, self.high), deviations)
+        return np.sqrt(np.mean(np.square(deviations), axis=0))
+
+    @cached_property
+    def steady(self) -> Array:
+        """Where every sample is finite."""
+        return np.isfinite(self.deviations).all(axis=0)
+
 
 @dataclass(frozen=True)
 class Deviation:
@@ -51,7 +68,7 @@ def measure(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic, *, agg
     with np.errstate(all="ignore"):
         reference = noise.reference
         sigma = _sigma(noise, unit, tiny)
-        judged = np.isfinite(got) & np.isfinite(reference) & np.isfinite(noise.deviations).all(axis=0)
+        judged = np.isfinite(got) & np.isfinite(reference) & noise.steady
         judged &= sigma <= ILL_CONDITIONED * np.maximum(np.abs(reference), _scale(reference, judged)) + 4 * tiny
         nearest = np.clip(got, noise.low, noise.high)  # within the band of legal steps nothing is wrong
         off = np.minimum(np.abs(got - reference), np.abs(got - nearest))
@@ -80,7 +97,7 @@ def _sigma(noise: Noise, unit: float, tiny: float) -> Array:
     """The rms movement of each element. A few samples can by chance all lie close: the floor is the rounding of the
     result itself, and a share of what is usual in the tensor."""
     magnitude = np.abs(noise.reference)
-    movement = np.sqrt(np.mean(np.square(noise.deviations), axis=0))
+    movement = noise.movement
     relative = movement / np.where(magnitude > 0, magnitude, np.inf)
     usual = float(np.median(relative[np.isfinite(relative)])) if np.isfinite(relative).any() else 0.0
     return np.maximum(movement, np.maximum(UNIFORM_RMS * unit, 0.3 * usual) * magnitude) + tiny
@@ -111,17 +128,18 @@ def _aggregate(
     worst, name = 0.0, ""
     totals: dict[str, tuple[float, float]] = {}
     error = np.where(judged, error, 0.0)
-    spread = np.where(judged, deviations, 0.0)
+    spread = deviations if judged.all() else np.where(judged, deviations, 0.0)
     weights = {
         "scale": np.where(judged, reference / np.square(sigma), 0.0),
         "mean": np.where(judged, 1.0 / sigma, 0.0),
     }
     own = np.square(np.where(judged, UNIFORM_RMS * unit * np.abs(reference), 0.0))
     for kind, weight in weights.items():
+        weighted, weighted_spread, floor = error * weight, spread * weight, np.square(weight) * own
         for label, axes in _slices(error.ndim):
-            total = (error * weight).sum(axis=axes)
-            samples = (spread * weight).sum(axis=tuple(a + 1 for a in axes))
-            usual = np.sqrt(np.maximum(np.mean(np.square(samples), axis=0), (np.square(weight) * own).sum(axis=axes)))
+            total = weighted.sum(axis=axes)
+            samples = weighted_spread.sum(axis=tuple(a + 1 for a in axes))
+            usual = np.sqrt(np.maximum(np.mean(np.square(samples), axis=0), floor.sum(axis=axes)))
             if len(axes) == error.ndim:
                 totals[kind] = (float(total), float(usual) ** 2)
             z = np.where(usual > 0, np.abs(total) / np.where(usual > 0, usual, 1.0), 0.0)

@@ -23,7 +23,7 @@ class _Recorded:
         self.outputs: dict[str, Any] = {}
 
 
-class FlatModule(torch.nn.Module):
+class FlatModule(torch.nn.Module):  # type: ignore[misc]
     """Takes the program's input tensors in the order of `program.example`."""
 
     def __init__(self, program: OpenedProgram) -> None:

@@ -1,8 +1,8 @@
 """JAX programs: operation by operation, and a float64 run of the same operations.
 
-Running the function again with 64-bit types on would not do: integers would change with the floats, and every dtype the
-program spells out would stay small. So the program is traced once in its own types, and the trace is evaluated with each
-small float replaced by float64.
+Running the function again with 64-bit types on would not do: integers would change with the floats, and every dtype
+that the program spells out would stay small. So the program is traced once in its own types, and the trace is evaluated
+with each small float replaced by float64.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ class Call:
     results: tuple[Any, ...]
     dtypes: tuple[str | None, ...]
     arithmetic: Arithmetic
+    terms: float = 0.0  # of the sum of which this operation is a part, when the program leaves its order open
 
     def argument(self, name: str) -> Any:
         return schema_argument(self.target, self.args, self.kwargs, name)

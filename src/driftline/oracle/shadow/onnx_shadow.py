@@ -25,11 +25,13 @@ from driftline.oracle.shadow.onnx_open import ALTERNATIVES, open_elements, repla
 from driftline.oracle.shadow.onnx_parts import inferred_types, promoted, taken_apart
 from driftline.oracle.shadow.onnx_rules import amplitudes, is_exact
 from driftline.oracle.shadow.onnx_steps import Steps
+from driftline.oracle.shadow.onnx_sums import terms_of
 from driftline.programs.onnx_evaluator import make_evaluator
 
 Key = tuple[tuple[str, ...], int]
 Step = Callable[[Any, list[Any], dict[str, Any]], tuple[Any, ...]]
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+ROUNDINGS_OF_A_COMPOSITE = 8  # for each result; no composite has more in a row before it is carried on
 _RESHAPES = {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}  # a choice behind them is still one
 
 
@@ -54,8 +56,11 @@ class OnnxShadow:
         self._open: dict[Key, dict[int, Array]] = {}  # elements that the specification leaves open
         self._clauses: set[str] = set()
         self.unruled: set[str] = set()  # operators for which there is no rule
+        self.roundings = 0
+        self.terms = 1
 
     def reference(self) -> Arrays:
+        self.roundings, self.terms = 0, 1
         return self._play(_Reference(self))
 
     def sample(self, number: int) -> Arrays:
@@ -101,6 +106,9 @@ class OnnxShadow:
                 self._forced[key] = chosen
         return problems
 
+    def choice_outputs(self) -> set[str]:
+        return {name for name in self._evaluator.output_names if self._choice_behind(name) is not None}
+
     def _choice_behind(self, name: str) -> Any:
         """The choosing node that made this value, perhaps reshaped since."""
         while name in self._makers:
@@ -129,6 +137,7 @@ class OnnxShadow:
         if is_composite(node, self._opset) and dtypes[0] is not None:
             steps = Steps(dtypes[0], self._arithmetic, self._run.noise)
             results = COMPOSITES[node.op_type](steps, node, inputs, _attributes(node))
+            self._run.count(sum(r.size for r in results) * ROUNDINGS_OF_A_COMPOSITE, float(inputs[0].size))
             return self._run.leave_open(key, node, inputs, results)
         if decides(node, self._leaves_floats(node)):
             return self._decide(key, node, inputs, context, dtypes)
@@ -227,6 +236,9 @@ class _Run:
     def round(self, key: Key, call: Call) -> tuple[Any, ...]:
         return call.results
 
+    def count(self, roundings: int, terms: float) -> None:
+        """So many results are rounded here, of so many numbers each."""
+
 
 class _Reference(_Run):
     """Finds out how large an error each operator may make."""
@@ -247,7 +259,12 @@ class _Reference(_Run):
         self.shadow._sizes[key], known = amplitudes(call)
         if not known:
             self.shadow.unruled.add(str(call.target.op_type))
+        self.count(sum(size.size for size in self.shadow._sizes[key] if size is not None), terms_of(call))
         return call.results
+
+    def count(self, roundings: int, terms: float) -> None:
+        self.shadow.roundings += roundings
+        self.shadow.terms = max(self.shadow.terms, int(terms))
 
 
 class _Sample(_Run):
@@ -266,7 +283,7 @@ class _Sample(_Run):
         if sizes is None or not _fit(sizes, call.results):  # the run went another way than the reference
             sizes, _ = amplitudes(call)
         return tuple(
-            result if size is None or dtype is None else self.noise.disturb(result, size, dtype)
+            result if size is None or dtype is None else np.asarray(self.noise.disturb(result, size, dtype))
             for result, size, dtype in zip(call.results, sizes, call.dtypes, strict=True)
         )
 
@@ -346,7 +363,7 @@ def _evaluated(node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[A
         raise
     except Exception as error:
         raise NoExactReference(f"{node.op_type} does not run in float64 ({type(error).__name__}: {error})") from error
-    return results
+    return results[: len(node.output)]  # some implementations return optional results that nobody asked for
 
 
 def _is_container(node: Any) -> bool:

@@ -63,7 +63,7 @@ class Steps:
     def _disturbed(self, result: Array, amplitude: Callable[[], Array]) -> Array:
         if self.noise is None:
             return result
-        return self.noise.disturb(result, amplitude() + self.arithmetic.tiny(self.dtype), self.dtype)
+        return np.asarray(self.noise.disturb(result, amplitude() + self.arithmetic.tiny(self.dtype), self.dtype))
 
 
 Composite = Callable[[Steps, Any, list[Any], dict[str, Any]], tuple[Array, ...]]

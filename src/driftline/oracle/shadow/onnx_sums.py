@@ -156,6 +156,18 @@ def _range(call: Call) -> list[Array]:
     return [call.accumulator() * np.arange(result.size) * largest]
 
 
+def terms_of(call: Call) -> float:
+    """How many numbers at most go into one result; for what is not listed, all of them."""
+    name = str(call.target.op_type)
+    if name in ("MatMul", "Gemm"):
+        return float(max(call.args[0].shape, default=1))
+    if name in ("Conv", "ConvTranspose"):
+        return float(call.args[1].size)
+    if name.startswith(("Reduce", "Global")):
+        return _reduced(call)
+    return float(max((a.size for a in call.args if _is_real(a)), default=1)) if name in SUMS else 1.0
+
+
 def generous(call: Call, index: int) -> Array:
     """For operators without a rule: as if every input element took part in every output element."""
     result = call.results[index]

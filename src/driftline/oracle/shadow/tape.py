@@ -7,13 +7,15 @@ and a tape costs microseconds per operation where tracing a graph costs millisec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Node:
     kwargs: dict[str, Any]
     dtypes: tuple[torch.dtype | None, ...] = ()  # of the results, as the program stores them
     recorded: tuple[torch.Tensor, ...] | None = None  # results that must not be computed again: random draws
+    terms: float = 0.0  # of the whole sum of which this operation is a part, when its order is left open
 
 
 @dataclass
@@ -85,6 +88,7 @@ class Recorder(TorchDispatchMode):
         self._by_id: dict[int, Slot | Constant] = {}
         self._by_memory: dict[tuple[Any, ...], Slot | Constant] = {}
         self._alive: list[torch.Tensor] = []  # an id is only an identity while the tensor lives
+        self.terms = 0.0
 
     def place(self, tensor: torch.Tensor) -> Slot | Constant:
         """Where the tensor comes from. Autograd hands out new objects for saved tensors: those are told by memory."""
@@ -108,7 +112,7 @@ class Recorder(TorchDispatchMode):
                 result = parts(*args, **kwargs)
             if result is not NotImplemented:
                 return result
-        node = Node(func, *self._placed(args, kwargs))
+        node = Node(func, *self._placed(args, kwargs), terms=self.terms)
         result = func(*args, **kwargs)
         self._append(node, result)
         return result
@@ -133,6 +137,45 @@ class Recorder(TorchDispatchMode):
                 self._remember(value, Slot(number, index))
 
 
+class OpenOrder(TorchFunctionMode):
+    """Watches for sums whose order torch leaves open, while a recorder is active.
+
+    An einsum of three and more operands means one sum over all contracted indices. torch makes a chain of products of
+    it, which is what the tape shows; a compiler that adds up all terms in one loop has as much right.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is not torch.functional.einsum and func is not torch.einsum:
+            return func(*args, **(kwargs or {}))
+        before = self._recorder.terms
+        self._recorder.terms = contracted_terms(args)
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            self._recorder.terms = before
+
+
+def contracted_terms(args: tuple[Any, ...]) -> float:
+    """How many products an einsum of three and more operands adds up; 0 for others."""
+    if not args or not isinstance(args[0], str):
+        return 0.0
+    operands = args[1] if len(args) == 2 and isinstance(args[1], (tuple, list)) else args[1:]
+    left, arrow, right = args[0].replace(" ", "").partition("->")
+    inputs = left.split(",")
+    if len(operands) < 3 or not arrow or "." in left:
+        return 0.0
+    sizes = {
+        letter: size
+        for letters, operand in zip(inputs, operands, strict=True)
+        for letter, size in zip(letters, operand.shape, strict=True)
+    }
+    return float(math.prod(size for letter, size in sizes.items() if letter not in right))
+
+
 def _memory(tensor: torch.Tensor) -> tuple[Any, ...]:
     return (
         (tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()))
@@ -142,5 +185,13 @@ def _memory(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def fill(value: Any, lookup: Callable[[Slot | Constant], Any]) -> Any:
-    """Arguments with slots and constants replaced by tensors."""
-    return tree_map(lambda leaf: lookup(leaf) if isinstance(leaf, (Slot, Constant)) else leaf, value)
+    """Arguments with slots and constants replaced by tensors. By hand, since this is done for every operation of every
+    run, and a general tree map takes longer than a small operation."""
+    kind = type(value)
+    if kind is Slot or kind is Constant:
+        return lookup(value)
+    if kind is tuple or kind is list:
+        return kind([fill(item, lookup) for item in value])
+    if kind is dict:
+        return {key: fill(item, lookup) for key, item in value.items()}
+    return value

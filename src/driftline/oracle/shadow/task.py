@@ -32,6 +32,7 @@ class Shadow(Protocol):
     def pushed(self) -> list[Arrays]: ...
     def alternatives(self) -> tuple[list[Arrays], set[str]]: ...
     def force(self, outputs: Arrays) -> dict[str, str]: ...
+    def choice_outputs(self) -> set[str]: ...
 
 
 FRONT_ENDS = {
@@ -54,6 +55,7 @@ def read_answer(answer: dict[str, Any]) -> ShadowAnswer:
         low=load_tensors(answer["low"]),
         high=load_tensors(answer["high"]),
         choices=answer["choices"],
+        choosing=tuple(answer["choosing"]),
         open=load_tensors(answer["open"]),
         clauses=tuple(answer["clauses"]),
         unruled=tuple(answer["unruled"]),
@@ -76,7 +78,13 @@ def play(payload: dict[str, Any], context: object) -> dict[str, Any]:
 def play_shadow(shadow: Shadow, runs: int, outputs: str | None, folder: Path) -> dict[str, Any]:
     """Ask, and leave the answer in files."""
     found = ask_shadow(shadow, runs, load_tensors(outputs) if outputs else None)
-    answer = {"choices": found.choices, "unruled": list(found.unruled), "clauses": list(found.clauses)}
+    answer: dict[str, Any] = {
+        "choices": dict(found.choices),
+        "choosing": list(found.choosing),
+        "unruled": list(found.unruled),
+        "clauses": list(found.clauses),
+        "worst_case": found.worst_case,
+    }
     for name in ("reference", "samples", "low", "high", "open"):
         path = folder / f"shadow.{name}"
         save_tensors(path, getattr(found, name))
@@ -104,7 +112,16 @@ def ask_shadow(shadow: Shadow, runs: int, outputs: Arrays | None) -> ShadowAnswe
     alternatives, clauses = shadow.alternatives()
     open_places = {name: _changed(value, [a[name] for a in alternatives]) for name, value in reference.items()}
     return ShadowAnswer(
-        reference, stacked, low, high, problems, open_places, tuple(sorted(clauses)), tuple(sorted(shadow.unruled))
+        reference=reference,
+        samples=stacked,
+        low=low,
+        high=high,
+        choices=problems,
+        choosing=tuple(sorted(shadow.choice_outputs())),
+        open=open_places,
+        clauses=tuple(sorted(clauses)),
+        unruled=tuple(sorted(shadow.unruled)),
+        worst_case=worst_case(shadow.roundings, shadow.terms),
     )
 
 

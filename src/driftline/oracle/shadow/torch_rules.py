@@ -1,42 +1,45 @@
 """What each ATen operation is, to the noise model: exact, a sum of products, a reduction, or pointwise.
 
-An operation that is in no list is taken as pointwise if its output has the shape of a broadcast of its inputs; otherwise
-it falls back to a generous rule, and the verdict says so.
+An operation that is in no list is taken as pointwise if its output has the shape of a broadcast of its inputs;
+otherwise it falls back to a generous rule, and the verdict says so.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import stored, together
+from driftline.oracle.noise import Walk, stored, together
 from driftline.oracle.shadow.call import Call
-from driftline.oracle.shadow.torch_sums import SUMS, generous
+from driftline.oracle.shadow.torch_sums import SUMS, WALKS, generous
 
 # Move, choose or step: exact on what they are given.
 EXACT = {
     # moving
     "alias", "arange", "as_strided", "as_strided_copy", "broadcast_to", "cat", "clone", "constant_pad_nd", "copy",
-    "detach", "diagonal", "diagonal_copy", "embedding", "empty", "empty_like", "empty_strided", "empty_permuted", "expand", "eye", "fill",
-    "flip", "full", "full_like", "gather", "im2col", "index", "index_fill", "index_select", "lift_fresh",
-    "lift_fresh_copy", "masked_fill", "masked_scatter", "masked_select", "movedim", "narrow", "new_empty",
-    "new_empty_strided", "new_full", "new_ones", "new_zeros", "nonzero", "ones", "ones_like", "permute", "pixel_shuffle",
-    "pixel_unshuffle", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d", "repeat", "repeat_interleave",
-    "replication_pad1d", "replication_pad2d", "replication_pad3d", "reshape", "roll", "rot90", "scalar_tensor", "scatter",
-    "select", "select_backward", "select_scatter", "slice", "slice_backward", "slice_scatter", "split",
-    "split_with_sizes", "squeeze", "stack", "t", "take", "transpose", "tril", "triu", "unbind", "unfold", "unsafe_split",
-    "unsafe_split_with_sizes", "unsqueeze", "view", "view_as_complex", "view_as_real", "where", "zero", "zeros",
-    "zeros_like", "_conj", "_unsafe_view", "_unsafe_index", "_local_scalar_dense", "_reshape_alias", "complex", "real",
-    "imag", "channel_shuffle", "max_unpool2d", "max_unpool3d",
+    "detach", "diagonal", "diagonal_copy", "embedding", "empty", "empty_like", "empty_strided", "empty_permuted",
+    "expand", "eye", "fill", "flip", "full", "full_like", "gather", "im2col", "index", "index_fill", "index_select",
+    "lift_fresh", "lift_fresh_copy", "masked_fill", "masked_scatter", "masked_select", "movedim", "narrow", "new_empty",
+    "new_empty_strided", "new_full", "new_ones", "new_zeros", "nonzero", "ones", "ones_like", "permute",
+    "pixel_shuffle", "pixel_unshuffle", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d", "repeat",
+    "repeat_interleave", "replication_pad1d", "replication_pad2d", "replication_pad3d", "reshape", "roll", "rot90",
+    "scalar_tensor", "scatter", "select", "select_backward", "select_scatter", "slice", "slice_backward",
+    "slice_scatter", "split", "split_with_sizes", "squeeze", "stack", "t", "take", "transpose", "tril", "triu",
+    "unbind", "unfold", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "view", "view_as_complex",
+    "view_as_real", "where", "zero", "zeros", "zeros_like", "_conj", "_unsafe_view", "_unsafe_index",
+    "_local_scalar_dense", "_reshape_alias", "complex", "real", "imag", "channel_shuffle", "max_unpool2d",
+    "max_unpool3d",
     # choosing
-    "abs", "amax", "amin", "aminmax", "argmax", "argmin", "argsort", "clamp", "clamp_max", "clamp_min", "clip", "cummax",
-    "cummin", "fmax", "fmin", "hardtanh", "kthvalue", "max", "max_pool2d_with_indices", "max_pool3d_with_indices",
-    "adaptive_max_pool2d", "adaptive_max_pool3d", "max_pool1d_with_indices", "maximum", "median", "min", "minimum",
-    "mode", "msort", "nan_to_num", "nanmedian", "neg", "negative", "relu", "relu6", "sort", "threshold",
-    "threshold_backward", "topk", "unique", "_unique2", "unique_consecutive", "copysign", "hardtanh_backward",
+    "abs", "amax", "amin", "aminmax", "argmax", "argmin", "argsort", "clamp", "clamp_max", "clamp_min", "clip",
+    "cummax", "cummin", "fmax", "fmin", "hardtanh", "kthvalue", "max", "max_pool2d_with_indices",
+    "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d", "max_pool1d_with_indices", "maximum",
+    "median", "min", "minimum", "mode", "msort", "nan_to_num", "nanmedian", "neg", "negative", "relu", "relu6", "sort",
+    "threshold", "threshold_backward", "topk", "unique", "_unique2", "unique_consecutive", "copysign",
+    "hardtanh_backward",
     # stepping
     "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "bucketize",
     "ceil", "eq", "equal", "fix", "floor", "floor_divide", "fmod", "frac", "ge", "gt", "heaviside", "isclose",
@@ -46,15 +49,16 @@ EXACT = {
 }  # fmt: skip
 
 TRANSCENDENTAL = {
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "digamma", "erf", "erfc", "erfinv", "exp",
-    "exp2", "expm1", "gelu", "lgamma", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logit", "mish", "pow",
-    "rsqrt", "sigmoid", "silu", "sin", "sinc", "sinh", "softplus", "special_bessel_j0", "special_entr", "special_i0",
-    "special_ndtr", "sqrt", "tan", "tanh", "xlogy", "polygamma", "elu", "celu", "selu", "log_sigmoid_forward",
-    "hypot", "angle", "polar", "special_zeta", "igamma", "igammac", "mvlgamma", "i0",
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "digamma", "erf", "erfc", "erfinv",
+    "exp", "exp2", "expm1", "gelu", "lgamma", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logit",
+    "mish", "pow", "rsqrt", "sigmoid", "silu", "sin", "sinc", "sinh", "softplus", "special_bessel_j0", "special_entr",
+    "special_i0", "special_ndtr", "sqrt", "tan", "tanh", "xlogy", "polygamma", "elu", "celu", "selu",
+    "log_sigmoid_forward", "hypot", "angle", "polar", "special_zeta", "igamma", "igammac", "mvlgamma", "i0",
     "sigmoid_backward", "tanh_backward", "gelu_backward", "silu_backward", "elu_backward", "softplus_backward",
 }  # fmt: skip
 
 
+@cache
 def name_of(target: Any) -> str:
     """`aten::add_.Tensor` -> `add`."""
     name: str = target._schema.name.partition("::")[2]
@@ -91,6 +95,12 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
             size = together(size, generous(call, index))
         sizes.append(np.asarray(size))
     return sizes, known
+
+
+def walk(call: Call) -> Walk | None:
+    """The errors that this operation carries along an axis, if it does."""
+    rule = WALKS.get(name_of(call.target))
+    return rule(call) if rule and call.dtypes[0] and call.results[0].dim() else None
 
 
 def _is_pointwise(args: tuple[Any, ...], result: torch.Tensor) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -11,14 +12,14 @@ import torch
 
 from driftline.core.tensors import Array, Arrays
 from driftline.oracle.arithmetic import IEEE, Arithmetic
-from driftline.oracle.noise import NoiseSource
+from driftline.oracle.noise import NoiseSource, Walk
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call, schema_argument
 from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision, choice_problem
-from driftline.oracle.shadow.tape import Constant, Node, Recorder, Slot, Tape, fill
+from driftline.oracle.shadow.tape import Constant, Node, OpenOrder, Recorder, Slot, Tape, fill
 from driftline.oracle.shadow.torch_decisions import FIRST_WINS, decides, index_result
 from driftline.oracle.shadow.torch_open import ALTERNATIVES, open_elements, replaced
-from driftline.oracle.shadow.torch_rules import amplitudes, is_cast, is_exact, name_of
+from driftline.oracle.shadow.torch_rules import amplitudes, is_cast, is_exact, name_of, walk
 
 _LIFT = {torch.complex64: torch.complex128}
 _SMALL = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
@@ -36,8 +37,9 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
             [
                 aten._softmax, aten._log_softmax, aten._softmax_backward_data, aten._log_softmax_backward_data,
                 aten.native_layer_norm, aten.native_layer_norm_backward, aten.native_batch_norm,
-                aten.native_batch_norm_backward, aten._native_batch_norm_legit, aten._native_batch_norm_legit_no_training,
-                aten.native_group_norm, aten.native_group_norm_backward, aten.gelu, aten.gelu_backward, aten.silu,
+                aten.native_batch_norm_backward, aten._native_batch_norm_legit,
+                aten._native_batch_norm_legit_no_training, aten.native_group_norm, aten.native_group_norm_backward,
+                aten.gelu, aten.gelu_backward, aten.silu,
                 aten._safe_softmax, aten._scaled_dot_product_flash_attention_for_cpu, aten.logsumexp,
                 aten.linalg_vector_norm, aten.native_dropout, aten.mse_loss, aten.nll_loss_forward,
             ]  # type: ignore[list-item]
@@ -51,6 +53,17 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     }
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """What every run needs to know of an operation, found out once: its arguments with float64 for the small types,
+    whether it rounds at all, and the types of its results by name."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    exact: bool
+    names: tuple[str | None, ...]
+
+
 class TorchShadow:
     """Plays a tape: once as the reference, then with the rounding errors of legal implementations, and, where rounding
     can decide something, with the deciding values pushed as far as is legal."""
@@ -60,7 +73,9 @@ class TorchShadow:
         self._arithmetic = arithmetic
         self._constants = [_lifted(tensor) for tensor in tape.constants]
         self._writes = tape.writes
+        self._plans = [self._planned(node) for node in tape.nodes]
         self._sizes: dict[int, list[Array | None]] = {}
+        self._walks: dict[int, Walk | None] = {}
         self._decisions = {n: Decision() for n, node in enumerate(tape.nodes) if _is_decision(node)}
         self._forced: dict[int, torch.Tensor] = {}
         self._choices: dict[int, torch.Tensor] = {}  # what the reference run chose
@@ -118,6 +133,9 @@ class TorchShadow:
                 self._forced[number] = chosen
         return problems
 
+    def choice_outputs(self) -> set[str]:
+        return {name for name, place in self._tape.outputs.items() if self._choice_behind(place) is not None}
+
     def _choice_behind(self, place: Slot | Constant) -> int | None:
         """The choosing operation that made this value, perhaps reshaped since."""
         while isinstance(place, Slot):
@@ -147,8 +165,8 @@ class TorchShadow:
     def _step(self, number: int, node: Node, lookup: Any, run: _Run) -> tuple[Any, ...]:
         if node.recorded is not None:
             return tuple(_lifted(tensor) for tensor in node.recorded)
-        args = tuple(_dtype(a) for a in fill(node.args, lookup))
-        kwargs = {key: _dtype(value) for key, value in fill(node.kwargs, lookup).items()}
+        plan = self._plans[number]
+        args, kwargs = fill(plan.args, lookup), fill(plan.kwargs, lookup)
         decision = self._decisions.get(number)
         plain = args
         if decision:
@@ -161,9 +179,9 @@ class TorchShadow:
         if decision:
             results = self._chosen(number, node, plain, results, run)
         results = run.leave_open(number, node, args, kwargs, results)
-        if self._rounds_nothing(node, kwargs):
+        if plan.exact:
             return results
-        return run.round(number, Call(node.target, args, kwargs, results, _float_names(node), self._arithmetic))
+        return run.round(number, Call(node.target, args, kwargs, results, plan.names, self._arithmetic, node.terms))
 
     def _chosen(self, number: int, node: Node, args: Any, results: tuple[Any, ...], run: _Run) -> tuple[Any, ...]:
         """The choice of the compiler in place of our own, where it was found valid."""
@@ -183,9 +201,17 @@ class TorchShadow:
         picked = args[0].gather(dimension, chosen if keep else chosen.unsqueeze(dimension))
         return (picked if keep else picked.squeeze(dimension), chosen)
 
-    def _rounds_nothing(self, node: Node, kwargs: dict[str, Any]) -> bool:
+    def _planned(self, node: Node) -> _Plan:
+        return _Plan(
+            tuple(_dtype(a) for a in node.args),
+            {key: _dtype(value) for key, value in node.kwargs.items()},
+            self._rounds_nothing(node),
+            tuple(_float_name(dtype) for dtype in node.dtypes),
+        )
+
+    def _rounds_nothing(self, node: Node) -> bool:
         if not is_cast(node.target):
-            return is_exact(node.target, kwargs)
+            return is_exact(node.target, node.kwargs)
         source = node.args[0]
         before = self._tape.dtype(source) if isinstance(source, (Slot, Constant)) else None
         return not _coarser(node.dtypes[0], before)
@@ -224,6 +250,7 @@ class _Reference(_Run):
 
     def round(self, number: int, call: Call) -> tuple[Any, ...]:
         self.shadow._sizes[number], known = amplitudes(call)
+        self.shadow._walks[number] = walk(call)
         self.shadow.roundings += sum(size.size for size in self.shadow._sizes[number] if size is not None)
         fed = [a.numel() for a in call.args if isinstance(a, torch.Tensor)]
         self.shadow.terms = max(self.shadow.terms, *fed, 1)
@@ -244,9 +271,9 @@ class _Sample(_Run):
         return args
 
     def round(self, number: int, call: Call) -> tuple[Any, ...]:
-        sizes = self.shadow._sizes[number]
+        sizes, carried = self.shadow._sizes[number], self.shadow._walks[number]
         return tuple(
-            result if size is None or dtype is None else _disturb(result, size, dtype, self._noise, call.args)
+            result if size is None or dtype is None else _disturb(result, size, dtype, self._noise, carried, call.args)
             for result, size, dtype in zip(call.results, sizes, call.dtypes, strict=True)
         )
 
@@ -295,10 +322,6 @@ def _is_decision(node: Node) -> bool:
     return decides(node.target, node.dtypes[0] if node.dtypes else None, node.kwargs)
 
 
-def _float_names(node: Node) -> tuple[str | None, ...]:
-    return tuple(_float_name(dtype) for dtype in node.dtypes)
-
-
 def _coarser(after: torch.dtype | None, before: torch.dtype | None) -> bool:
     if after is None or not (after.is_floating_point or after.is_complex):
         return False
@@ -307,8 +330,10 @@ def _coarser(after: torch.dtype | None, before: torch.dtype | None) -> bool:
     return torch.finfo(after).eps > torch.finfo(before).eps or torch.finfo(after).max < torch.finfo(before).max
 
 
-def _disturb(result: torch.Tensor, size: Array, dtype: str, noise: NoiseSource, args: tuple[Any, ...]) -> torch.Tensor:
-    moved = torch.from_numpy(noise.disturb(result.detach().numpy(), size, dtype))
+def _disturb(
+    result: torch.Tensor, size: Array, dtype: str, noise: NoiseSource, carried: Walk | None, args: tuple[Any, ...]
+) -> torch.Tensor:
+    moved = torch.from_numpy(np.asarray(noise.disturb(result.detach().numpy(), size, dtype, carried)))
     if any(result is a for a in args):  # written in place: the caller and its views hold this very tensor
         result.copy_(moved)
         return result
@@ -340,7 +365,11 @@ def _array(tensor: torch.Tensor) -> Array:
 def record(run: Callable[[], dict[str, torch.Tensor]]) -> Tape:
     """Run a program once and keep its tape; `run` returns the named tensors that count as outputs."""
     recorder = Recorder(decompositions())
-    with torch.backends.mkldnn.flags(enabled=False), recorder:  # fused oneDNN operations exist in float32 only
+    with (
+        torch.backends.mkldnn.flags(enabled=False),
+        OpenOrder(recorder),
+        recorder,
+    ):  # fused oneDNN operations exist in float32 only
         outputs = run()
     recorder.tape.outputs = {name: recorder.place(tensor) for name, tensor in outputs.items()}
     return recorder.tape

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import summed, together
+from driftline.oracle.noise import ROOT2, Walk, summed, together
 from driftline.oracle.shadow.call import Call
 
 Rule = Callable[[Call], list[Array | None]]
@@ -43,7 +43,7 @@ def products(terms: Callable[[Call], float]) -> Rule:
                 sizes.append(None)
                 continue
             values, total = np.abs(result.detach().numpy()), _numpy(square)
-            size = summed(values, total, terms(call), call.accumulator(index))
+            size = summed(values, total, max(terms(call), call.terms), call.accumulator(index))
             if call.product(index):  # each factor is rounded before it is multiplied
                 size = together(size, 2 * call.product(index) * np.sqrt(np.maximum(total, 0.0)))
             sizes.append(size)
@@ -91,7 +91,8 @@ def _mean(call: Call) -> list[Array | None]:
 
 
 def _variance_size(call: Call, variance: torch.Tensor, index: int) -> Array:
-    """One-pass and two-pass formulas are both legal: the error grows with the mean square, not with the variance."""
+    """Any stable formula is legal (two passes, Welford, merged blocks). It loses as many digits as the root mean square
+    has more than the deviation; the mean of squares minus the square of the mean loses twice as many: a bug."""
     x = call.args[0]
     dims = call.argument("dim")
     keep = bool(call.argument("keepdim"))
@@ -121,12 +122,13 @@ def _var_mean(call: Call) -> list[Array | None]:
     return [_variance_size(call, call.results[0], 0), size]
 
 
-def _running_sum(call: Call) -> list[Array | None]:
+def _running_sum(call: Call) -> Walk:
+    """Every partial sum rounds; one that cancels may come from a block that did not."""
     keywords = {k: v for k, v in call.kwargs.items() if k != "dtype"}
-    squares = call.target(call.args[0].square(), *call.args[1:], **keywords)
-    x, dim = call.args[0], call.args[1]
-    terms = float(x.shape[dim]) if x.dim() else 1.0
-    return [summed(call.results[0].detach().numpy(), _numpy(squares), terms, call.accumulator())]
+    squares = _numpy(call.target(call.args[0].square(), *call.args[1:], **keywords))
+    result = np.abs(call.results[0].detach().numpy())
+    steps = call.accumulator() * np.maximum(result, np.sqrt(np.maximum(squares, 0.0)) / ROOT2)
+    return Walk(steps, call.argument("dim"))
 
 
 def _product(call: Call) -> list[Array | None]:
@@ -134,10 +136,16 @@ def _product(call: Call) -> list[Array | None]:
     return [call.accumulator() * math.sqrt(_reduced(call)) * np.abs(call.results[0].detach().numpy())]
 
 
-def _running_product(call: Call) -> list[Array | None]:
-    x, dim = call.args[0], call.args[1]
-    terms = float(x.shape[dim]) if x.dim() else 1.0
-    return [call.accumulator() * math.sqrt(terms) * np.abs(call.results[0].detach().numpy())]
+def _running_product(call: Call) -> Walk:
+    """Relative errors add up."""
+    result = np.abs(call.results[0].detach().numpy())
+    return Walk(np.full(result.shape, call.accumulator()), call.argument("dim"), result)
+
+
+def _running_logarithm(call: Call) -> Walk:
+    """The logarithm of a running sum: its relative errors are absolute ones here, and the result rounds each time."""
+    result = np.abs(call.results[0].detach().numpy())
+    return Walk(call.accumulator() * np.maximum(np.where(np.isfinite(result), result, 0.0), 1.0), call.argument("dim"))
 
 
 def _averaged(call: Call) -> list[Array | None]:
@@ -178,7 +186,9 @@ def generous(call: Call, index: int) -> Array:
 
 
 SUMS: dict[str, Rule] = {
-    **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "vdot", "addbmm", "_int_mm"), products(_inner)),
+    **dict.fromkeys(
+        ("mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "vdot", "addbmm", "_int_mm"), products(_inner)
+    ),
     "convolution": products(_convolution_terms),
     "convolution_backward": products(_backward_convolution_terms),
     "addcmul": products(lambda call: 2.0),
@@ -189,14 +199,21 @@ SUMS: dict[str, Rule] = {
     "var": _var,
     "std": _std,
     "var_mean": _var_mean,
-    "cumsum": _running_sum,
-    "logcumsumexp": _running_product,
     "prod": _product,
-    "cumprod": _running_product,
     **dict.fromkeys(
-        ("avg_pool1d", "avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d"),
+        ("avg_pool1d", "avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",
+         "adaptive_avg_pool1d"),
         _averaged,
     ),
-    **dict.fromkeys(("index_add", "scatter_add", "embedding_dense_backward", "index_put", "_index_put_impl"), _scattered),
+    **dict.fromkeys(
+        ("index_add", "scatter_add", "embedding_dense_backward", "index_put", "_index_put_impl"), _scattered
+    ),
     **dict.fromkeys(("_fft_r2c", "_fft_c2c", "_fft_c2r"), _transformed),
 }  # fmt: skip
+
+# Operations whose errors are carried along an axis.
+WALKS: dict[str, Callable[[Call], Walk]] = {
+    "cumsum": _running_sum,
+    "cumprod": _running_product,
+    "logcumsumexp": _running_logarithm,
+}
