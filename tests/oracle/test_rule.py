@@ -21,7 +21,7 @@ def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> to
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
-# -- what must be found --------------------------------------------------------------------------------------------------
+# -- what must be found ----------------------------------------------------------------------------------------------
 
 
 def test_one_wrong_element_of_a_million() -> None:
@@ -110,7 +110,7 @@ def test_the_words_maintainers_ask_for() -> None:
     assert "the unoptimised run stands at" in finding.reason
 
 
-# -- what must be left alone ---------------------------------------------------------------------------------------------
+# -- what must be left alone -----------------------------------------------------------------------------------------
 
 
 def test_shapes_without_elements_or_dimensions() -> None:
@@ -166,7 +166,7 @@ def test_ill_conditioned_elements_are_not_judged() -> None:
     assert judged.finding is None and judged.unjudged
 
 
-# -- steps and choices ---------------------------------------------------------------------------------------------------
+# -- steps and choices -----------------------------------------------------------------------------------------------
 
 
 def other_order(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -260,7 +260,7 @@ def test_random_numbers_are_those_that_were_drawn() -> None:
     np.testing.assert_array_equal(first.reference["output"], second.reference["output"])
 
 
-# -- what the specification leaves open ----------------------------------------------------------------------------------
+# -- what the specification leaves open ------------------------------------------------------------------------------
 
 
 def test_a_cast_of_nan_is_unspecified_but_its_neighbour_is_not() -> None:
@@ -291,7 +291,7 @@ def test_shifts_beyond_the_width_are_unspecified() -> None:
     assert judged.finding is None and judged.unspecified == ("torch.shift-beyond-width",)
 
 
-# -- properties ----------------------------------------------------------------------------------------------------------
+# -- properties ------------------------------------------------------------------------------------------------------
 
 PROPERTY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -123,10 +123,8 @@ def backward(result: Any, seed: int) -> None:
     if not leaves:
         return
     generator = torch.Generator().manual_seed(seed)
-    cotangents = [
-        torch.empty(leaf.shape, dtype=torch.float64).uniform_(0.5, 1.5, generator=generator).to(leaf.dtype).to(leaf.device)
-        for leaf in leaves
-    ]
+    drawn = [torch.empty(leaf.shape, dtype=torch.float64).uniform_(0.5, 1.5, generator=generator) for leaf in leaves]
+    cotangents = [values.to(leaf.device, leaf.dtype) for values, leaf in zip(drawn, leaves, strict=True)]
     torch.autograd.backward(leaves, cotangents)
 
 

@@ -100,9 +100,8 @@ class Backend:
         for key, value in options.items():
             if key not in known:
                 listing = ", ".join(f"{name}={'|'.join(o.values) or '...'}" for name, o in known.items())
-                raise DriftlineError(
-                    f"Target {target!r}: {self.name} has no option {key!r}.{did_you_mean(key, known)} It has: {listing}."
-                )
+                hint = did_you_mean(key, known)
+                raise DriftlineError(f"Target {target!r}: {self.name} has no option {key!r}.{hint} It has: {listing}.")
             values = known[key].values
             if values and value not in values:
                 raise DriftlineError(

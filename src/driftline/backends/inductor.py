@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from driftline.backends._dynamo import compile_with_dynamo
 from driftline.backends._torch import TorchBackend
 from driftline.backends.base import BOOLEAN, Availability, Compiled, Option, Options
@@ -43,6 +45,7 @@ class Inductor(TorchBackend):
     def warm(self) -> None:
         import torch
 
+        _keep_headers()
         # The first compilation in a process takes seconds; paid here, every forked worker is spared it.
         with torch.no_grad():
             torch.compile(lambda x: (x.sin() + 1).sum(-1))(torch.ones(2, 8))
@@ -74,6 +77,16 @@ class Inductor(TorchBackend):
             return compile_with_dynamo(
                 program, "inductor", options.get("device", "cpu"), options=config or None, dynamic=dynamic
             )
+
+
+def _keep_headers() -> None:
+    """Precompiled C++ headers go to the temporary folder, wherever the cache is: half a minute in each run. Not so."""
+    from torch._inductor import codecache
+
+    cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    if cache and hasattr(codecache, "_HEADER_DIR"):
+        codecache._HEADER_DIR = os.path.join(cache, "precompiled_headers")
+        codecache._HEADER_LOCK_DIR = os.path.join(cache, "precompiled_headers", "locks")
 
 
 def _value(text: str) -> object:

@@ -168,8 +168,8 @@ def _judge_by_shadow(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
     ask = partial(sample.shadow, trait.arithmetic)
     try:
         judged = judge_outputs(got, expected, sample.exact, ask, declared(trait.arithmetic), thorough=thorough)
-    except NoShadow as reason:
-        return _inconclusive(f"the rounding noise could not be found out: {reason}")
+    except NoShadow as error:
+        return _inconclusive(f"the rounding noise could not be found out: {error}")
     if judged.finding:
         found = judged.finding
         reason = f"{found.output}: {found.reason}"

@@ -45,7 +45,7 @@ class Noise:
     @cached_property
     def steady(self) -> Array:
         """Where every sample is finite."""
-        return np.isfinite(self.deviations).all(axis=0)
+        return np.asarray(np.isfinite(self.deviations).all(axis=0))
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ def measure(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic, *, agg
         excess = np.maximum(off - unit * np.abs(reference) - 4 * tiny, 0.0)
         z = np.where(judged, excess / sigma, 0.0)
         place = np.unravel_index(int(np.argmax(z)), z.shape) if z.size else ()
-        aggregate, direction, totals = 0.0, "", {}
+        aggregate, direction = 0.0, ""
+        totals: dict[str, tuple[float, float]] = {}
         if aggregates:
             settled = judged & (noise.low == noise.high)
             aggregate, direction, totals = _aggregate(
