@@ -280,7 +280,6 @@ def judge_workload(workload: Workload, dtype: str, seeds: Sequence[int], compile
         with torch.no_grad():
             inputs = workload.sample(dtype, seed)
             subject = Subject(workload.function, inputs)
-            narrowed = Subject(workload.narrowed or workload.function, inputs)
             where = (workload.name, dtype, seed)
             for name, function in workload.variants.items():
                 yield judged_row(subject, where, "variant", name, subject.run(function), "")
@@ -292,6 +291,8 @@ def judge_workload(workload: Workload, dtype: str, seeds: Sequence[int], compile
             apart = next((i for i in ILLEGITIMATE if i.covers(name, workload.name, dtype)), None)
             row = judged_row(subject, where, "illegitimate" if apart else "compiler", name, got, policy)
             if apart:
+                with torch.no_grad():
+                    narrowed = Subject(workload.narrowed or workload.function, inputs)
                 other = narrowed.judge(got, "+".join(filter(None, (policy, apart.policy))), thorough=True)
                 row = replace(row, explained=other.finding is None, other_totals=other.totals)
             yield row

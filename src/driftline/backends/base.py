@@ -6,6 +6,7 @@ worker calls `warm`, `probe` and `compile`.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -80,10 +81,10 @@ class Backend:
         return Availability(True, self.version(), self.devices)
 
     def version(self) -> str:
-        try:
-            return importlib.metadata.version(self.distribution) if self.distribution else ""
-        except importlib.metadata.PackageNotFoundError:
-            return ""
+        for package in self.packages:
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                return importlib.metadata.version(package)
+        return ""
 
     @property
     def packages(self) -> tuple[str, ...]:

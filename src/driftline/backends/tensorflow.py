@@ -7,7 +7,6 @@ first operation starts some, so nothing is run before workers are forked.
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -30,12 +29,6 @@ class TensorFlow(Backend):
     also_in = ("tensorflow",)
     mutates = True
     reference = True
-
-    def version(self) -> str:
-        for package in self.packages:
-            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-                return importlib.metadata.version(package)
-        return ""
 
     def warm(self) -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

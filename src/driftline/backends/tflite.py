@@ -52,14 +52,6 @@ class TfLite(Backend):
             return Availability(False, reason="neither 'tensorflow-cpu' nor 'ai-edge-litert' is installed")
         return Availability(True, self.version(), self.devices)
 
-    def version(self) -> str:
-        for package in self.packages:
-            try:
-                return importlib.metadata.version(package)
-            except importlib.metadata.PackageNotFoundError:
-                continue
-        return ""
-
     def warm(self) -> None:
         from driftline.backends.tensorflow import TensorFlow
 

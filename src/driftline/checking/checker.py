@@ -167,8 +167,8 @@ class Checker:
         if target.backend == outside.backend or not BACKENDS.get(outside.backend).installed().available:
             return ""
         witness = self.execute(case, outside)
-        if witness.outcome is not Outcome.OK:
-            return ""
+        if witness.outcome is not Outcome.OK or witness.converter != execution.converter:
+            return ""  # no outside evaluator for what this converter makes
         verdict = self._judge(case, outside, witness, reference)
         # A small flaw of the converter does not excuse a compiler that is much further off.
         explained = _size(verdict) * SAME_SIZE >= _size(first)

@@ -74,7 +74,8 @@ def imported_siblings(bundle: SourceBundle, origin: str) -> dict[str, str]:
         if not file or not file.endswith(".py") or module.__name__.startswith("driftline"):
             continue
         path = Path(file).resolve()
-        if path.is_relative_to(base) and "site-packages" not in path.parts:
+        # torch gives some modules a made-up file name, which seems to lie in the current folder
+        if path.is_file() and path.is_relative_to(base) and "site-packages" not in path.parts:
             found[path.relative_to(base).as_posix()] = path.read_text()
     found.pop(bundle.entry_file, None)
     return found
