@@ -25,6 +25,7 @@ class _Member:
 
     options: Mapping[str, Any] = field(default_factory=dict)  # handed to `torch.compile`
     gradients: bool = True
+    arithmetic: str = ""
     prepare: Callable[[], None] = lambda: None  # before its module is imported
     rejections: str = "not supported|not implemented|[Uu]nsupported"
 
@@ -35,6 +36,7 @@ _MEMBERS = {
     "openvino": _Member(
         {"config": openvino.CONFIG, "aot_autograd": True},
         gradients=False,
+        arithmetic=openvino.OpenVino.arithmetic,
         prepare=openvino.forbid_telemetry,
         rejections=rf"{openvino.REJECTIONS}|^torch\.(bfloat16|float8\w+|int16|uint16|complex\d+)$",
     ),
@@ -48,6 +50,7 @@ class DynamoBackend(TorchBackend):
         self.name = f"dynamo:{member}"  # type: ignore[misc]
         self._needs = _MEMBERS.get(member, _Member())
         self.gradients = self._needs.gradients  # type: ignore[misc]
+        self.arithmetic = self._needs.arithmetic  # type: ignore[misc]
         (self._point,) = entry_points(group="torch_dynamo_backends", name=member)
         if self._point.dist:
             self.distribution = self._point.dist.name  # type: ignore[misc]

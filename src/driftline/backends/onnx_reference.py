@@ -29,6 +29,7 @@ class OnnxReference(Backend):
     module = "onnx"
     distribution = "onnx"
     reference = True
+    arithmetic = "half-accumulation"  # numpy computes every step in the type of its operands
 
     def warm(self) -> None:
         import onnx.reference.ops  # noqa: F401
