@@ -90,6 +90,15 @@ def stepwise_softmax(x: Tensor) -> Tensor:
     return powers / powers.sum(-1, keepdim=True)
 
 
+def sequential_softmax(x: Tensor) -> Tensor:
+    """Step by step, with the sum added up one term after the other in the element type: small terms are lost."""
+    powers = torch.exp(x - x.amax(-1, keepdim=True))
+    total = torch.zeros_like(powers[..., 0])
+    for term in powers.unbind(-1):
+        total = total + term
+    return powers / total[..., None]
+
+
 def stepwise_norm(x: Tensor, axes: tuple[int, ...], weight: Tensor, bias: Tensor) -> Tensor:
     centred = x - x.mean(axes, keepdim=True)
     spread = (centred * centred).mean(axes, keepdim=True)

@@ -1,0 +1,67 @@
+"""Verdicts through the whole pipeline, where the answer is neither pass nor fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from driftline.checking.checker import Checker, CheckOutcome, TargetResult
+from driftline.checking.open import open_source
+from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.errors import DriftlineError
+from driftline.core.program import SourceBundle
+from driftline.core.target import parse_targets
+from driftline.oracle.choice import Tolerance, parse_oracle
+
+
+def check(checker: Checker, body: str, inputs: str, targets: str, options: CheckOptions | None = None) -> CheckOutcome:
+    text = f"import torch\n\ndef f(x):\n    {body}\n\ndef program():\n    return f, ({inputs},)\n"
+    options = options or CheckOptions()
+    opened = open_source(SourceBundle("p.py", "program", {"p.py": text}), checker.pool, CheckOptions())
+    sample = Inputs(opened.example, "example")
+    return checker.check(Case(opened.program, (sample,), tuple(parse_targets(targets)), options))
+
+
+def only(outcome: CheckOutcome) -> TargetResult:
+    (row,) = outcome.results
+    return row
+
+
+def test_a_reference_that_is_all_nan_is_not_a_pass(checker: Checker) -> None:
+    row = only(check(checker, "return x * float('nan')", "torch.ones(3)", "eager"))
+    assert row.verdict.judgement == "inconclusive" and "NaN everywhere" in row.verdict.reason
+
+
+def test_an_unspecified_difference_names_its_clause(checker: Checker) -> None:
+    """NaN as an integer: ONNX Runtime and torch disagree, and both may."""
+    values = "torch.tensor([float('nan'), 2.0, 1e30])"
+    row = only(check(checker, "return x.to(torch.int32) + 1", values, "onnxruntime"))
+    assert row.verdict.judgement in ("inconclusive", "pass")
+    if row.verdict.judgement == "inconclusive":
+        (clause,) = row.verdict.evidence["unspecified"]
+        assert clause["id"] == "torch.cast-out-of-range" and "torch.Tensor.to" in clause["source"]
+
+
+def test_a_model_too_large_to_shadow_gets_a_sentence(checker: Checker) -> None:
+    body = "return sum((x * k).exp() for k in range(40)) + torch.ones(6000, 6000).sum()"
+    small = replace(CheckOptions(), memory_limit=600 << 20)
+    row = only(check(checker, body, "torch.ones(2000, 2000)", "eager", small))
+    assert row.verdict.judgement != "pass"
+    assert "memory" in row.verdict.reason
+
+
+def test_gradients_are_judged_by_the_same_rule(checker: Checker) -> None:
+    body = "return (torch.softmax(x, -1) ** 2).sum()"
+    row = only(check(checker, body, "torch.randn(4, 6)", "aot_eager_decomp", CheckOptions(grad=True)))
+    assert row.verdict.judgement == "pass"
+
+
+def test_a_plain_tolerance_is_there_for_those_who_want_it(checker: Checker) -> None:
+    options = CheckOptions(oracle="allclose:rtol=1e-3,atol=0")
+    assert only(check(checker, "return x.exp()", "torch.randn(9)", "aot_eager", options)).verdict.judgement == "pass"
+    assert parse_oracle("shadow") is None
+    assert parse_oracle("allclose:rtol=0.1") == Tolerance(rtol=0.1)
+    for wrong in ("alclose", "allclose:rtol=x", "allclose:tolerance=1", "allclose:atol=-1", "shadow:8"):
+        with pytest.raises(DriftlineError):
+            parse_oracle(wrong)
