@@ -95,6 +95,7 @@ CASES = [
     ("check relu.onnx --targets onnxruntime@0.0.1", 4, "driftline env add onnxruntime==0.0.1"),
     ("check relu.onnx --targets tensorrt", 4, "not available"),
     ("check relu.onnx --targets ,", 2, "No target given"),
+    ("check relu.onnx --targets inductor", 2, "inductor takes torch programs; relu.onnx is none of these"),
     ("check relu.onnx --inputs nofile.npz", 2, "there is no such file"),
     ("check relu.onnx --inputs special", 2, "Did you mean 'specials'"),
     ("check relu.onnx --inputs name.npz", 2, "'z' is not an input of the program. It takes: x"),

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
+from torch_programs import Program
 
 from driftline.checking.checker import Checker, CheckOutcome, TargetResult
 from driftline.checking.open import open_source
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError
+from driftline.core.execution import Execution, Outcome, Stage
 from driftline.core.program import SourceBundle
 from driftline.core.target import parse_targets
 from driftline.oracle.choice import Tolerance, parse_oracle
+from driftline.oracle.judge import Reference, ReferenceSample, Trait, judge
 
 
 def check(checker: Checker, body: str, inputs: str, targets: str, options: CheckOptions | None = None) -> CheckOutcome:
@@ -41,6 +45,21 @@ def test_an_unspecified_difference_names_its_clause(checker: Checker) -> None:
     if row.verdict.judgement == "inconclusive":
         (clause,) = row.verdict.evidence["unspecified"]
         assert clause["id"] == "torch.cast-out-of-range" and "torch.Tensor.to" in clause["source"]
+
+
+def test_an_unspecified_difference_in_one_sample_is_told() -> None:
+    """Several samples: the one with NaN must not be hidden by those that pass."""
+    programs = [Program(lambda x: x.to(torch.int8), torch.tensor(v)) for v in ([1.0, 2.0], [1e9, 2.0], [3.0, 4.0])]
+    outputs = [program.copy() for program in programs]
+    outputs[1]["output"][0] += 5
+    samples = [ReferenceSample(p.native, p.exact, shadow=lambda _, *ask, p=p: p.shadow(*ask)) for p in programs]
+    execution = Execution("any", Outcome.OK, Stage.RUN, tuple(outputs))
+    trait = Trait(calls_user_code=True, positional=False)
+    verdict = judge(execution, Reference(tuple(samples)), trait)
+    assert verdict.judgement == "inconclusive", verdict.reason
+    assert verdict.evidence["unspecified"][0]["id"] == "torch.cast-out-of-range"
+    outputs[1]["output"][1] += 5
+    assert judge(execution, Reference(tuple(samples)), trait).judgement == "fail"
 
 
 def test_a_model_too_large_to_shadow_gets_a_sentence(checker: Checker) -> None:

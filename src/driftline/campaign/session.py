@@ -34,6 +34,7 @@ def choose_targets(program: Program, wanted: Sequence[Target] | None) -> tuple[l
     if wanted is not None:
         for target in wanted:
             require_target(target)
+            _require_form(program, target)
         return list(wanted), []
     chosen: list[Target] = []
     skipped: list[Skipped] = []
@@ -55,6 +56,29 @@ def choose_targets(program: Program, wanted: Sequence[Target] | None) -> tuple[l
         else:
             chosen.append(target)
     return chosen, skipped
+
+
+_FORMS = {
+    "source:torch": "torch programs",
+    "torch": "torch programs",
+    "onnx": "ONNX models",
+    "tflite": "TFLite models",
+    "source:tensorflow": "TensorFlow programs",
+    "source:jax": "JAX programs",
+}
+
+
+def _require_form(program: Program, target: Target) -> None:
+    """Asking a compiler for what it can never take is a mistake of the command line, not a result."""
+    accepts = resolve(target).accepts
+    if accepts_directly(program.form, program.framework, accepts):
+        return
+    if find_converter(program.form, program.framework, accepts) is None:
+        takes = ", ".join(dict.fromkeys(_FORMS.get(form, form) for form in accepts))
+        raise DriftlineError(
+            f"{target} takes {takes}; {program.name} is none of these."
+            " Leave --targets out to run every backend that can take it."
+        )
 
 
 def require_target(target: Target) -> None:

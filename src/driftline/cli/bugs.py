@@ -58,7 +58,11 @@ def show(bug: str, store: Path, as_json: bool) -> None:
 @store_option
 @json_option
 def mark(bug: str, status: str, store: Path, as_json: bool) -> None:
-    """Set the status of a bug."""
+    """Set the status of a bug.
+
+    new: found; confirmed: a replay or a person saw it again; flaky: fails in some runs; known: reported upstream;
+    fixed: passes now. A bug that was fixed and is found again is new.
+    """
     from driftline.report.results import SCHEMA, bug_json
     from driftline.store import Store
 

@@ -19,7 +19,8 @@ from driftline.core.errors import InternalError
     metavar="FILE.npz|example|random|specials",
     default="example",
     show_default=True,
-    help="Where the tensors come from.",
+    help="Where the tensors come from: a file, the program's own example, normal random numbers, or NaN, infinities,"
+    " signed zeros, subnormals and extremes among them.",
 )
 @click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="Number of input samples.")
 @click.option("--grad", is_flag=True, help="Compare gradients too (torch targets).")
@@ -30,7 +31,7 @@ from driftline.core.errors import InternalError
     metavar="shadow|allclose:rtol=R,atol=A",
     default="shadow",
     show_default=True,
-    help="The rounding-noise rule, or a plain tolerance.",
+    help="The rounding-noise rule, or a plain tolerance against the unoptimised run.",
 )
 @click.option("--timeout", type=click.FloatRange(0.1), default=300.0, show_default=True, help="Seconds for one target.")
 @click.option("--memory", type=click.IntRange(1), default=8, show_default=True, help="GiB of memory for one target.")

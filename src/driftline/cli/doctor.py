@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from driftline.cli.common import Ticker, json_option, plugin_option, print_json
@@ -21,6 +23,7 @@ def doctor(as_json: bool, plugins: tuple[str, ...]) -> None:
     from driftline.execute.pool import Pool
 
     load_plugins(plugins)
+    plugins = tuple(str(Path(plugin).resolve()) for plugin in plugins)  # workers have another working directory
     with Pool() as pool, Ticker(len(BACKENDS.names()), "Looking for compilers") as ticker:
         report = examine(pool, plugins, ticker.started, ticker.finished)
     if as_json:

@@ -38,8 +38,8 @@ class Channel:
         """Send one message, with an open file descriptor beside it if given."""
         data = json.dumps(message).encode()
         frame = _LENGTH.pack(len(data)) + data
-        self._socket.settimeout(None)
         try:
+            self._socket.settimeout(None)  # another thread may have closed it meanwhile
             if fd is None:
                 self._socket.sendall(frame)
             else:
@@ -58,8 +58,8 @@ class Channel:
         fds: list[int] = []
         while (frame := self._take_frame()) is None:
             remaining = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-            self._socket.settimeout(remaining)
             try:
+                self._socket.settimeout(remaining)
                 data, received, _, _ = socket.recv_fds(self._socket, 1 << 16, 4)
             except (TimeoutError, BlockingIOError) as error:
                 raise ChannelTimeout from error

@@ -106,7 +106,8 @@ def _judge_ending(execution: Execution, reference: Reference, trait: Trait) -> V
 
 
 def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample], trait: Trait) -> Verdict:
-    """Fail on the first sample that fails; inconclusive only when no sample could be judged."""
+    """Fail on the first sample that fails; an unspecified difference in any sample is told; otherwise inconclusive only
+    when no sample could be judged."""
     verdicts: list[Verdict] = []
     thorough = len(samples) > 1
     for index, (got, sample) in enumerate(zip(outputs, samples, strict=True)):
@@ -118,7 +119,8 @@ def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample]
     if z > POOLED_LIMIT:
         reason = f"bias: over {len(samples)} inputs the errors add up to {z:.1f} sigma ({direction})"
         return Verdict(Judgement.FAIL, reason, Kind.BIAS, {"pooled_z": z, "direction": direction})
-    return next((v for v in verdicts if v.judgement is Judgement.PASS), verdicts[0])
+    told = next((v for v in verdicts if "unspecified" in v.evidence), None)
+    return told or next((v for v in verdicts if v.judgement is Judgement.PASS), verdicts[0])
 
 
 def _judge_sample(got: Arrays, sample: ReferenceSample, trait: Trait, thorough: bool) -> Verdict:

@@ -41,7 +41,8 @@ def show_check(result: CheckResult) -> None:
     out = console()
     case = result.outcome.case
     inputs = ", ".join(str(spec) for spec in case.program.inputs) or "no inputs"
-    out.print(f"[bold]{escape(case.program.name)}[/] ({case.program.framework}; {escape(inputs)})")
+    samples = f"; {len(case.samples)} samples" if len(case.samples) > 1 else ""
+    out.print(f"[bold]{escape(case.program.name)}[/] ({case.program.framework}; {escape(inputs)}{samples})")
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("target", "version", "verdict", "seconds"):
         table.add_column(column, no_wrap=True)
@@ -79,6 +80,8 @@ def _explain(row: TargetResult, bug: Bug, store: Path) -> str:
 def _closing_line(result: CheckResult) -> str:
     counts = {j: sum(r.verdict.judgement is j for r in result.results) for j in Judgement}
     words = ", ".join(f"{count} {judgement}" for judgement, count in counts.items() if count)
+    if not counts[Judgement.PASS] and not counts[Judgement.FAIL]:
+        words = f"{words}: nothing was compared" if words else ""
     kept = f" Kept in {escape(str(result.store))}." if result.bugs else ""
     return f"{words or 'nothing ran'}.{kept}"
 
@@ -132,7 +135,13 @@ def show_bug(bug: Bug, store: Store) -> None:
     out.print(f"fingerprint: {escape(str(bug.fingerprint))}")
     if case.program.form == "source":
         bundle = SourceBundle.load(case.program.path.read_bytes())
-        out.print(Panel(Syntax(bundle.text, "python"), title=f"program: {bundle.entry_name}()", title_align="left"))
+        out.print(
+            Panel(
+                Syntax(bundle.text, "python", word_wrap=True),
+                title=f"program: {bundle.entry_name}()",
+                title_align="left",
+            )
+        )
     else:
         out.print(f"program: {case.program.path} ({case.program.form})")
     for sample in case.samples:
