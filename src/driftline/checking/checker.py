@@ -28,8 +28,9 @@ from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays, load_tensors, save_tensors
 from driftline.core.text import tail
-from driftline.core.verdict import Judgement, Verdict
+from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.execute.pool import Pool, Report, WorkerKind, WorkerStartError
+from driftline.inputs.make import random_inputs
 from driftline.oracle.choice import parse_oracle
 from driftline.oracle.judge import AskArithmetic, NoShadow, Reference, ReferenceSample, Trait, judge
 from driftline.oracle.rule import ShadowAnswer
@@ -38,6 +39,7 @@ from driftline.programs.convert import accepts_directly, find_converter
 
 CONFIRMATIONS = 1
 FLAKY_RUNS = 4
+FRESH_INPUTS = 3
 KEPT_SHADOWS = 8
 SAME_SIZE = 16.0  # errors within this factor of each other may have the same cause
 
@@ -146,6 +148,8 @@ class Checker:
     def _confirm(self, case: Case, target: Target, reference: Reference, first: Verdict) -> tuple[int, int]:
         """Run again in fresh processes: how often does it fail in the same way, of how many runs?"""
         failed, runs = 1, 1
+        if first.kind is Kind.BIAS and case.program.inputs:
+            return (2, 2) if self._drifts_elsewhere(case, target) else (1, 2)
         for _ in range(CONFIRMATIONS):
             failed += self._fails_again(case, target, reference, first)
             runs += 1
@@ -153,6 +157,14 @@ class Checker:
             failed += self._fails_again(case, target, reference, first)
             runs += 1
         return failed, runs
+
+    def _drifts_elsewhere(self, case: Case, target: Target) -> bool:
+        """A drift is a matter of statistics: it has to show on fresh inputs too, all of them together."""
+        like = case.samples[0].arrays
+        seeds = range(case.options.seed + 1, case.options.seed + 1 + FRESH_INPUTS)
+        fresh = replace(case, samples=tuple(random_inputs(case.program.inputs, like, seed) for seed in seeds))
+        verdict = self._judge(case, target, self.execute(fresh, target, fresh=True), self.reference(fresh))
+        return verdict.judgement is Judgement.FAIL
 
     def _fails_again(self, case: Case, target: Target, reference: Reference, first: Verdict) -> bool:
         execution = self.execute(case, target, fresh=True)
