@@ -69,9 +69,9 @@ def _show(out: Console, rows: dict[str, dict[str, str]], found: dict[str, str], 
     for bug, summary in found.items():
         out.print(f"[bold red]{bug}[/]  {summary}", soft_wrap=True)
     first = next(iter(found), None)
-    out.print(f"\n{len(found)} findings, kept in {store}. Look at them with: driftline bugs list")
+    out.print(f"\n{len(found)} findings, kept in {store}. Look at them with: .venv/bin/driftline bugs list")
     if first:
-        out.print(f"Run one again with: {replay_command(first, store)}")
+        out.print(f"Run one again with: .venv/bin/{replay_command(first, store)}")
 
 
 if __name__ == "__main__":
