@@ -20,6 +20,7 @@ AGGREGATE_LIMIT = 10.0  # a weighted sum over many elements further away than th
 POOLED_LIMIT = 6.0  # the same over several inputs: there the noise averages out, a bias does not
 ILL_CONDITIONED = 0.25  # where sigma is this share of the value, there is nothing to compare
 UNIFORM_RMS = 0.58  # rms of a rounding error in units of the largest one
+ROUNDED_REFERENCE = 2.0**0.5  # in float64 the reference is rounded as coarsely as what is held against it
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ def measure(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic, *, agg
     unit, tiny = arithmetic.unit(dtype), arithmetic.tiny(dtype)
     with np.errstate(all="ignore"):
         reference = noise.reference
-        sigma = _sigma(noise, unit, tiny)
+        widen = ROUNDED_REFERENCE if dtype in ("float64", "complex128") else 1.0
+        sigma = _sigma(noise, unit, tiny) * widen
         judged = np.isfinite(got) & np.isfinite(reference) & noise.steady
         judged &= sigma <= ILL_CONDITIONED * np.maximum(np.abs(reference), _scale(reference, judged)) + 4 * tiny
         nearest = np.clip(got, noise.low, noise.high)  # within the band of legal steps nothing is wrong
@@ -79,8 +81,9 @@ def measure(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic, *, agg
         totals: dict[str, tuple[float, float]] = {}
         if aggregates:
             settled = judged & (noise.low == noise.high)
+            movements = noise.deviations if widen == 1.0 else noise.deviations * widen
             aggregate, direction, totals = _aggregate(
-                got - reference, reference, noise.deviations, sigma, settled, unit
+                got - reference, reference, movements, sigma, settled, unit * widen
             )
     return Deviation(
         element=float(z[place]) if z.size else 0.0,

@@ -236,9 +236,11 @@ class BackendConformance:
         assert not report.result["changed"]
 
     def test_does_not_hide_a_failure(self, framework: str, available: Availability) -> None:
-        """The program raises; returning some result instead would hide it."""
-        execution = self._execute(programs.failing(framework))
-        assert execution.outcome is not Outcome.OK, f"returned {execution.outputs}"
+        """The program raises; a result instead, if the compiler gives one, must not be taken for right."""
+        result = self._check(programs.failing(framework))
+        assert result.execution.outcome is not Outcome.OK or result.verdict.judgement is not Judgement.PASS, _told(
+            result
+        )
 
     # -- helpers -------------------------------------------------------------------------------------------------------
 
