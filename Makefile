@@ -58,6 +58,7 @@ benchmarks: install
 	$(BIN)/python benchmarks/workers.py
 	$(BIN)/python benchmarks/known_bugs.py
 	$(BIN)/python benchmarks/sound_models.py
+	$(BIN)/python benchmarks/oracle.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

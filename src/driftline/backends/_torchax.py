@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from driftline.backends._export import export, is_export_rejection
+from driftline.backends._jax import precision
 from driftline.backends._torch import flatten_outputs
 from driftline.backends.base import Compiled, Unsupported
 from driftline.core.tensors import Arrays
@@ -43,7 +44,6 @@ def torchax_runner(program: OpenedProgram) -> Compiled:
     from torchax.export import JaxInterpreter
     from torchax.ops.mappings import t2j_dtype
 
-    from driftline.backends.xla import precision  # here: that file imports this one
     from driftline.programs.torch_tensors import array_from_tensor
 
     exported, flat = export(program)

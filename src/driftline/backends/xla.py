@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from driftline.backends._jax import precision
 from driftline.backends._torchax import import_torchax, is_torchax_rejection, torchax_runner
 from driftline.backends.base import Backend, Compiled, Option, Options, option
 from driftline.core.structure import flatten
@@ -20,7 +21,6 @@ from driftline.core.tensors import Arrays
 from driftline.programs.live import LiveProgram
 from driftline.programs.opened import OpenedProgram
 
-_WIDE = ("float64", "int64", "uint64", "complex128")
 _REJECTIONS = (  # Python that depends on values, which a compiler of whole programs does not see
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
@@ -86,16 +86,6 @@ def load_with_own_precision(program: OpenedProgram) -> tuple[LiveProgram, bool]:
     jax.config.update("jax_enable_x64", default)
     live = program.live
     return live, bool(jax.config.jax_enable_x64)
-
-
-def precision(wide: bool, arrays: Arrays) -> Any:
-    """64-bit types on, if the program says so or an input would be narrowed without them."""
-    import jax
-
-    switch: Any = getattr(jax, "enable_x64", None)
-    if switch is None:  # before jax 0.8
-        switch = importlib.import_module("jax.experimental").enable_x64
-    return switch(wide or any(array.dtype.name in _WIDE for array in arrays.values()))
 
 
 def call(live: LiveProgram, arrays: Any) -> Any:

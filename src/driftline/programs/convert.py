@@ -101,7 +101,9 @@ def _write_onnx(program: OpenedProgram, output: Path) -> None:
 
     live = program.live
     args, kwargs = live.call_arguments(program.example, tensor_from_array)
-    module = _as_module(live.function)
+    from driftline.programs.flat_torch import as_module
+
+    module = as_module(live.function)
     with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
         exported = torch.onnx.export(
             module,
@@ -133,20 +135,6 @@ def _write_tflite(program: OpenedProgram, output: Path) -> None:
     if not all(isinstance(leaf, torch.Tensor) for leaf in module.outputs.values()):
         raise NotImplementedError("litert-torch returns tensors only, and this program returns numbers too")
     converted.export(str(output))
-
-
-def _as_module(function: Any) -> Any:
-    """Exporters take modules; a plain function is wrapped in one, with its signature kept."""
-    import torch
-
-    if isinstance(function, torch.nn.Module):
-        return function
-
-    class Wrapper(torch.nn.Module):
-        def forward(self, *args: Any, **kwargs: Any) -> Any:
-            return function(*args, **kwargs)
-
-    return Wrapper()
 
 
 def _root(error: BaseException) -> BaseException:

@@ -10,10 +10,21 @@ from typing import Any
 import torch
 
 from driftline.core.structure import flatten
-from driftline.programs.convert import _as_module
 from driftline.programs.live import is_tensor
 from driftline.programs.opened import OpenedProgram
 from driftline.programs.torch_tensors import tensor_from_array
+
+
+def as_module(function: Any) -> Any:
+    """Exporters take modules; a plain function is wrapped in one."""
+    if isinstance(function, torch.nn.Module):
+        return function
+
+    class Wrapper(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+    return Wrapper()
 
 
 class _Recorded:
@@ -29,7 +40,7 @@ class FlatModule(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, program: OpenedProgram) -> None:
         super().__init__()
         self._live = program.live
-        self.program = _as_module(program.live.function)
+        self.program = as_module(program.live.function)
         self.training = self.program.training
         self.inputs = tuple(program.example)
         self.example = tuple(tensor_from_array(array) for array in program.example.values())

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from driftline.backends.xla import call, leaves_of, load_with_own_precision, precision
+from driftline.backends._jax import precision
+from driftline.backends.xla import call, leaves_of, load_with_own_precision
 from driftline.core.tensors import Arrays
 from driftline.core.text import first_line
 from driftline.oracle.references.base import NoExactReference

@@ -1,0 +1,20 @@
+"""Shared by what runs on JAX: 64-bit types, which JAX has off unless told otherwise."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from driftline.core.tensors import Arrays
+
+_WIDE = ("float64", "int64", "uint64", "complex128")
+
+
+def precision(wide: bool, arrays: Arrays) -> Any:
+    """64-bit types on, if the program says so or an input would be narrowed without them."""
+    import jax
+
+    switch: Any = getattr(jax, "enable_x64", None)
+    if switch is None:  # before jax 0.8
+        switch = importlib.import_module("jax.experimental").enable_x64
+    return switch(wide or any(array.dtype.name in _WIDE for array in arrays.values()))
