@@ -1,4 +1,4 @@
-"""Are these the values? The interim rule, until the rounding-noise oracle takes its place behind the same function.
+"""Are these the values? The rule for programs without a shadow: TensorFlow, JAX, and torch that cannot be recorded.
 
 A float passes if it lies within what rounding may do to it, estimated from three sources: the rounding of the result
 itself, the movement of the float64 result when inputs move by one rounding error (conditioning), and the error that the

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from driftline.core.plugins import load_plugins
 from driftline.core.registry import import_string
 from driftline.core.tensors import Array, Arrays, is_float, load_tensors, save_tensors
 from driftline.oracle.arithmetic import IEEE
-from driftline.oracle.references.base import NoExactReference, ReferenceRun
+from driftline.oracle.references.base import ExactRun, NoExactReference, ReferenceRun
 from driftline.oracle.shadow.task import FRONT_ENDS
 from driftline.programs.opened import OpenedProgram, ProgramChanged
 
@@ -56,7 +56,9 @@ def _shadowed(program: OpenedProgram, arrays: Arrays, folder: Path, index: int) 
         return {"note": f"{reason}: compared with the unoptimised run alone"}
 
 
-def _sample(program: OpenedProgram, reference: Any, arrays: Arrays, folder: Path, index: int) -> dict[str, Any]:
+def _sample(
+    program: OpenedProgram, reference: ReferenceRun, arrays: Arrays, folder: Path, index: int
+) -> dict[str, Any]:
     try:
         native = reference.native(arrays)
     except MemoryError:
@@ -68,8 +70,9 @@ def _sample(program: OpenedProgram, reference: Any, arrays: Arrays, folder: Path
         return {**answer, **_shadowed(program, arrays, folder, index)}
     try:
         lifted = {name: _lift(array) for name, array in arrays.items()}
-        exact = reference.exact(lifted)
-        run, center = reference.exact, exact
+        plain = cast(ExactRun, reference)
+        exact = plain.exact(lifted)
+        run, center = plain.exact, exact
         answer["exact"] = _write(folder / f"{index}.exact", exact)
     except NoExactReference as reason:
         answer["note"] = str(reason)

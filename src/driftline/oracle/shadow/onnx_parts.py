@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from driftline.core.tensors import is_float
-from driftline.oracle.references.onnx_reference import promote_to_float64
+from driftline.oracle.shadow.onnx_float64 import promote_to_float64
 
 # Functions of the standard whose parts may each round. Left whole: those whose function body computes in double
 # (ReduceLogSumExp, AffineGrid), overflows where implementations do not (Softplus), or that one rounding describes.
