@@ -31,13 +31,19 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,dev]'
 	@touch $(STAMP)
 
-# TorchInductor compiles C++; the interpreter's virtualenv module is a package of its own on Debian.
+# TorchInductor compiles C++; the interpreter's virtualenv module is a package of its own on Debian. The tests look at
+# the report in a browser; without one they are skipped.
 .PHONY: system-packages
 system-packages:
 	@command -v g++ >/dev/null && $(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
 	  command -v apt-get >/dev/null || { echo "Install g++ and Python's venv module first."; exit 1; }; \
 	  as_root=; [ "$$(id -u)" = 0 ] || as_root=sudo; \
 	  $$as_root apt-get update -qq && $$as_root apt-get install -y -qq g++ python3-venv python3-dev; }
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+	  command -v apt-get >/dev/null || { echo "No chromium: the browser tests will be skipped."; exit 0; }; \
+	  as_root=; [ "$$(id -u)" = 0 ] || as_root=sudo; \
+	  { $$as_root apt-get update -qq && $$as_root apt-get install -y -qq chromium; } \
+	    || echo "chromium cannot be installed: the browser tests will be skipped."; }
 
 demo: install
 	$(BIN)/python examples/demo.py

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from driftline.backends._torch import torch_runner
-from driftline.backends.base import Compiled
+from driftline.backends._torch import TorchCalls, as_arrays, torch_runner
+from driftline.backends.base import Compiled, CompiledTogether
 from driftline.core.execution import Stage
+from driftline.core.tensors import Arrays
 from driftline.programs.opened import OpenedProgram
 
 
@@ -29,6 +30,34 @@ def compile_with_dynamo(
     with _announce_stages(program):
         program.reseed()
         run(program.example)
+    return run
+
+
+def compile_together_with_dynamo(
+    programs: Sequence[OpenedProgram], backend: str | Callable[..., Any], **settings: Any
+) -> CompiledTogether:
+    """Independent programs as one graph: what a compilation costs at least is paid once for all of them."""
+    import torch
+    import torch._dynamo
+
+    torch._dynamo.reset()
+    torch._inductor.config.fallback_random = True
+    functions = [program.live.function for program in programs]
+    calls = [TorchCalls(program) for program in programs]
+
+    def together(*prepared: Any) -> list[Any]:
+        return [f(*args, **kwargs) for f, (args, kwargs) in zip(functions, prepared, strict=True)]
+
+    compiled = torch.compile(together, backend=backend, **settings)
+
+    def run(samples: Sequence[Arrays]) -> list[Arrays]:
+        prepared = [call.prepare(arrays) for call, arrays in zip(calls, samples, strict=True)]
+        with torch.no_grad():
+            results = compiled(*((one.args, one.kwargs) for one in prepared))
+        return [
+            as_arrays(call.outputs(one, result)) for call, one, result in zip(calls, prepared, results, strict=True)
+        ]
+
     return run
 
 

@@ -7,6 +7,7 @@ Gradients and changed inputs are results like any other: they appear as outputs 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,38 +48,75 @@ def tensor_runner(
     """Arrays in; out come the tensors of the result, the gradients, and the inputs and buffers that were changed."""
     import torch
 
-    from driftline.programs.torch_tensors import tensor_from_array
-
-    live = program.live
-    parameters = dict(_named(live.function, "named_parameters")) if program.grad else {}
-    buffers = {name: (buffer, buffer.clone()) for name, buffer in _named(live.function, "named_buffers")}
+    calls = TorchCalls(program, device)
 
     def run(arrays: Arrays) -> dict[str, Any]:
+        call = calls.prepare(arrays)
+        if program.grad:
+            return _with_gradients(function, call.args, call.kwargs, {**call.tensors, **calls.parameters}, program.seed)
+        with torch.no_grad():
+            result = function(*call.args, **call.kwargs)
+        return calls.outputs(call, result)
+
+    return run
+
+
+@dataclass(frozen=True)
+class TorchCall:
+    """The arguments of one call, and what the input tensors held before it."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    tensors: dict[str, Any]
+    before: Arrays
+
+
+class TorchCalls:
+    """Makes the arguments of a program's calls from arrays, and finds out what a call returned and changed."""
+
+    def __init__(self, program: OpenedProgram, device: str = "cpu") -> None:
+        from driftline.programs.layout import InputLayout
+
+        self._live = program.live
+        self._layout = InputLayout(self._live)
+        self._grad = program.grad
+        self._device = device
+        self.parameters = dict(_named(self._live.function, "named_parameters")) if program.grad else {}
+        self._buffers = {name: (b, b.clone()) for name, b in _named(self._live.function, "named_buffers")}
+
+    def prepare(self, arrays: Arrays) -> TorchCall:
+        import torch
+
+        from driftline.programs.torch_tensors import tensor_from_array
+
         tensors: dict[str, torch.Tensor] = {}
         names = {id(array): name for name, array in arrays.items()}
+        placed = self._layout.tensors(arrays, tensor_from_array) if self._layout else {}
+        before = self._layout.settled(arrays) if self._layout else arrays
 
         def make(array: Array) -> torch.Tensor:
-            tensor = tensor_from_array(array).to(device)
-            if program.grad and is_float(array.dtype.name):
+            name = names[id(array)]
+            tensor = (placed[name] if name in placed else tensor_from_array(array)).to(self._device)
+            if self._grad and is_float(array.dtype.name):
                 tensor.requires_grad_()
-            tensors[names[id(array)]] = tensor
+            tensors[name] = tensor
             return tensor
 
         with torch.no_grad():  # a model may keep state; every run starts from the same one
-            for buffer, saved in buffers.values():
+            for buffer, saved in self._buffers.values():
                 buffer.copy_(saved)
-        args, kwargs = live.call_arguments(arrays, make)
-        if program.grad:
-            return _with_gradients(function, args, kwargs, {**tensors, **parameters}, program.seed)
-        with torch.no_grad():
-            result = function(*args, **kwargs)
-        if device != "cpu":
-            torch.cuda.synchronize()
-        changed = {f"mutated:{n}": t for n, t in tensors.items() if _differs(to_array(t), arrays[n])}
-        changed |= {f"mutated:{n}": b for n, (b, old) in buffers.items() if _differs(to_array(b), to_array(old))}
-        return {**flatten_tensors(result), **changed}
+        args, kwargs = self._live.call_arguments(arrays, make)
+        return TorchCall(args, kwargs, tensors, before)
 
-    return run
+    def outputs(self, call: TorchCall, result: Any) -> dict[str, Any]:
+        """What came back, and the inputs and buffers that were changed on the way."""
+        import torch
+
+        if self._device != "cpu":
+            torch.cuda.synchronize()
+        changed = {f"mutated:{n}": t for n, t in call.tensors.items() if _differs(to_array(t), call.before[n])}
+        changed |= {f"mutated:{n}": b for n, (b, old) in self._buffers.items() if _differs(to_array(b), to_array(old))}
+        return {**flatten_tensors(result), **changed}
 
 
 def _with_gradients(

@@ -10,6 +10,7 @@ from driftline.programs.opened import OpenedProgram
 
 class AotEager(TorchBackend):
     name = "aot_eager"
+    batch = 60
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         return compile_with_dynamo(program, "aot_eager")

@@ -10,7 +10,7 @@ import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,6 +20,7 @@ from driftline.core.text import did_you_mean, first_line
 from driftline.programs.opened import OpenedProgram
 
 Compiled = Callable[[Arrays], Arrays]
+CompiledTogether = Callable[[Sequence[Arrays]], list[Arrays]]
 Options = Mapping[str, str]
 
 
@@ -67,6 +68,9 @@ class Backend:
     mutates: ClassVar[bool] = False  # calls the user's code, so changes to inputs are seen and compared
     arithmetic: ClassVar[str] = ""  # what it declares beyond IEEE arithmetic; see oracle/arithmetic.py
     renames_outputs: ClassVar[bool] = False  # outputs come in order, under names of the compiler's own
+    sizes: ClassVar[bool] = True  # a compiled program runs at other sizes of its inputs, where it has open ones
+    batch: ClassVar[int] = 20  # how many programs a hunt gives it at a time: some seconds of work
+    together: ClassVar[int] = 1  # how many programs `compile_together` takes at best
     reference: ClassVar[bool] = False  # a rung without optimisation, not a compiler under test
 
     def __init__(self) -> None:
@@ -134,6 +138,13 @@ class Backend:
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         """Compile the program; the result maps named input arrays to named output arrays."""
         raise NotImplementedError
+
+    def compile_together(self, programs: Sequence[OpenedProgram], options: Options) -> CompiledTogether | None:
+        """Compile several programs as one, where that is quicker than one by one; `None`: it is not.
+
+        Whatever goes wrong here is found out again, program by program, before anything is said about it.
+        """
+        return None
 
     def is_rejection(self, error: BaseException) -> bool:
         """Does this error say "not supported"? Then it is no finding. Anything else the compiler raises is."""

@@ -30,6 +30,8 @@ _LOG_LINE = re.compile(r"^\[[\w.]+:\d+\] (.*(?:Check failed|Missing operator:|Un
 
 class ExecuTorch(Backend):
     name = "executorch"
+    sizes = False  # compiled for the sizes of its example
+    batch = 10
     accepts = ("source:torch", "torch")
     module = "executorch"
     distribution = "executorch"

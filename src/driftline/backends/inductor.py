@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
-from driftline.backends._dynamo import compile_with_dynamo
+from driftline.backends._dynamo import compile_together_with_dynamo, compile_with_dynamo
 from driftline.backends._torch import TorchBackend
-from driftline.backends.base import BOOLEAN, Availability, Compiled, Option, Options
+from driftline.backends.base import BOOLEAN, Availability, Compiled, CompiledTogether, Option, Options
+from driftline.core.tensors import Arrays
 from driftline.programs.opened import OpenedProgram
 
 # target option -> Inductor configuration key
@@ -28,6 +30,7 @@ class Inductor(TorchBackend):
     name = "inductor"
     family = "inductor"
     devices = ("cpu", "cuda")
+    together = 10
     options = {
         "freezing": Option("fold parameters into constants", BOOLEAN, "false"),
         "pattern_matcher": Option("graph rewrite rules", BOOLEAN, "true"),
@@ -69,14 +72,32 @@ class Inductor(TorchBackend):
         import torch
         import torch._inductor.config
 
-        config = {_CONFIG[key]: _value(text) for key, text in options.items() if key in _CONFIG}
-        dynamic = {"true": True, "false": False}.get(options.get("dynamic", ""))
+        config, dynamic = _settings(options)
         # Some settings (freezing) are read while Dynamo traces, which `options` do not reach; later recompilations see
         # the `options` alone.
         with torch._inductor.config.patch(config):
             return compile_with_dynamo(
                 program, "inductor", options.get("device", "cpu"), options=config or None, dynamic=dynamic
             )
+
+    def compile_together(self, programs: Sequence[OpenedProgram], options: Options) -> CompiledTogether | None:
+        import torch._inductor.config
+
+        if options.get("device", "cpu") != "cpu" or any(program.grad for program in programs):
+            return None
+        config, dynamic = _settings(options)
+        run = compile_together_with_dynamo(programs, "inductor", options=config or None, dynamic=dynamic)
+
+        def patched(samples: Sequence[Arrays]) -> list[Arrays]:
+            with torch._inductor.config.patch(config):  # it compiles on the first call
+                return run(samples)
+
+        return patched
+
+
+def _settings(options: Options) -> tuple[dict[str, object], bool | None]:
+    config = {_CONFIG[key]: _value(text) for key, text in options.items() if key in _CONFIG}
+    return config, {"true": True, "false": False}.get(options.get("dynamic", ""))
 
 
 def _keep_headers() -> None:

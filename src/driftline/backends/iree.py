@@ -44,6 +44,7 @@ class IreeError(Exception):
 
 class Iree(Backend):
     name = "iree"
+    batch = 16
     accepts = ("onnx",)
     module = "iree.compiler"
     distribution = "iree-base-compiler"

@@ -31,6 +31,7 @@ REJECTIONS = (
 
 class OpenVino(Backend):
     name = "openvino"
+    batch = 60
     accepts = ("onnx",)
     module = "openvino"
     distribution = "openvino"

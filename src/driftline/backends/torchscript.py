@@ -27,6 +27,8 @@ Taken = tuple[Any, Callable[[Any], Compiled]]  # a graph, and how arrays get in 
 
 class TorchScript(TorchBackend):
     name = "torchscript"
+    sizes = False  # compiled for the sizes of its example
+    batch = 40
     gradients = False
     mutates = False  # a frozen copy runs, and a trace has forgotten which tensors were the caller's
     options = {

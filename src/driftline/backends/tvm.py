@@ -25,6 +25,8 @@ _REJECTIONS = re.compile(
 
 class Tvm(Backend):
     name = "tvm"
+    sizes = False  # compiled for the sizes of its example
+    batch = 30
     accepts = ("onnx",)
     module = "tvm"
     distribution = "apache-tvm"

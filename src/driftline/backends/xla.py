@@ -32,6 +32,7 @@ _REJECTIONS = (  # Python that depends on values, which a compiler of whole prog
 
 class Xla(Backend):
     name = "xla"
+    batch = 20
     accepts = ("source:jax", "source:torch", "torch")
     module = "jax"
     distribution = "jax"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from driftline.backends import BACKENDS, resolve
@@ -19,11 +20,15 @@ from driftline.core.target import Target
 from driftline.core.text import did_you_mean
 from driftline.core.verdict import Fingerprint, Judgement, Status
 from driftline.diagnose.fingerprint import fingerprint
+from driftline.diagnose.known import known_issue
 from driftline.execute.environments import find_environment, require_environment
 from driftline.inputs.files import read_inputs
 from driftline.inputs.make import STRATEGIES, random_inputs, special_inputs
+from driftline.oracle.judge import Reference
 from driftline.programs.convert import accepts_directly, find_converter
 from driftline.store import Bug, Store
+
+ARTIFACT_ELEMENTS = 4096  # larger tensors are not kept: a replay makes them again
 
 
 def choose_targets(program: Program, wanted: Sequence[Target] | None) -> tuple[list[Target], list[Skipped]]:
@@ -141,7 +146,7 @@ def check_program(
         case = replace(case, samples=make_samples(opened, inputs, samples, options.seed, tame=True))
         reference = checker.reference(case)
     outcome = checker.check(case, progress, reference)
-    bugs = {result.target: bug for result in outcome.results if (bug := record(store, case, result))}
+    bugs = {result.target: bug for result in outcome.results if (bug := record(store, case, result, reference))}
     if lifted and can_be_lifted(opened.program):
         outcome, found = _check_lifted(checker, store, outcome, inputs, samples)
         bugs |= found
@@ -158,12 +163,13 @@ def _check_lifted(
     if opened is None or not passed:
         return outcome, {}
     case = Case(opened.program, make_samples(opened, inputs, samples, options.seed), tuple(passed), options)
-    failed = {r.target: r for r in checker.check(case).results if r.verdict.judgement is Judgement.FAIL}
+    again = checker.check(case)
+    failed = {r.target: r for r in again.results if r.verdict.judgement is Judgement.FAIL}
     failed = {
         t: replace(r, verdict=replace(r.verdict, reason=f"in float32: {r.verdict.reason}")) for t, r in failed.items()
     }
     results = tuple(failed.get(r.target, r) for r in outcome.results)
-    bugs = {target: bug for target, result in failed.items() if (bug := record(store, case, result))}
+    bugs = {target: bug for target, result in failed.items() if (bug := record(store, case, result, again.reference))}
     return replace(outcome, results=results), bugs
 
 
@@ -171,19 +177,41 @@ def identify(case: Case, result: TargetResult) -> Fingerprint:
     return fingerprint(case.program, result.target, result.execution, result.verdict, result.blame)
 
 
-def record(store: Store, case: Case, result: TargetResult) -> Bug | None:
-    """Keep a failure; anything else leaves no trace."""
+def record(
+    store: Store,
+    case: Case,
+    result: TargetResult,
+    reference: Reference | None = None,
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> Bug | None:
+    """Keep a failure, with what was expected and what came; anything else leaves no trace."""
     if result.verdict.judgement is not Judgement.FAIL:
         return None
+    verdict = {**verdict_json(result), **more, "artifacts": _artifacts(store, result, reference)}
+    known = known_issue(identify(case, result))
+    if known:
+        verdict["known"] = known.to_json()
     return store.add_finding(
         identify(case, result),
         case,
         result.target,
         summary=result.verdict.reason,
-        status=Status.FLAKY if result.flaky else Status.NEW,
-        verdict=verdict_json(result),
+        status=Status.FLAKY if result.flaky else Status.KNOWN if known and known.reported else Status.NEW,
+        verdict=verdict,
         execution={**result.execution.summary(), "log": result.execution.log},
     )
+
+
+def _artifacts(store: Store, result: TargetResult, reference: Reference | None) -> dict[str, str]:
+    """The outputs of the failing sample on both sides, when they are small enough to be looked at."""
+    index = int(result.verdict.evidence.get("sample", 0))
+    outputs = result.execution.outputs
+    if reference is None or index >= len(outputs) or index >= len(reference.samples):
+        return {}
+    sides = {"expected": reference.samples[index].native, "got": outputs[index]}
+    if not all(sides.values()) or any(a.size > ARTIFACT_ELEMENTS for side in sides.values() for a in side.values()):
+        return {}
+    return {name: store.put_tensors(arrays) for name, arrays in sides.items()}
 
 
 def verdict_json(result: TargetResult) -> dict[str, Any]:

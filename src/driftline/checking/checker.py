@@ -140,7 +140,7 @@ class Checker:
                 calls_user_code=backend.mutates,
                 positional=bool(execution.converter) or backend.renames_outputs,
                 signed_zero=case.options.signed_zero,
-                arithmetic=_declared_arithmetic(backend, target),
+                arithmetic=declared_arithmetic(backend, target),
                 tolerance=parse_oracle(case.options.oracle),
             ),
         )
@@ -369,6 +369,6 @@ def _digest(sample: Inputs) -> str:
     return digest.hexdigest()
 
 
-def _declared_arithmetic(backend: Backend, target: Target) -> str:
+def declared_arithmetic(backend: Backend, target: Target) -> str:
     names = (backend.arithmetic, dict(target.options).get("arithmetic", ""))
     return "+".join(name for name in names if name)

@@ -21,8 +21,10 @@ from driftline.core.text import did_you_mean
 _COMMANDS = {
     "doctor": "Show every compiler: available or not, version, and how to install it.",
     "check": "Run a program on many compilers and say which of them is wrong.",
+    "hunt": "Make programs, run them on all compilers, and keep every bug once.",
     "bugs": "Browse what was found.",
     "replay": "Run a stored bug again: still fails, fixed, or differs.",
+    "report": "Write what was found as a page, a table or a file for other tools; compare two stores.",
     "env": "Add, list and remove other versions of a compiler.",
 }
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from driftline.core.tensors import Arrays
-from driftline.core.text import first_line, tail
+from driftline.core.text import tail, telling_line
 
 
 class Outcome(StrEnum):
@@ -43,7 +43,7 @@ class Failure:
         """Describe an exception; `cause` is the one that tells what happened, if it is wrapped."""
         told = cause or error
         text = "".join(traceback.format_exception(error))
-        return Failure(type(told).__name__, first_line(str(told), 600), tail(text, 3000))
+        return Failure(type(told).__name__, telling_line(str(told)), tail(text, 3000))
 
     @staticmethod
     def from_json(value: Mapping[str, str]) -> Failure:

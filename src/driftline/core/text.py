@@ -25,6 +25,26 @@ def first_line(text: str, limit: int = 300) -> str:
     return ""
 
 
+_WRAPPERS = re.compile(
+    r"^(Exception from |Traceback \(most recent call last\)|C\+\+ compile error|Command:|\^+$|During handling)"
+)
+
+
+def telling_line(text: str, limit: int = 600) -> str:
+    """The line of an error that says what is wrong: compilers wrap it in lines that are always the same."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    if lines[0].startswith("C++ compile error"):
+        found = next((line.partition("error: ")[2] for line in lines if " error: " in line), "")
+        return f"C++ compile error: {found}"[:limit] if found else lines[0]
+    if lines[0].startswith("Traceback (most recent call last)"):
+        return first_line(lines[-1], limit)
+    said = next((line for line in lines if not _WRAPPERS.match(line)), lines[0])
+    target = next((line for line in lines[1:] if line.startswith("target: ")), "")
+    return first_line(f"{said} ({target})" if target else said, limit)
+
+
 def tail(text: str, limit: int = 4000) -> str:
     """The end of a log: the part that says how it ended."""
     return text if len(text) <= limit else "…" + text[-limit:]
@@ -53,8 +73,10 @@ _VOLATILE = (
     (re.compile(r"0x[0-9a-fA-F]+"), "0x?"),
     (re.compile(r"(/[\w.+-]+)+/"), ""),
     (re.compile(r"'[^']*\d[^']*'"), "'?'"),
+    (re.compile(r"\b(b?float|u?int|complex)\d+\b"), "DTYPE"),
     (re.compile(r"\b[0-9a-f]{12,}\b"), "#"),
     (re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?"), "#"),
+    (re.compile(r"#(, ?#)*,?(?=[)\]])"), "#"),
     (re.compile(r"#(, ?#)+"), "#"),
 )
 

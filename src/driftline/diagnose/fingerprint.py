@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from driftline.core.execution import Execution, Stage
 from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.text import normalise_message
 from driftline.core.verdict import Fingerprint, Kind, Verdict
+from driftline.diagnose.known import known_issue
 
 _MESSAGE_KINDS = (Kind.ERROR, Kind.CRASH, Kind.OOM, Kind.TIMEOUT)
 
@@ -20,10 +23,25 @@ def fingerprint(
     stage = Stage.CONVERT if blame else execution.stage
     detail = operators(program)
     if verdict.kind in _MESSAGE_KINDS and execution.failure:
-        message = normalise_message(f"{execution.failure.type}: {execution.failure.message}")
+        message = f"{execution.failure.type}: {execution.failure.message}"
         # A crash says little about its cause; an error message says enough to be recognised in other programs.
-        detail = message if verdict.kind is Kind.ERROR else f"{message} in {detail}"
-    return Fingerprint(backend, str(stage), str(verdict.kind), detail)
+        if verdict.kind is Kind.ERROR:
+            return message_fingerprint(backend, str(stage), str(verdict.kind), message)
+        detail = f"{normalise_message(message)} in {detail}"
+    # A drift and a wrong element are one thing seen on different inputs.
+    kind = Kind.WRONG_VALUE if verdict.kind is Kind.BIAS else verdict.kind
+    return _by_cause(Fingerprint(backend, str(stage), str(kind), detail))
+
+
+def message_fingerprint(backend: str, stage: str, kind: str, message: str) -> Fingerprint:
+    """The identity of an error, which its message tells."""
+    return _by_cause(Fingerprint(backend, stage, kind, normalise_message(message)))
+
+
+def _by_cause(found: Fingerprint) -> Fingerprint:
+    """Where the cause is known, the bug goes by it: one narrowing of integers shows in every operator."""
+    known = known_issue(found)
+    return replace(found, kind=known.kind or found.kind, detail=known.cause) if known and known.cause else found
 
 
 def operators(program: Program) -> str:

@@ -5,7 +5,9 @@ A task turns everything a compiler does into a plain dict. Tensors stay in files
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from driftline.backends import BACKENDS
 from driftline.backends.base import Backend
 from driftline.core.execution import Failure, Outcome, Stage
 from driftline.core.plugins import load_plugins
-from driftline.core.tensors import load_tensors, save_tensors
+from driftline.core.tensors import Arrays, load_tensors, save_tensors
 from driftline.execute.worker import Context
 from driftline.programs.opened import OpenedProgram, ProgramChanged
 
@@ -36,15 +38,27 @@ def run(payload: dict[str, Any], context: Context) -> dict[str, Any]:
     backend = BACKENDS.get(payload["backend"])
     samples = [load_tensors(path) for path in payload["inputs"]]
     stage = _StageClock(context)
-    answer: dict[str, Any] = {"version": backend.version(), "outputs": []}
     program = OpenedProgram.from_payload(payload, samples[0], stage.enter)
+    return _run(backend, payload["options"], program, samples, Path(payload["folder"]), stage)
+
+
+def _run(
+    backend: Backend,
+    options: dict[str, str],
+    program: OpenedProgram,
+    samples: Sequence[Arrays],
+    folder: Path,
+    stage: _StageClock,
+    prefix: str = "",
+) -> dict[str, Any]:
+    answer: dict[str, Any] = {"version": backend.version(), "outputs": []}
     try:
         stage.enter(Stage.COMPILE)
-        compiled = backend.compile(program, payload["options"])
+        compiled = backend.compile(program, options)
         stage.enter(Stage.RUN)
         for index, arrays in enumerate(samples):
             program.reseed()
-            path = Path(payload["folder"]) / f"{index}.safetensors"
+            path = folder / f"{prefix}{index}.safetensors"
             save_tensors(path, compiled(arrays))
             answer["outputs"].append(str(path))
         answer["outcome"] = Outcome.OK
@@ -61,6 +75,100 @@ def run(payload: dict[str, Any], context: Context) -> dict[str, Any]:
     return answer
 
 
+RESULTS = "results.jsonl"
+TOGETHER = "together"  # the stage of programs that are compiled as one
+
+
+def run_many(payload: dict[str, Any], context: Context) -> dict[str, Any]:
+    """Run many programs, each by itself, and write each result down as soon as it is there: should a program kill
+    this process, those before it are safe, and the last stage tells which one it was."""
+    load_plugins(payload["plugins"])
+    backend = BACKENDS.get(payload["backend"])
+    folder = Path(payload["folder"])
+    batch = [_Job(job, context) for job in payload["jobs"]]
+    with open(folder / RESULTS, "a") as results:
+        for group in _groups(batch, backend.together):
+            answers = _run_together(backend, payload["options"], group, folder)
+            for job in group:
+                answer = answers.get(job.number)
+                if answer is None:
+                    samples = load_samples(job.payload["tensors"])
+                    program = OpenedProgram.from_payload(job.payload, samples[0], job.stage.enter)
+                    answer = _run(backend, payload["options"], program, samples, folder, job.stage, f"{job.number}.")
+                answer["number"] = job.number
+                results.write(json.dumps(answer) + "\n")
+                results.flush()
+    return {}
+
+
+class _Job:
+    """One program of many; its stages are announced with its number."""
+
+    def __init__(self, payload: dict[str, Any], context: Context) -> None:
+        self.payload = payload
+        self.number = int(payload["number"])
+        self.stage = _StageClock(_Numbered(context, self.number))
+
+
+class _Numbered:
+    def __init__(self, context: Context, number: int) -> None:
+        self._context = context
+        self._number = number
+
+    def enter(self, stage: str) -> None:
+        self._context.enter(f"{self._number} {stage}")
+
+
+def _groups(batch: list[_Job], size: int) -> Iterator[list[_Job]]:
+    """Those that may be compiled together, in groups; the others alone."""
+    alone = [[job] for job in batch if size == 1 or not job.payload["together"]]
+    others = [job for job in batch if size > 1 and job.payload["together"]]
+    yield from (others[at : at + size] for at in range(0, len(others), size))
+    yield from alone
+
+
+def _run_together(
+    backend: Backend, options: dict[str, str], group: list[_Job], folder: Path
+) -> dict[int, dict[str, Any]]:
+    """Results by number; nothing when it did not work: then each is run by itself."""
+    if len(group) < 2:
+        return {}
+    samples = [load_samples(job.payload["tensors"]) for job in group]
+    programs = [
+        OpenedProgram.from_payload(job.payload, own[0], lambda stage: None)
+        for job, own in zip(group, samples, strict=True)
+    ]
+    group[0].stage.announce(TOGETHER)
+    paths: list[list[str]] = [[] for _ in group]
+    try:
+        compiled = backend.compile_together(programs, options)
+        if compiled is None:
+            return {}
+        for index in range(len(samples[0])):
+            programs[0].reseed()
+            for job, kept, outputs in zip(group, paths, compiled([own[index] for own in samples]), strict=True):
+                path = folder / f"{job.number}.{index}.safetensors"
+                save_tensors(path, outputs)
+                kept.append(str(path))
+    except Exception:
+        return {}
+    done = {"version": backend.version(), "outcome": Outcome.OK, "stage": Stage.RUN, "durations": {}}
+    return {job.number: {**done, "outputs": kept} for job, kept in zip(group, paths, strict=True)}
+
+
+def load_samples(path: str) -> list[Arrays]:
+    """Input samples from one file, in which `2/x` is the input x of the third sample."""
+    samples: dict[int, Arrays] = {}
+    for name, array in load_tensors(path).items():
+        number, _, inner = name.partition("/")
+        samples.setdefault(int(number), {})[inner] = array
+    return [samples[number] for number in sorted(samples)]
+
+
+def save_samples(path: Path, samples: Sequence[Arrays]) -> None:
+    save_tensors(path, {f"{n}/{name}": array for n, arrays in enumerate(samples) for name, array in arrays.items()})
+
+
 def _classify(backend: Backend, error: Exception) -> Outcome:
     if backend.is_rejection(error):
         return Outcome.REJECTED
@@ -72,7 +180,7 @@ def _classify(backend: Backend, error: Exception) -> Outcome:
 class _StageClock:
     """Announces stages to the parent and adds up the time spent in each."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context | _Numbered) -> None:
         self._context = context
         self._durations: dict[str, float] = {}
         self._since = time.perf_counter()
@@ -81,6 +189,9 @@ class _StageClock:
     def enter(self, stage: str) -> None:
         self._settle()
         self.current = Stage(stage)
+        self.announce(stage)
+
+    def announce(self, stage: str) -> None:
         self._context.enter(stage)
 
     def _settle(self) -> None:

@@ -68,17 +68,22 @@ def _sample(
     answer: dict[str, Any] = {"native": _write(folder / f"{index}.native", native), "note": ""}
     if program.framework in FRONT_ENDS:
         return {**answer, **_shadowed(program, arrays, folder, index)}
+    exact, spread, answer["note"] = measure_spread(reference, arrays, native)
+    if exact is not None:
+        answer["exact"] = _write(folder / f"{index}.exact", exact)
+    answer["spread"] = _write(folder / f"{index}.spread", spread)
+    return answer
+
+
+def measure_spread(reference: ReferenceRun, arrays: Arrays, native: Arrays) -> tuple[Arrays | None, Arrays, str]:
+    """For frameworks without a shadow: the float64 result if there is one, the spread, and a note if there is none."""
     try:
         lifted = {name: _lift(array) for name, array in arrays.items()}
         plain = cast(ExactRun, reference)
         exact = plain.exact(lifted)
-        run, center = plain.exact, exact
-        answer["exact"] = _write(folder / f"{index}.exact", exact)
     except NoExactReference as reason:
-        answer["note"] = str(reason)
-        lifted, run, center = arrays, reference.native, native
-    answer["spread"] = _write(folder / f"{index}.spread", _spread(run, lifted, arrays, center))
-    return answer
+        return None, _spread(reference.native, arrays, arrays, native), str(reason)
+    return exact, _spread(plain.exact, lifted, arrays, exact), ""
 
 
 def _write(path: Path, arrays: Arrays) -> str:

@@ -45,6 +45,19 @@ _TORCH = (
         "PyTorch documentation, Tensor.scatter_ (picked arbitrarily) and Tensor.index_put_ (undefined)",
     ),
     Clause(
+        "torch.interpolated-infinity",
+        (
+            "upsample_linear1d",
+            "upsample_bilinear2d",
+            "upsample_trilinear3d",
+            "upsample_bicubic2d",
+            "grid_sampler_2d",
+            "grid_sampler_3d",
+        ),
+        "a NaN or infinity whose weight is zero may count or not",
+        "PyTorch documentation, torch.nn.functional.interpolate and grid_sample: silent on neighbours of weight zero",
+    ),
+    Clause(
         "torch.equal-elements",
         ("sort", "argsort", "topk", "median", "kthvalue", "mode"),
         "which of equal elements comes first is open in an unstable sort",
@@ -63,6 +76,12 @@ _ONNX = (
         ("Div", "Mod"),
         "an integer divided by zero may be anything",
         "ONNX operator specification, Div and Mod: silent on integer division by zero",
+    ),
+    Clause(
+        "onnx.power-out-of-range",
+        ("Pow",),
+        "a power of integers that does not fit their type, or has a negative exponent, may be any integer",
+        "ONNX operator specification, Pow: silent on integer overflow; runtimes compute it in floating point",
     ),
     Clause(
         "onnx.shift-beyond-width",
@@ -87,6 +106,12 @@ _ONNX = (
         ),
         "a NaN may win or lose a comparison",
         "ONNX operator specification, Max, Min, ReduceMax, ReduceMin, Clip, Relu, MaxPool, ArgMax, TopK: silent on NaN",
+    ),
+    Clause(
+        "onnx.interpolated-infinity",
+        ("Resize", "Upsample", "GridSample"),
+        "a NaN or infinity whose weight is zero may count or not",
+        "ONNX operator specification, Resize and GridSample: silent on neighbours of weight zero",
     ),
     Clause(
         "onnx.scatter-duplicates",

@@ -106,7 +106,8 @@ def _place(bundle: SourceBundle, origin: str) -> Path:
 
 def _import_entry(bundle: SourceBundle, home: Path) -> ModuleType:
     path = home / bundle.entry_file
-    sys.path.insert(0, str(home))
+    if len(bundle.files) > 1 or bundle.entry_file != path.name or home.name[:8] != "program-":
+        sys.path.insert(0, str(home))  # it may import what lies beside it
     name = f"driftline_program_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec and spec.loader

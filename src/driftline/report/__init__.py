@@ -1,1 +1,19 @@
 """Results for readers: one file per format. Engines know none of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from driftline.store import Store
+
+
+def write_report(store: Store, out: Path, format: str | None = None) -> None:
+    """Write what an open store holds, in the format asked for or that of the file's suffix."""
+    from driftline.report.formats import choose_format, render, require_place, write
+    from driftline.report.gather import gather_store
+
+    chosen = choose_format(format, out)
+    require_place(out)
+    write(out, render(gather_store(store), chosen))

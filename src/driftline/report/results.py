@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ SCHEMA = 1
 
 def replay_command(bug_id: str, store: Path) -> str:
     """The one command that shows a bug again."""
-    place = "" if store == default_store() else f" --store {store}"
+    place = "" if store == default_store() else f" --store {shlex.quote(str(store))}"
     return f"driftline replay {bug_id}{place}"
 
 

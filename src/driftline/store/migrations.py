@@ -11,6 +11,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         " case_id TEXT NOT NULL REFERENCES cases (id), target TEXT NOT NULL, verdict TEXT NOT NULL,"
         " execution TEXT NOT NULL, created TEXT NOT NULL, UNIQUE (bug, case_id, target))",
     ),
+    (
+        "CREATE TABLE hunts (id INTEGER PRIMARY KEY, plan TEXT NOT NULL, environment TEXT NOT NULL,"
+        " started TEXT NOT NULL, finished TEXT NOT NULL, seconds REAL NOT NULL)",
+        "CREATE TABLE turns (hunt INTEGER NOT NULL REFERENCES hunts (id), lane TEXT NOT NULL, number INTEGER NOT NULL,"
+        " body TEXT NOT NULL, PRIMARY KEY (hunt, lane, number))",
+        "CREATE TABLE suspects (id INTEGER PRIMARY KEY, hunt INTEGER NOT NULL REFERENCES hunts (id),"
+        " lane TEXT NOT NULL, turn INTEGER NOT NULL, body TEXT NOT NULL, state TEXT NOT NULL, bug TEXT NOT NULL)",
+        "CREATE INDEX suspects_waiting ON suspects (hunt, state)",
+    ),
 )
 
 SCHEMA = len(MIGRATIONS)

@@ -17,6 +17,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError, StoreError
 from driftline.core.program import Program, file_digest
 from driftline.core.target import Target
-from driftline.core.tensors import load_tensors, save_tensors
+from driftline.core.tensors import Arrays, load_tensors, save_tensors
 from driftline.core.text import did_you_mean, to_json
 from driftline.core.verdict import Fingerprint, Status
 from driftline.store.migrations import MIGRATIONS, SCHEMA
@@ -75,6 +76,7 @@ class Store:
         self.path = path  # as the user wrote it, for messages
         self._objects = path.resolve() / "objects"  # workers have another working directory
         self._database = database
+        self._writing = threading.RLock()  # one connection, several threads
 
     # -- opening -----------------------------------------------------------------------------------------------------
 
@@ -135,6 +137,16 @@ class Store:
                     raise
         return digest
 
+    def put_tensors(self, arrays: Arrays) -> str:
+        """Keep named arrays; the digest finds them again."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "tensors"
+            save_tensors(path, arrays)
+            return self.put_file(path)
+
+    def load_tensors(self, digest: str) -> Arrays:
+        return load_tensors(self._existing(digest))
+
     def object_path(self, digest: str) -> Path:
         return self._objects / digest[:2] / digest[2:]
 
@@ -144,12 +156,7 @@ class Store:
         """Keep a case with its program and inputs; the same case twice is one."""
         program = case.program.to_json()
         self.put_file(case.program.path)
-        samples = []
-        with tempfile.TemporaryDirectory() as folder:
-            for sample in case.samples:
-                path = Path(folder) / "sample"
-                save_tensors(path, sample.arrays)
-                samples.append({"object": self.put_file(path), "origin": sample.origin})
+        samples = [{"object": self.put_tensors(s.arrays), "origin": s.origin} for s in case.samples]
         body = {
             "program": program,
             "samples": samples,
@@ -158,12 +165,12 @@ class Store:
         }
         text = json.dumps(body, sort_keys=True)
         case_id = hashlib.sha256(text.encode()).hexdigest()[:16]
-        with self._transaction() as database:
-            database.execute("INSERT OR IGNORE INTO cases VALUES (?, ?, ?)", (case_id, text, _now()))
+        with self.transaction() as database:
+            database.execute("INSERT OR IGNORE INTO cases VALUES (?, ?, ?)", (case_id, text, now()))
         return case_id
 
     def load_case(self, case_id: str) -> Case:
-        row = self._query("SELECT body FROM cases WHERE id = ?", (case_id,))
+        row = self.query("SELECT body FROM cases WHERE id = ?", (case_id,))
         if not row:
             raise StoreError(f"The case {case_id} is not in the store {self.path}.")
         body = json.loads(row[0][0])
@@ -195,8 +202,8 @@ class Store:
     ) -> Bug:
         """Record a sighting. A known bug gets one finding more; its status stays what people made it."""
         case_id = self.save_case(case.only(target))
-        now = _now()
-        with self._transaction() as database:
+        moment = now()
+        with self.transaction() as database:
             database.execute(
                 "INSERT INTO bugs VALUES (:id, :fingerprint, :status, :summary, :now, :now)"
                 " ON CONFLICT (id) DO UPDATE SET last_seen = :now,"
@@ -206,27 +213,27 @@ class Store:
                     "fingerprint": json.dumps(fingerprint.to_json()),
                     "status": str(status),
                     "summary": summary,
-                    "now": now,
+                    "now": moment,
                 },
             )
             database.execute(
                 "INSERT INTO findings (bug, case_id, target, verdict, execution, created) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (bug, case_id, target) DO UPDATE SET"
                 " verdict = excluded.verdict, execution = excluded.execution, created = excluded.created",
-                (fingerprint.bug_id, case_id, str(target), to_json(verdict), to_json(execution), now),
+                (fingerprint.bug_id, case_id, str(target), to_json(verdict), to_json(execution), moment),
             )
         return self.bug(fingerprint.bug_id)
 
     def bugs(self) -> list[Bug]:
         """All bugs, the newest first, without their findings."""
-        return [_bug(row) for row in self._query(f"SELECT {_BUG_COLUMNS} FROM bugs ORDER BY first_seen DESC, id")]
+        return [_bug(row) for row in self.query(f"SELECT {_BUG_COLUMNS} FROM bugs ORDER BY first_seen DESC, id")]
 
     def bug(self, name: str) -> Bug:
         """One bug with its findings, by its name or an unambiguous beginning of it."""
-        rows = self._query(f"SELECT {_BUG_COLUMNS} FROM bugs WHERE id = ? OR id LIKE ? || '%'", (name, name))
+        rows = self.query(f"SELECT {_BUG_COLUMNS} FROM bugs WHERE id = ? OR id LIKE ? || '%'", (name, name))
         exact = [row for row in rows if row[0] == name] or rows
         if len(exact) != 1:
-            names = [row[0] for row in self._query("SELECT id FROM bugs")]
+            names = [row[0] for row in self.query("SELECT id FROM bugs")]
             if exact:
                 raise DriftlineError(f"{name!r} may be any of {', '.join(row[0] for row in exact)}; write more of it.")
             known = "driftline bugs list shows all" if names else "it has no bugs"
@@ -234,26 +241,29 @@ class Store:
                 f"There is no bug {name!r} in the store {self.path}.{did_you_mean(name, names)} ({known}.)"
             )
         bug = _bug(exact[0])
-        rows = self._query(
+        rows = self.query(
             "SELECT case_id, target, verdict, execution, created FROM findings WHERE bug = ? ORDER BY id", (bug.id,)
         )
         return replace(bug, findings=tuple(Finding(r[0], r[1], json.loads(r[2]), json.loads(r[3]), r[4]) for r in rows))
 
+    def has_bug(self, bug_id: str) -> bool:
+        return bool(self.query("SELECT 1 FROM bugs WHERE id = ?", (bug_id,)))
+
     def mark(self, name: str, status: Status) -> Bug:
         bug = self.bug(name)
-        with self._transaction() as database:
+        with self.transaction() as database:
             database.execute("UPDATE bugs SET status = ? WHERE id = ?", (str(status), bug.id))
         return replace(bug, status=status)
 
     # -- plumbing ----------------------------------------------------------------------------------------------------
 
-    def _query(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
-        with _explained(self.path):
+    def query(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+        with _explained(self.path), self._writing:
             return self._database.execute(sql, parameters).fetchall()
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with _explained(self.path):
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        with _explained(self.path), self._writing:
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield self._database
@@ -321,5 +331,6 @@ def _sentence(path: Path, trouble: str) -> str:
     return f"The store {path} cannot be used: {trouble}. Name another with --store."
 
 
-def _now() -> str:
+def now() -> str:
+    """The present moment, as the store writes it."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

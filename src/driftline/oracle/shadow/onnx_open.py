@@ -39,6 +39,17 @@ def _division(node: Any, inputs: list[Any], result: Array) -> Array | None:
     return np.broadcast_to(np.asarray(inputs[1]) == 0, result.shape)
 
 
+def _power(node: Any, inputs: list[Any], result: Array) -> Array | None:
+    if result.dtype.kind not in "iu":
+        return None
+    base, exponent = (np.asarray(value).astype(np.float64) for value in inputs[:2])
+    limits = np.iinfo(result.dtype)
+    with np.errstate(all="ignore"):
+        whole = np.power(base, exponent)
+    out = (whole < float(limits.min)) | (whole >= float(limits.max)) | (exponent < 0) | np.isnan(whole)
+    return np.broadcast_to(out, result.shape)
+
+
 def _shift(node: Any, inputs: list[Any], result: Array) -> Array | None:
     return np.broadcast_to(np.asarray(inputs[1]) >= np.iinfo(result.dtype).bits, result.shape)
 
@@ -68,6 +79,14 @@ def _has_nan(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind == "f" and bool(np.isnan(value).any())
 
 
+def _interpolated(node: Any, inputs: list[Any], result: Array) -> Array | None:
+    """Which neighbours have the weight zero is the implementation's business: all of the result is open."""
+    source = inputs[0]
+    if not isinstance(source, np.ndarray) or source.dtype.kind != "f" or bool(np.isfinite(source).all()):
+        return None
+    return np.ones(result.shape, dtype=bool)
+
+
 def _scatter(node: Any, inputs: list[Any], result: Array) -> Array | None:
     """Where two updates meet without a reduction. Counted in the same way as they are written."""
     if getattr(node, "reduction", None) not in (None, "none", b"none"):
@@ -85,8 +104,10 @@ def _scatter(node: Any, inputs: list[Any], result: Array) -> Array | None:
 _RULES: dict[str, Callable[[Any, list[Any], Array], Array | None]] = {
     "onnx.cast-out-of-range": _cast,
     "onnx.integer-division-by-zero": _division,
+    "onnx.power-out-of-range": _power,
     "onnx.shift-beyond-width": _shift,
     "onnx.nan-in-max-min": _nan_compared,
+    "onnx.interpolated-infinity": _interpolated,
     "onnx.scatter-duplicates": _scatter,
 }
 

@@ -66,11 +66,21 @@ def _scatter(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result:
     return written > 1
 
 
+def _interpolated(
+    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor
+) -> torch.Tensor | None:
+    """Which neighbours have the weight zero is the implementation's business: all of the result is open."""
+    if not args[0].is_floating_point() or bool(args[0].isfinite().all()):
+        return None
+    return torch.ones(result.shape, dtype=torch.bool)
+
+
 _RULES = {
     "torch.cast-out-of-range": _cast,
     "torch.shift-beyond-width": _shift,
     "torch.empty": _empty,
     "torch.scatter-duplicates": _scatter,
+    "torch.interpolated-infinity": _interpolated,
 }
 
 

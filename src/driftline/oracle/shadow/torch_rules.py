@@ -90,7 +90,7 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
         if rule:
             summed = sums[index]
             size = size if summed is None else together(size, summed)
-        elif name not in TRANSCENDENTAL and not _is_pointwise(call.args, result):
+        elif name not in TRANSCENDENTAL and not _is_pointwise(call.target, call.args, result):
             known = False
             size = together(size, generous(call, index))
         sizes.append(np.asarray(size))
@@ -103,7 +103,10 @@ def walk(call: Call) -> Walk | None:
     return rule(call) if rule and call.dtypes[0] and call.results[0].dim() else None
 
 
-def _is_pointwise(args: tuple[Any, ...], result: torch.Tensor) -> bool:
+def _is_pointwise(target: Any, args: tuple[Any, ...], result: torch.Tensor) -> bool:
+    """Each element from the elements in its place. The shapes alone do not tell: a Fourier transform keeps them too."""
+    if torch.Tag.pointwise not in target.tags and name_of(target).startswith(("_fft", "linalg", "_linalg", "fft")):
+        return False
     shapes = [a.shape for a in args if isinstance(a, torch.Tensor)]
     try:
         return torch.broadcast_shapes(*shapes) == result.shape if shapes else True

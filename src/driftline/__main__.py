@@ -1,0 +1,5 @@
+"""`python -m driftline`: the command line."""
+
+from driftline.cli import main
+
+main()

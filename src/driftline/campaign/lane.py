@@ -1,0 +1,200 @@
+"""A lane: the programs of one target, turn after turn, and what was learnt from them.
+
+What the next turn asks for depends on the seed and on the turns before it in the same lane, and on nothing else: not
+on the clock, not on other lanes. So the same seed gives the same programs, and a lane that is rebuilt from its stored
+turns goes on as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from driftline.checking.batch import Screened
+from driftline.core.target import Target
+from driftline.core.text import normalise_message
+from driftline.store.hunts import Turn
+
+FLOOR = 0.1  # the share of every generator, whatever it brings
+KEPT_GRAPHS = 48
+NEAR_MISS = 5.0  # sigma: passed, but not by much
+INTERESTING = 6  # graphs kept from one turn
+
+
+@dataclass
+class Arm:
+    """One subject of one generator: how often it was asked for, and what it brought."""
+
+    programs: int = 0
+    reward: float = 0.0
+
+
+@dataclass
+class Lane:
+    """The state of one target in a hunt."""
+
+    target: Target
+    form: str
+    seed: int
+    batch: int
+    arms: Mapping[str, Sequence[str]]  # generator -> its arms
+    alone: Mapping[str, int]  # arm of `graph` -> how many dtypes, each first tried alone
+    strategies: Sequence[str]
+    needs_base: frozenset[str] = frozenset()
+    turns: int = 0
+    programs: int = 0
+    seconds: float = 0.0
+    stats: dict[tuple[str, str], Arm] = field(default_factory=lambda: defaultdict(Arm))
+    coverage: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    graphs: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=KEPT_GRAPHS))
+    seen: set[str] = field(default_factory=set)
+
+    @property
+    def name(self) -> str:
+        return str(self.target)
+
+    # -- what to ask for ---------------------------------------------------------------------------------------------
+
+    def requests(self, limit: int) -> list[dict[str, Any]]:
+        """The next batch. Half of it operators alone, as long as there are some that were not tried."""
+        rng = random.Random(f"{self.seed}/{self.form}/{self.name}/{self.turns}")
+        size = min(self.batch, limit)
+        asked: Counter[tuple[str, str]] = Counter()
+        made = [self._request("graph", arm, asked, rng) for arm in self._untried(size // 2 or 1, rng)]
+        while len(made) < size:
+            generator = self._generator(rng)
+            made.append(self._request(generator, self._arm(generator, rng), asked, rng))
+        return made
+
+    def _untried(self, count: int, rng: random.Random) -> list[str]:
+        """Arms of `graph` whose dtypes were not all tried alone, the least tried first."""
+        left = [arm for arm in self.arms.get("graph", ()) if self.stats[("graph", arm)].programs < self.alone[arm]]
+        rng.shuffle(left)
+        left.sort(key=lambda arm: self.stats[("graph", arm)].programs)
+        return left[:count]
+
+    def _generator(self, rng: random.Random) -> str:
+        """Thompson sampling over the generators, with a floor."""
+        names = [name for name in self.arms if name not in self.needs_base or self.graphs]
+        if rng.random() < FLOOR * len(names):
+            return rng.choice(names)
+        total = {name: Arm() for name in names}
+        for (generator, _), arm in self.stats.items():
+            if generator in total:
+                total[generator].programs += arm.programs
+                total[generator].reward += arm.reward
+        return max(names, key=lambda name: _sampled(total[name], rng))
+
+    def _arm(self, generator: str, rng: random.Random) -> str:
+        """Thompson sampling over a handful of arms: the best of few leaves room for all."""
+        arms = self.arms[generator]
+        few = rng.sample(list(arms), min(len(arms), 4))
+        return max(few, key=lambda arm: _sampled(self.stats[(generator, arm)], rng))
+
+    def _request(self, generator: str, arm: str, asked: Counter[tuple[str, str]], rng: random.Random) -> dict[str, Any]:
+        key = (generator, arm)
+        number = self.stats[key].programs + asked[key]
+        asked[key] += 1
+        base = rng.choice(list(self.graphs)) if generator in self.needs_base else None
+        return {
+            "generator": generator,
+            "arm": arm,
+            "number": number,
+            "base": base,
+            "strategies": self._strategies(number),
+            "seed": f"{self.seed}/{generator}/{arm}/{number}",
+        }
+
+    def _strategies(self, number: int) -> list[str]:
+        """Two samples for each program: one ordinary, one special; edges of the operators every third time."""
+        ordinary = [name for name in self.strategies if name == "random"]
+        special = [name for name in self.strategies if name != "random"]
+        if not special or not ordinary:
+            both = ordinary or special
+            return [both[number % len(both)], both[(number + 1) % len(both)]]
+        if len(special) > 1:
+            special = [special[0], special[0], *special[1:]]
+        return [ordinary[0], special[number % len(special)]]
+
+    @property
+    def avoid(self) -> list[str]:
+        """What is better left out of longer programs: what the target does not support, and what it nearly always
+        gets wrong, since it would hide everything else."""
+        left_out = []
+        for pair, counts in self.coverage.items():
+            judged = counts["pass"] + counts["fail"] + counts["inconclusive"]
+            unsupported = counts["rejected"] >= 2 and not judged
+            hopeless = counts["fail"] >= 5 and counts["fail"] > judged / 2
+            if unsupported or hopeless:
+                left_out.append(pair)
+        return sorted(left_out)
+
+    # -- what was learnt ---------------------------------------------------------------------------------------------
+
+    def absorb(self, turn: Turn) -> None:
+        """Take over what a turn brought: one that was just done, or one from the store."""
+        body = turn.body
+        self.turns = turn.number + 1
+        self.programs += body["programs"]
+        self.seconds += body["seconds"]
+        for generator, arm, programs, reward in body["arms"]:
+            entry = self.stats[(generator, arm)]
+            entry.programs += programs
+            entry.reward += reward
+        for pair, counts in body["coverage"].items():
+            self.coverage[pair].update(counts)
+        self.graphs.extend(body["interesting"])
+        self.seen.update(body["keys"])
+
+    def summarise(self, results: Sequence[Screened], seconds: float) -> dict[str, Any]:
+        """The body of a turn: statistics, rewards, and what is worth changing further."""
+        counts: Counter[str] = Counter()
+        reasons: dict[str, Counter[str]] = defaultdict(Counter)
+        coverage: dict[str, Counter[str]] = defaultdict(Counter)
+        arms: dict[tuple[str, str], Arm] = defaultdict(Arm)
+        interesting: list[dict[str, Any]] = []
+        keys: set[str] = set()
+        for result in results:
+            arm = arms[(result.request["generator"], result.request["arm"])]
+            arm.programs += 1
+            counts[result.judgement] += 1
+            if result.judgement not in ("pass", "fail"):
+                reasons[result.judgement][normalise_message(result.reason)[:160]] += 1
+            fresh = [f"{op} {dtype}" for op, dtype in result.coverage if f"{op} {dtype}" not in self.coverage]
+            for op, dtype in set(result.coverage):
+                coverage[f"{op} {dtype}"][result.judgement] += 1
+            key = self.key(result)
+            new = bool(key) and key not in self.seen and key not in keys
+            if new:
+                keys.add(key)
+            arm.reward += 1.0 if new else 0.1 if fresh and result.judgement == "pass" else 0.0
+            near = result.judgement == "pass" and result.z > NEAR_MISS
+            if (new or near) and result.made and result.made["graph"] and len(interesting) < INTERESTING:
+                interesting.append(result.made["graph"])
+        return {
+            "programs": len(results),
+            "seconds": round(seconds, 3),
+            "counts": dict(counts),
+            "reasons": {judgement: dict(found.most_common(12)) for judgement, found in reasons.items()},
+            "coverage": {pair: dict(found) for pair, found in coverage.items()},
+            "arms": [[generator, name, arm.programs, round(arm.reward, 2)] for (generator, name), arm in arms.items()],
+            "interesting": interesting,
+            "keys": sorted(keys),
+        }
+
+    @staticmethod
+    def key(result: Screened) -> str:
+        """What is new about a failure, as far as can be told before it is examined."""
+        if result.judgement != "fail":
+            return ""
+        if result.kind in ("error", "crash", "timeout", "out-of-memory"):
+            return f"{result.kind} {result.stage} {normalise_message(result.reason)[:200]}"
+        return f"{result.kind} {result.request['arm']}"
+
+
+def _sampled(arm: Arm, rng: random.Random) -> float:
+    """A draw from what is believed of an arm's chance to bring something."""
+    return rng.betavariate(1.0 + arm.reward, 1.0 + max(0.0, arm.programs - arm.reward) * 0.2)

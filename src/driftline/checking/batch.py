@@ -1,0 +1,288 @@
+"""Screening: many programs on one target, in three jobs instead of three for each program.
+
+A worker of the framework makes the programs and runs their reference, a worker of the target runs them, and the first
+one judges. Isolation is the same as in `check`: a program that kills its worker costs that worker; the others of its
+batch go on in the next one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from driftline.backends import BACKENDS, resolve
+from driftline.checking.checker import declared_arithmetic
+from driftline.checking.kinds import worker_for_framework, worker_for_target
+from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.errors import InternalError
+from driftline.core.execution import Failure, Outcome
+from driftline.core.program import Program
+from driftline.core.target import Target
+from driftline.core.tensors import Arrays, save_tensors
+from driftline.core.verdict import Kind
+from driftline.execute.pool import Pool, Report
+from driftline.execute.tasks import RESULTS, TOGETHER, load_samples
+
+_TASKS = "driftline.checking.batch_tasks"
+_ENDINGS = {"died": Outcome.CRASH, "timeout": Outcome.TIMEOUT, "memory": Outcome.OOM}
+_KINDS = {Outcome.ERROR: Kind.ERROR, Outcome.CRASH: Kind.CRASH, Outcome.TIMEOUT: Kind.TIMEOUT, Outcome.OOM: Kind.OOM}
+
+
+@dataclass(frozen=True)
+class Screened:
+    """What became of one request. `judgement` is a verdict's, or `invalid` when the program itself does not run, or
+    `nothing` when the generator had no program."""
+
+    request: Mapping[str, Any]
+    judgement: str
+    reason: str = ""
+    kind: str = ""
+    stage: str = ""
+    z: float = 0.0
+    sample: int = 0
+    internal_error: str = ""  # a fault of ours; the judgement is then inconclusive
+    made: Mapping[str, Any] | None = None  # what `prepare` answered: the program and its files
+
+    @property
+    def coverage(self) -> list[tuple[str, str]]:
+        return [(op, dtype) for op, dtype in self.made["coverage"]] if self.made else []
+
+
+class Screening:
+    """The programs of one batch with their files, which live as long as the block."""
+
+    def __init__(
+        self, pool: Pool, form: str, *, seed: int = 0, plugins: Sequence[str] = (), timeout: float = 60.0
+    ) -> None:
+        self._pool = pool
+        self._form = form
+        self._seed = seed
+        self._plugins = tuple(plugins)
+        self._timeout = timeout
+        self._numbers = itertools.count()
+
+    def __enter__(self) -> Screening:
+        self.folder = self._pool.workspace.job_folder()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _new_folder(self) -> Path:
+        folder = self.folder / str(next(self._numbers))
+        folder.mkdir()
+        return folder
+
+    def prepare(
+        self, requests: Sequence[Mapping[str, Any]], avoid: Sequence[str] = (), *, sizes: bool = True
+    ) -> list[dict[str, Any]]:
+        """Make the programs. Should one of them take the worker down, it is invalid and the others are made again."""
+        payload = {
+            "folder": str(self._new_folder()),
+            "form": self._form,
+            "seed": self._seed,
+            "avoid": list(avoid),
+            "sizes": sizes,
+            "plugins": list(self._plugins),
+        }
+        report = self._ask("prepare", {**payload, "requests": list(requests)}, len(requests))
+        if report.ending == "done":
+            return list(report.result["programs"])
+        if len(requests) == 1:
+            return [{"invalid": f"its reference run ended with {report.ending} ({report.detail})"}]
+        answers = []
+        for request in requests:
+            alone = self._ask("prepare", {**payload, "folder": str(self._new_folder()), "requests": [request]}, 1)
+            if alone.ending == "done":
+                answers += alone.result["programs"]
+            else:
+                answers.append({"invalid": f"its reference run ended with {alone.ending} ({alone.detail})"})
+        return answers
+
+    def screen(
+        self, requests: Sequence[Mapping[str, Any]], target: Target, avoid: Sequence[str] = ()
+    ) -> list[Screened]:
+        """Make, run and judge. One result for each request, in their order."""
+        made = self.prepare(requests, avoid, sizes=BACKENDS.get(target.backend).sizes)
+        results: list[Screened] = []
+        runnable: dict[int, dict[str, Any]] = {}
+        for number, (request, answer) in enumerate(zip(requests, made, strict=True)):
+            if "nothing" in answer:
+                results.append(Screened(request, "nothing", answer["nothing"]))
+            elif "invalid" in answer:
+                results.append(
+                    Screened(request, "invalid", answer["invalid"], made=answer if "coverage" in answer else None)
+                )
+            else:
+                results.append(Screened(request, "", made=answer))
+                runnable[number] = answer
+        executions = self._execute(runnable, target)
+        ran = {}
+        for number, execution in executions.items():
+            if execution["outcome"] == Outcome.OK:
+                ran[number] = execution
+            else:
+                results[number] = _ended(results[number], execution)
+        for number, verdict in self._judge(runnable, ran, target).items():
+            results[number] = replace(
+                results[number],
+                judgement=verdict["judgement"],
+                reason=verdict["reason"],
+                kind=verdict["kind"] or "",
+                stage="RUN",
+                z=verdict["z"],
+                sample=verdict.get("sample", 0),
+                internal_error=verdict.get("internal_error", ""),
+            )
+        return results
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    def _execute(self, programs: Mapping[int, Mapping[str, Any]], target: Target) -> dict[int, dict[str, Any]]:
+        backend = resolve(target)
+        worker = worker_for_target(backend, target, self._plugins)
+        waiting = {
+            number: {
+                "number": number,
+                "program": made["program"],
+                "path": made["path"],
+                "tensors": made["tensors"],
+                "grad": made["grad"],
+                "seed": 0,
+                "together": made["together"],
+            }
+            for number, made in programs.items()
+        }
+        done: dict[int, dict[str, Any]] = {}
+        if not backend.gradients:
+            for number in [n for n, job in waiting.items() if job["grad"]]:
+                done[number] = {"outcome": Outcome.REJECTED, "stage": "COMPILE", "failure": _NO_GRADIENTS}
+                del waiting[number]
+        while waiting:
+            folder = self._new_folder()
+            payload = {
+                "backend": target.backend,
+                "options": {key: value for key, value in target.options if key != "arithmetic"},
+                "jobs": list(waiting.values()),
+                "folder": str(folder),
+                "plugins": list(self._plugins),
+            }
+            report = self._pool.run(
+                worker, "driftline.execute.tasks:run_many", payload, timeout=self._timeout + 3.0 * len(waiting)
+            )
+            done |= _read_results(folder)
+            if report.ending != "done":
+                _take_casualty(report, waiting, done)
+            waiting = {number: job for number, job in waiting.items() if number not in done}
+            if report.ending == "done" and waiting:
+                raise InternalError(f"{len(waiting)} of the programs were never run")
+        return done
+
+    def _judge(
+        self, programs: Mapping[int, Mapping[str, Any]], ran: Mapping[int, Mapping[str, Any]], target: Target
+    ) -> dict[int, dict[str, Any]]:
+        if not ran:
+            return {}
+        backend = BACKENDS.get(target.backend)
+        items = [{**programs[number], "outputs": ran[number]["outputs"]} for number in ran]
+        report = self._ask_judge(items, backend.mutates, backend.renames_outputs, declared_arithmetic(backend, target))
+        if report.ending == "done":
+            return dict(zip(ran, report.result["verdicts"], strict=True))
+        if len(ran) == 1:
+            reason = f"its judgement ended with {report.ending} ({report.detail})"
+            return {number: {"judgement": "inconclusive", "reason": reason, "kind": "", "z": 0.0} for number in ran}
+        verdicts: dict[int, dict[str, Any]] = {}
+        for number in ran:
+            verdicts |= self._judge(programs, {number: ran[number]}, target)
+        return verdicts
+
+    def _ask_judge(
+        self, items: Sequence[Mapping[str, Any]], mutates: bool, renames: bool, arithmetic: str = ""
+    ) -> Report:
+        payload = {
+            "items": [
+                {key: value for key, value in item.items() if key not in ("graph", "coverage")} for item in items
+            ],
+            "mutates": mutates,
+            "renames": renames,
+            "arithmetic": arithmetic,
+            "plugins": list(self._plugins),
+        }
+        return self._ask("judge_many", payload, len(items))
+
+    def contradicts(self, made: Mapping[str, Any], outputs: Sequence[Arrays]) -> str:
+        """Is this what the reference of a program would fail, had a compiler returned it? The reason, or nothing."""
+        folder = self._new_folder()
+        paths = []
+        for index, arrays in enumerate(outputs):
+            path = folder / f"{index}.outputs"
+            save_tensors(path, arrays)
+            paths.append(str(path))
+        report = self._ask_judge([{**made, "outputs": paths}], mutates=False, renames=True)
+        if report.ending != "done":
+            return ""
+        verdict = report.result["verdicts"][0]
+        return str(verdict["reason"]) if verdict["judgement"] == "fail" else ""
+
+    def _ask(self, task: str, payload: Mapping[str, Any], size: int) -> Report:
+        worker = worker_for_framework(self._form, self._plugins)  # forms go by the names of their frameworks
+        return self._pool.run(worker, f"{_TASKS}:{task}", payload, timeout=self._timeout + 3.0 * size)
+
+
+_NO_GRADIENTS = {"type": "Unsupported", "message": "this backend computes no gradients"}
+
+
+def _read_results(folder: Path) -> dict[int, dict[str, Any]]:
+    """What was finished."""
+    results = {}
+    path = folder / RESULTS
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            answer = json.loads(line)
+        except json.JSONDecodeError:  # the process died while it wrote this one
+            continue
+        results[answer["number"]] = answer
+    return results
+
+
+def _take_casualty(report: Report, waiting: dict[int, dict[str, Any]], done: dict[int, dict[str, Any]]) -> None:
+    """Which program was it that ended the worker? Those compiled together are asked one by one."""
+    number, _, stage = report.stage.partition(" ")
+    if stage == TOGETHER:
+        for job in waiting.values():
+            job["together"] = False
+        return
+    culprit = int(number) if number else next(iter(waiting))
+    failure = {"type": report.detail, "message": ""}
+    done[culprit] = {"outcome": _ENDINGS[report.ending], "stage": stage or "COMPILE", "failure": failure}
+
+
+def _ended(result: Screened, execution: Mapping[str, Any]) -> Screened:
+    """A program that was refused, or that ended badly."""
+    outcome = Outcome(execution["outcome"])
+    failure = Failure.from_json(execution["failure"]) if "failure" in execution else None
+    if execution.get("problem"):
+        return replace(result, judgement="inconclusive", reason=execution["problem"])
+    if outcome is Outcome.REJECTED:
+        return replace(result, judgement="rejected", reason=str(failure or "not supported"))
+    return replace(
+        result, judgement="fail", kind=str(_KINDS[outcome]), stage=execution["stage"], reason=str(failure or outcome)
+    )
+
+
+def case_of(made: Mapping[str, Any], target: Target, options: CheckOptions, samples: Sequence[int] = ()) -> Case:
+    """A prepared program as an ordinary case, with its inputs in memory."""
+    drawn = load_samples(made["tensors"])
+    chosen = samples or range(len(drawn))
+    program = Program.from_json(made["program"], Path(made["path"]))
+    inputs = tuple(Inputs(drawn[index], made["origins"][index]) for index in chosen)
+    return Case(program, inputs, (target,), replace(options, grad=made["grad"]))
+
+
+def native_of(made: Mapping[str, Any]) -> list[Arrays]:
+    return load_samples(made["native"])

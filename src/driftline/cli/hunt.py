@@ -1,0 +1,138 @@
+"""`driftline hunt`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from driftline.cli.common import json_option, note, plugin_option, print_json, seed_option, store_option
+from driftline.core.errors import DriftlineError, InternalError
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def parse_budget(text: str) -> float:
+    """Seconds, from `90s`, `10m`, `1h` or `1h30m`."""
+    parts = re.findall(r"(\d+(?:\.\d+)?)([smh])", text)
+    if not parts or "".join(a + b for a, b in parts) != text:
+        raise DriftlineError(f"--budget {text}: write a time such as 90s, 10m or 1h30m.")
+    return sum(float(amount) * _UNITS[unit] for amount, unit in parts)
+
+
+@click.command()
+@click.option("--budget", metavar="TIME", help="How long to hunt: 90s, 10m, 1h.  [default: 10m]")
+@click.option(
+    "--programs", type=click.IntRange(1), help="Stop each compiler after so many programs, instead of a time."
+)
+@click.option("--targets", metavar="T1,T2", help="Targets; default: every available compiler.")
+@click.option("--generators", metavar="G1,G2", help="Where programs come from; default: graph,optests,mutate.")
+@click.option(
+    "--inputs",
+    metavar="I1,I2",
+    default="random,specials,boundary",
+    show_default=True,
+    help="How tensors are chosen: ordinary numbers; NaN, infinities, extremes; the edges of the operators' domains.",
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), default=2, show_default=True, help="Compilers that run at the same time."
+)
+@click.option("--timeout", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds for one program.")
+@click.option("--resume", is_flag=True, help="Go on with the last hunt in the store that did not come to its end.")
+@click.option("--out", type=click.Path(path_type=Path), help="Also write the report here, as report.html for example.")
+@seed_option
+@store_option
+@plugin_option
+@json_option
+def hunt(
+    budget: str | None,
+    programs: int | None,
+    targets: str | None,
+    generators: str | None,
+    inputs: str,
+    jobs: int,
+    timeout: float,
+    resume: bool,
+    out: Path | None,
+    seed: int,
+    store: Path,
+    plugins: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Make programs, run them on all compilers, and keep every bug once.
+
+    Programs come from generators: `graph` (random typed programs), `optests` (the operator tests of PyTorch and ONNX)
+    and `mutate` (changes of programs that were interesting). Every failure is reduced to the smallest part that still
+    fails, run again in a fresh process, and grouped by its cause.
+
+    \b
+      driftline hunt                                     ten minutes on everything that is installed
+      driftline hunt --budget 1h --targets inductor,onnxruntime --seed 7
+      driftline hunt --resume                            after Ctrl-C, a crash, or a power cut
+      driftline report --out report.html                 what was found, for people
+
+    The same seed gives the same programs. Exit codes: 0 nothing found, 1 bugs found, 130 interrupted (resume it).
+    """
+    from driftline.campaign.hunt import Hunter, HuntPlan, choose_lanes, resumable
+    from driftline.checking.checker import Skipped
+    from driftline.cli.hunt_progress import HuntProgress
+    from driftline.core.plugins import load_plugins
+    from driftline.core.target import parse_targets
+    from driftline.execute.pool import Pool
+    from driftline.generate import GENERATORS
+    from driftline.inputs.strategies import INPUTS
+    from driftline.report.hunts import hunt_json, show_hunt
+    from driftline.store import Store
+
+    load_plugins(plugins)
+    if budget and programs:
+        raise DriftlineError("Give --budget or --programs, not both.")
+    seconds = parse_budget(budget) if budget else 0.0 if programs else 600.0
+    with Store.create(store) as kept:
+        if resume:
+            going, plan = resumable(kept)
+            load_plugins(plan.plugins)
+            skipped: list[Skipped] = []
+            if budget or programs:
+                plan = HuntPlan(**{**vars(plan), "seconds": seconds, "programs": programs or 0})
+        else:
+            going = None
+            chosen, skipped = choose_lanes(parse_targets(targets) if targets else None)
+            plan = HuntPlan(
+                targets=tuple(str(target) for target in chosen),
+                generators=_names(generators or ",".join(GENERATORS), GENERATORS),
+                inputs=_names(inputs, INPUTS),
+                seed=seed,
+                seconds=seconds,
+                programs=programs or 0,
+                timeout=timeout,
+                plugins=tuple(str(Path(p).resolve()) for p in plugins),
+            )
+        with Pool() as pool, HuntProgress(plan) as progress:
+            result = Hunter(pool, kept, plan, jobs=jobs, listener=progress).run(going, skipped)
+        if as_json:
+            print_json(hunt_json(result, kept))
+        else:
+            show_hunt(result, kept)
+        if out:
+            from driftline.report import write_report
+
+            write_report(kept, out)
+            note(f"Report: {out}")
+    if result.internal_errors:
+        from driftline.cli import report_internal_error
+
+        report_internal_error(result.internal_errors[0])
+        return InternalError.exit_code
+    return 1 if result.bugs else 0
+
+
+def _names(text: str, registry: object) -> tuple[str, ...]:
+    """Names from a list, each one known."""
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    for name in names:
+        registry.get(name)  # type: ignore[attr-defined]
+    if not names:
+        raise DriftlineError("An empty list was given; leave the option out to use all.")
+    return names

@@ -1,0 +1,54 @@
+"""What is known of bugs already: upstream issues, and causes that show in many ways. The table is data, not code."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from driftline.core.verdict import Fingerprint
+
+
+@dataclass(frozen=True)
+class KnownIssue:
+    """One row of `known_issues.json`. Patterns are regular expressions that must match the whole field."""
+
+    title: str
+    backend: str
+    kinds: str  # pattern of the kind
+    detail: str  # pattern of the detail
+    url: str = ""  # where it was reported
+    cause: str = ""  # when set, all that match are one bug, which goes by this name
+    kind: str = ""  # the kind under which they are one
+    note: str = ""  # whether it is debatable, and why
+
+    @property
+    def reported(self) -> bool:
+        return bool(self.url)
+
+    def matches(self, found: Fingerprint) -> bool:
+        if self.cause and found.detail == self.cause and found.backend == self.backend:
+            return True
+        return (
+            bool(re.fullmatch(self.backend, found.backend))
+            and bool(re.fullmatch(self.kinds, found.kind))
+            and bool(re.fullmatch(self.detail, found.detail, re.DOTALL))
+        )
+
+    def to_json(self) -> dict[str, str]:
+        return {"title": self.title, "url": self.url, "note": self.note}
+
+
+@cache
+def known_issues() -> tuple[KnownIssue, ...]:
+    text = files("driftline.diagnose").joinpath("known_issues.json").read_text()
+    rows: list[dict[str, Any]] = json.loads(text)["issues"]
+    return tuple(KnownIssue(**row) for row in rows)
+
+
+def known_issue(found: Fingerprint) -> KnownIssue | None:
+    """The first row that describes this failure."""
+    return next((issue for issue in known_issues() if issue.matches(found)), None)

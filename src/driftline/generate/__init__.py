@@ -1,0 +1,20 @@
+"""Where programs come from: every generator, by name. One file each; nothing is imported until it is asked for."""
+
+from __future__ import annotations
+
+from driftline.core.registry import Registry
+from driftline.generate.base import Generator
+
+_BUILTIN = {
+    "graph": "driftline.generate.random_graph:RandomGraph",
+    "optests": "driftline.generate.optests:OperatorTests",
+    "mutate": "driftline.generate.mutate:Mutate",
+}
+
+GENERATORS: Registry[Generator] = Registry("generator", _BUILTIN, "driftline.generators")
+
+
+def register_generator(cls: type[Generator]) -> type[Generator]:
+    """Class decorator for plugins: `@register_generator`."""
+    GENERATORS.register(cls.name, cls)
+    return cls

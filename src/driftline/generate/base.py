@@ -1,0 +1,65 @@
+"""What a generator is: it makes programs about a subject (an *arm*), the same ones for the same seed.
+
+Generators run in workers: they may import torch or onnx. The built-in ones register through the same registry as
+those of plug-ins (entry-point group `driftline.generators`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from driftline.core.tensors import Array
+from driftline.generate.graph import Graph
+from driftline.inputs.plan import InputPlan
+
+FORMS = ("torch", "onnx", "jax")  # the languages in which programs are written
+
+
+class NoProgram(Exception):
+    """This arm has no such program: nothing is wrong, the next number may have one."""
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """A program that was made, with all that is known of it."""
+
+    form: str
+    content: str | bytes  # Python text with a factory `program`, or a serialised ONNX model
+    inputs: tuple[InputPlan, ...]
+    operators: tuple[str, ...]  # in the vocabulary of the generator, for grouping and statistics
+    coverage: tuple[tuple[str, str], ...]  # (operator, dtype of its first input), one for each use
+    graph: Graph | None = None  # when it can be reduced as a graph
+    grad: bool = False
+    edges: tuple[float, ...] = ()  # where its operators change their behaviour
+    sizes: tuple[Mapping[str, tuple[int, ...]], ...] = ()  # further shapes of the inputs, for a program compiled once
+    example: Mapping[str, Array] = field(default_factory=dict)  # inputs that came with it
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which program is wanted: the `number`-th of an arm under a seed. Equal requests give equal programs."""
+
+    form: str
+    arm: str
+    number: int
+    seed: int = 0
+    avoid: frozenset[str] = frozenset()  # "operator dtype" that the target is known not to support
+    base: Graph | None = None  # the graph to change, for generators that change one
+
+
+class Generator:
+    """Base class of all generators."""
+
+    name: ClassVar[str]
+    forms: ClassVar[tuple[str, ...]] = FORMS
+    needs_base: ClassVar[bool] = False  # changes a given graph instead of making one
+
+    def arms(self, form: str) -> Sequence[str]:
+        """Subjects it can be asked for: operators, suites."""
+        raise NotImplementedError
+
+    def make(self, request: Request) -> Blueprint:
+        """The program that is asked for. Raises `NoProgram` when there is none."""
+        raise NotImplementedError

@@ -1,0 +1,103 @@
+"""A graph as a torch program: Python text that anybody can read and run."""
+
+from __future__ import annotations
+
+from driftline.generate.graph import Graph, Leaf, value_name
+from driftline.generate.operator import Use, emit_text
+from driftline.generate.table import OPERATORS
+
+_HEAD = """\
+import numpy as np
+import torch
+import torch.nn.functional as F
+"""
+
+
+def emit_torch(graph: Graph) -> str:
+    """A file with a factory `program` that returns (callable, example inputs)."""
+    inputs = [value_name(graph, number) for number in graph.inputs]
+    owned = [number for number, leaf in enumerate(graph.leaves) if leaf.kind != "input"]
+    lines = [_HEAD, ""]
+    body = _body(graph)
+    if owned:
+        lines += ["class Model(torch.nn.Module):", "    def __init__(self):", "        super().__init__()"]
+        lines += [f"        {_owned(graph, number)}" for number in owned]
+        lines += ["", f"    def forward({', '.join(['self', *inputs])}):"]
+        lines += [f"        {name} = self.{name}" for name in (value_name(graph, number) for number in owned)]
+        lines += [f"        {line}" for line in body]
+        made = "Model().eval()"
+    else:
+        lines += [f"def model({', '.join(inputs)}):", *(f"    {line}" for line in body)]
+        made = "model"
+    lines += ["", "", "def program():"]
+    lines += [f"    {value_name(graph, number)} = {_example(graph, number)}" for number in graph.inputs]
+    lines += [f"    return {made}, ({''.join(name + ', ' for name in inputs)})", ""]
+    return "\n".join(lines)
+
+
+def _body(graph: Graph) -> list[str]:
+    types = graph.types()
+    lines = []
+    for node, produced in zip(graph.nodes, graph.produced(), strict=True):
+        form = OPERATORS[node.op].torch
+        assert form, f"{node.op} has no torch form"
+        names = [value_name(graph, number) for number in node.inputs]
+        use = Use(names, [types[number] for number in node.inputs], node.outputs, node.attributes)
+        left = ", ".join(value_name(graph, number) for number in produced)
+        lines.append(f"{left} = {emit_text(form.emit, use)}")
+    return [*lines, f"return {''.join(value_name(graph, number) + ', ' for number in graph.outputs)}".rstrip()]
+
+
+def _owned(graph: Graph, number: int) -> str:
+    leaf, name = graph.leaves[number], value_name(graph, number)
+    made = f"torch.from_numpy({numbers_text(leaf)}).to({torch_dtype(leaf.type.dtype)})"
+    if leaf.kind == "parameter":
+        return f"self.{name} = torch.nn.Parameter({made})"
+    return f'self.register_buffer("{name}", {made})'
+
+
+def numbers_text(leaf: Leaf) -> str:
+    """The numbers of a parameter or constant: an expression that needs numpy alone. See `leaf_numbers`."""
+    shape = leaf.type.shape
+    bound = leaf.values.partition(":")[2]
+    draw = f"np.random.default_rng({leaf.seed})"
+    if leaf.type.dtype == "bool":
+        return f"{draw}.integers(0, 2, {shape})"
+    if leaf.values.startswith("distinct:"):
+        return (
+            f"{draw}.permuted(np.resize(np.arange({bound}), {(*shape[:-1], int(bound))}), axis=-1)[..., :{shape[-1]}]"
+        )
+    if leaf.values.startswith("wrapped:"):
+        return f"{draw}.integers(-{bound}, {bound}, {shape})"
+    if bound:
+        return f"{draw}.integers(0, {bound}, {shape})"
+    if leaf.values in ("positive", "unit"):
+        return f"{draw}.uniform(0.1, 1.0, {shape})"
+    if not leaf.type.dtype.startswith(("float", "bfloat", "complex")):
+        low = 1 if leaf.values == "nonzero" else 0 if leaf.type.dtype.startswith("u") else -5
+        return f"{draw}.integers({low}, 6, {shape})"
+    return f"np.asarray({draw}.standard_normal({shape}))"
+
+
+def torch_dtype(dtype: str) -> str:
+    return f"torch.{dtype}"
+
+
+def _example(graph: Graph, number: int) -> str:
+    """An example of the input: its numbers are replaced by those of the case, its layout stays."""
+    leaf = graph.leaves[number]
+    shape, dtype = leaf.type.shape, torch_dtype(leaf.type.dtype)
+    if leaf.layout.startswith("alias:"):
+        other = int(leaf.layout[6:])
+        if graph.leaves[other].type == leaf.type:
+            return value_name(graph, other)
+        return f"{value_name(graph, other)}.reshape(-1)[-{leaf.type.size}:].view({shape})"
+    if leaf.layout == "transposed":
+        return f"torch.zeros({shape[::-1]}, dtype={dtype}).permute({tuple(reversed(range(len(shape))))})"
+    if leaf.layout == "strided":
+        return f"torch.zeros({(*shape[:-1], shape[-1] * 2)}, dtype={dtype})[..., ::2]"
+    if leaf.layout == "expanded":
+        return f"torch.zeros({(1, *shape[1:])}, dtype={dtype}).expand({shape})"
+    if leaf.layout == "overlapping":
+        return f"torch.zeros({(shape[0] + shape[1] - 1,)}, dtype={dtype}).unfold(0, {shape[1]}, 1)"
+    return f"torch.zeros({shape}, dtype={dtype})"

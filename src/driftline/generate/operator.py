@@ -1,0 +1,160 @@
+"""What an operator of the table is: a type rule, and its forms in torch, ONNX and jnp.
+
+The type rule has two halves. `draw` is given the type of the first input and chooses attributes and the types of the
+other inputs such that the result is valid; `infer` gives the types of the results, or raises `Invalid`. A generator
+needs the first, a mutation the second, and the tests hold both against what eager does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from driftline.generate.graph import TensorType
+
+if TYPE_CHECKING:
+    from driftline.generate.emit_onnx import OnnxWriter
+
+T = TypeVar("T")
+
+HALVES = ("float16", "bfloat16")
+FLOATS = ("float32", "float64", *HALVES)
+SIGNED = ("int64", "int32", "int16", "int8")
+WIDE_UNSIGNED = ("uint16", "uint32", "uint64")
+INTEGERS = (*SIGNED, "uint8")  # what every operator of torch knows; the wide unsigned types are for few
+NUMBERS = (*FLOATS, *INTEGERS)
+ALL = (*NUMBERS, "bool")
+COMPLEX = ("complex64", "complex128")
+
+
+class Invalid(Exception):
+    """These inputs and attributes do not fit the operator."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """A further input that an operator asks for.
+
+    `values`: any; `index:N` for integers in [0, N); `wrapped:N` for integers in [-N, N); `distinct:N` for distinct
+    integers in [0, N) along the last axis; `below:N` for integers in [0, N) that are amounts (shifts); `positive` for
+    floats above zero; `unit` for floats in [0, 1]; `nonzero`.
+    """
+
+    type: TensorType
+    values: str = "any"
+    prefer: str = ""  # parameter: a weight, rather than an input
+
+
+@dataclass(frozen=True)
+class Use:
+    """One application, as a form sees it."""
+
+    inputs: Sequence[str]  # names
+    types: Sequence[TensorType]
+    outputs: Sequence[TensorType]
+    attributes: Mapping[str, Any]
+
+    def __getitem__(self, key: str) -> Any:
+        return self.attributes[key]
+
+
+class Draw:
+    """Random choices for type rules, all from one generator."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+
+    def choice(self, options: Sequence[T]) -> T:
+        return options[int(self.rng.random() * len(options))]
+
+    def integer(self, low: int, high: int) -> int:
+        """Both ends included."""
+        return low + int(self.rng.random() * (high - low + 1))
+
+    def chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+    def axis(self, rank: int) -> int:
+        """A valid axis, counted from either end; 0 for a 0-d tensor."""
+        return self.integer(-rank, rank - 1) if rank else 0
+
+    def axes(self, rank: int, least: int = 1) -> list[int]:
+        """Distinct axes, in increasing order, counted from the front."""
+        count = self.integer(min(least, rank), rank)
+        return sorted(self.rng.sample(range(rank), count))
+
+    def size(self) -> int:
+        """Sizes at which kernels change their mind: one, primes, powers of two and their neighbours."""
+        return self.choice(_SIZES)
+
+    def shape(self, low: int = 0, high: int = 4, most: int = 512) -> tuple[int, ...]:
+        """A shape of some rank with at most so many elements; now and then with an empty dimension."""
+        sizes: list[int] = []
+        total = 1
+        for _ in range(self.integer(low, high)):
+            size = self.size()
+            if total * size > most:
+                size = self.integer(1, 3)
+            sizes.append(size)
+            total *= max(size, 1)
+        if sizes and self.chance(0.02):
+            sizes[self.integer(0, len(sizes) - 1)] = 0
+        return tuple(sizes)
+
+    def broadcastable(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """A shape that broadcasts to `shape` from one side: the same, fewer leading axes, or ones in some places."""
+        if self.chance(0.5):
+            return shape
+        kept = shape[self.integer(0, len(shape)) :] if shape else shape
+        return tuple(1 if self.chance(0.3) else size for size in kept)
+
+
+_SIZES = (1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 7, 8, 8, 11, 13, 15, 16, 17, 31, 32, 33, 64)
+
+Rule = Callable[[Sequence[TensorType], Mapping[str, Any]], Sequence[TensorType]]
+Text = str | Callable[[Use], str]  # an expression; in a template {0} {1} are inputs, {name} attributes as Python writes
+OnnxWords = str | Callable[["OnnxWriter", Use], "str | Sequence[str]"]  # an operator type, or code that adds nodes
+
+
+@dataclass(frozen=True)
+class Form:
+    """An operator in one language, for these dtypes of its first input."""
+
+    emit: Any  # Text for torch and jnp, OnnxWords for ONNX
+    dtypes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One row of the table."""
+
+    name: str
+    infer: Rule
+    draw: Callable[[Draw, TensorType], tuple[Sequence[Need], dict[str, Any]]]
+    torch: Form | None = None
+    onnx: Form | None = None
+    jnp: Form | None = None
+    rank: tuple[int, int] = (0, 5)  # of the first input, both ends included
+    fits: Callable[[TensorType], bool] = lambda first: True  # further conditions on the first input
+    edges: tuple[float, ...] = ()  # inputs at which the operator changes its behaviour: ends of its domain, jumps
+    first_values: str = "any"  # what the first input must hold, as in `Need.values`
+    view: bool = False  # in torch the result shares memory with the first input
+    inplace: bool = False  # in torch the first input is overwritten
+    differentiable: bool = True
+
+    def form(self, language: str) -> Form | None:
+        return {"torch": self.torch, "onnx": self.onnx, "jnp": self.jnp}[language]
+
+    def takes(self, language: str, first: TensorType) -> bool:
+        form = self.form(language)
+        low, high = self.rank
+        return form is not None and first.dtype in form.dtypes and low <= first.rank <= high and self.fits(first)
+
+
+def emit_text(emit: Text, use: Use) -> str:
+    """A template or a function, to Python text."""
+    if callable(emit):
+        return emit(use)
+    return emit.format(*use.inputs, **{key: repr(value) for key, value in use.attributes.items()})

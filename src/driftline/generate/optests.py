@@ -1,0 +1,42 @@
+"""The generator `optests`: what frameworks test their operators with, one by one and in pairs.
+
+PyTorch's `OpInfo` samples and ONNX's node tests know arguments that no grammar of ours would think of. As they test
+the framework's own kernels, compilers have rarely seen them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from driftline.generate.base import Blueprint, Generator, NoProgram, Request
+
+
+class OperatorTests(Generator):
+    """Arms are operators, and `pairs`: the result of one operator's test goes into another operator."""
+
+    name = "optests"
+    forms: ClassVar[tuple[str, ...]] = ("torch", "onnx")
+
+    def arms(self, form: str) -> Sequence[str]:
+        if form == "torch":
+            from driftline.generate.optests_torch import torch_arms
+
+            return torch_arms()
+        if form == "onnx":
+            from driftline.generate.optests_onnx import onnx_arms
+
+            return onnx_arms()
+        return ()
+
+    def make(self, request: Request) -> Blueprint:
+        seed = f"{request.seed}/{request.number}"
+        if request.form == "torch":
+            from driftline.generate.optests_torch import make_torch
+
+            return make_torch(request.arm, seed, request.avoid)
+        if request.form == "onnx":
+            from driftline.generate.optests_onnx import make_onnx
+
+            return make_onnx(request.arm, seed, request.avoid)
+        raise NoProgram(f"there are no operator tests in the form {request.form}")

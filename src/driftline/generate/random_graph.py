@@ -1,0 +1,306 @@
+"""The generator `graph`: typed random programs, built forwards from one operator table.
+
+Each step applies an operator to a value that exists; what else the operator needs is found among the values or becomes
+a new leaf of exactly the right type. So every step succeeds and nothing has to be solved.
+
+The first programs of an arm are its operator alone, one for each dtype; what a target cannot do with those is avoided
+in the longer programs that follow.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from driftline.generate.base import Blueprint, Generator, NoProgram, Request
+from driftline.generate.blueprint import LANGUAGE, blueprint, emit
+from driftline.generate.graph import Graph, Leaf, Node, TensorType, value_name
+from driftline.generate.operator import FLOATS, Draw, Invalid, Need, Operator
+from driftline.generate.table import OPERATORS
+
+MOST_ELEMENTS = 4096
+GROWTH = 2  # how much larger the other size of a program is
+_LENGTHS = (1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 10, 10, 12, 15)
+_WEIGHTS = {
+    "float32": 40, "float64": 12, "float16": 10, "bfloat16": 8, "int64": 9, "int32": 7, "int16": 3, "int8": 4,
+    "uint8": 4, "uint16": 2, "uint32": 2, "uint64": 2, "bool": 4, "complex64": 2, "complex128": 1,
+}  # fmt: skip
+
+
+class RandomGraph(Generator):
+    name = "graph"
+
+    def arms(self, form: str) -> Sequence[str]:
+        language = LANGUAGE[form]
+        return [name for name, operator in OPERATORS.items() if operator.form(language)]
+
+    def make(self, request: Request) -> Blueprint:
+        return varied(random_graph(request), request.form)
+
+
+def random_graph(request: Request, length: int = 0) -> Graph:
+    """The graph of a request; `length` fixes the number of operators."""
+    language = LANGUAGE[request.form]
+    rng = random.Random(f"{request.seed}/{request.form}/{request.arm}/{request.number}")
+    operator = OPERATORS[request.arm]
+    form = operator.form(language)
+    if form is None:
+        raise NoProgram(f"{request.arm} has no form in {language}")
+    builder = _Builder(language, rng, request.avoid)
+    dtypes = [dtype for dtype in form.dtypes if f"{operator.name} {dtype}" not in request.avoid]
+    if not dtypes:
+        raise NoProgram(f"{request.arm} is not supported in any dtype")
+    alone = request.number < len(form.dtypes) and not length
+    if alone:
+        builder.add_alone(operator, form.dtypes[request.number])
+        return builder.finish()
+    length = length or builder.draw.choice(_LENGTHS)
+    turn = builder.draw.integer(0, length - 1)  # when the operator that this is about has its turn
+    for step in range(length):
+        if step == turn:
+            builder.add_focus(operator, dtypes)
+        else:
+            builder.add_any()
+    return builder.finish()
+
+
+@cache
+def _by_dtype(language: str) -> Mapping[str, list[Operator]]:
+    """Which operators take a first input of a dtype."""
+    table: dict[str, list[Operator]] = defaultdict(list)
+    for operator in OPERATORS.values():
+        form = operator.form(language)
+        for dtype in form.dtypes if form else ():
+            table[dtype].append(operator)
+    return table
+
+
+@dataclass
+class _Value:
+    type: TensorType
+    leaf: Leaf | None = None
+    node: int = -1  # which node made it
+    writable: bool = True  # may an operation overwrite it?
+    used: bool = False
+
+
+class _Builder:
+    """A graph in the making: values in the order of their making."""
+
+    def __init__(self, language: str, rng: random.Random, avoid: frozenset[str]) -> None:
+        self.language = language
+        self.draw = Draw(rng)
+        self.avoid = avoid
+        self.grad = language == "torch" and rng.random() < 0.15
+        self.values: list[_Value] = []
+        self.nodes: list[tuple[Operator, tuple[int, ...], tuple[TensorType, ...], dict[str, object]]] = []
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    def add_alone(self, operator: Operator, dtype: str) -> None:
+        for _ in range(20):
+            first = self._new_first(operator, (dtype,))
+            if self._apply(operator, first):
+                return
+            self.values.clear()
+        raise NoProgram(f"{operator.name} found no valid use")
+
+    def add_focus(self, operator: Operator, dtypes: Sequence[str]) -> None:
+        """Apply this operator: to a value that fits, or to a new leaf."""
+        fitting = [n for n, v in enumerate(self.values) if v.type.dtype in dtypes and self._may_take(operator, v)]
+        for _ in range(20):
+            old = bool(fitting) and self.draw.chance(0.8)
+            if self._apply(operator, self.draw.choice(fitting) if old else self._new_first(operator, dtypes)):
+                return
+        raise NoProgram(f"{operator.name} found no valid use")
+
+    def add_any(self) -> None:
+        """Apply some operator to some value; after many misses, nothing is added."""
+        if not self.values:
+            self._new_leaf(Need(self._new_type()))
+        for _ in range(30):
+            # Recent values first: long chains are what compilers fuse.
+            last = len(self.values) - 1
+            number = last - min(int(self.draw.rng.expovariate(0.5)), last)
+            operators = _by_dtype(self.language).get(self.values[number].type.dtype)
+            if not operators:
+                self._new_leaf(Need(self._new_type()))
+                continue
+            operator = self.draw.choice(operators)
+            value = self.values[number]
+            avoided = f"{operator.name} {value.type.dtype}" in self.avoid
+            if not avoided and self._may_take(operator, value) and self._apply(operator, number):
+                return
+
+    def _may_take(self, operator: Operator, value: _Value) -> bool:
+        if operator.first_values != "any" and (value.leaf is None or value.leaf.values != operator.first_values):
+            return False
+        if operator.inplace and (not value.writable or self.grad or (value.leaf and value.leaf.kind != "input")):
+            return False
+        return operator.takes(self.language, value.type)
+
+    def _apply(self, operator: Operator, first: int) -> bool:
+        drawn = self.values[first].type
+        if operator.inplace and not self.values[first].writable:
+            return False
+        saved = len(self.values)
+        try:
+            needs, attributes = operator.draw(self.draw, drawn)
+            inputs = (first, *(self._find(need) for need in needs))
+            types = [self.values[number].type for number in inputs]
+            results = tuple(operator.infer(types, attributes))
+        except Invalid:
+            del self.values[saved:]
+            return False
+        if any(result.size > MOST_ELEMENTS or result.rank > 6 for result in results):
+            del self.values[saved:]
+            return False
+        for number in inputs:
+            self.values[number].used = True
+        stretched = operator.view and (results[0].size > drawn.size or operator.name in _STRETCHING)
+        writable = not stretched and (self.values[first].writable or not operator.view)
+        for result in results:
+            self.values.append(_Value(result, node=len(self.nodes), writable=writable))
+        self.nodes.append((operator, inputs, results, attributes))
+        return True
+
+    # -- leaves ------------------------------------------------------------------------------------------------------
+
+    def _find(self, need: Need) -> int:
+        """A value of this type, or a new leaf."""
+        if need.values == "any" and not need.prefer and self.draw.chance(0.6):
+            same = [number for number, value in enumerate(self.values) if value.type == need.type]
+            if same:
+                return self.draw.choice(same)
+        return self._new_leaf(need)
+
+    def _new_first(self, operator: Operator, dtypes: Sequence[str]) -> int:
+        dtype = self.draw.rng.choices(dtypes, [_WEIGHTS.get(dtype, 1) for dtype in dtypes])[0]
+        low, high = operator.rank
+        for _ in range(50):
+            made = TensorType(dtype, self.draw.shape(low, min(high, max(low, 4))))
+            if operator.fits(made):
+                return self._new_leaf(Need(made, operator.first_values), as_input=True)
+        raise NoProgram(f"no shape found for {operator.name}")
+
+    def _new_type(self) -> TensorType:
+        known = [dtype for dtype in _WEIGHTS if dtype in _by_dtype(self.language)]
+        dtype = self.draw.rng.choices(known, [_WEIGHTS[dtype] for dtype in known])[0]
+        return TensorType(dtype, self.draw.shape())
+
+    def _new_leaf(self, need: Need, as_input: bool = False) -> int:
+        kind = "input"
+        if not as_input and any(value.leaf and value.leaf.kind == "input" for value in self.values):
+            likely = 0.7 if need.prefer == "parameter" else 0.2
+            if self.draw.chance(likely):
+                trainable = need.type.dtype in FLOATS and self.draw.chance(0.7)
+                kind = "parameter" if trainable else "constant"
+        layout = self._layout(need) if kind == "input" and self.language == "torch" else "contiguous"
+        leaf = Leaf(kind, need.type, need.values, layout, self.draw.integer(0, 999))
+        self.values.append(_Value(need.type, leaf, writable=layout not in ("expanded", "overlapping")))
+        return len(self.values) - 1
+
+    def _layout(self, need: Need) -> str:
+        """How an input lies in memory; mostly as one would expect."""
+        shape = need.type.shape
+        if not self.draw.chance(0.15) or not need.type.size or need.values != "any":
+            return "contiguous"
+        options = []
+        if len(shape) >= 2:
+            options.append("transposed")
+        if len(shape) >= 1:
+            options.append("strided")
+        if len(shape) >= 1 and shape[0] > 1 and not self.grad:
+            options.append("expanded")
+        if len(shape) == 2 and not self.grad:
+            options.append("overlapping")
+        if not self.grad:
+            for number, value in enumerate(self.values):
+                base = value.leaf
+                if base is None or base.kind != "input" or base.layout != "contiguous" or base.values != "any":
+                    continue
+                if base.type.dtype == need.type.dtype and base.type.size >= need.type.size:
+                    options.append(f"alias:{number}")  # renumbered in `finish`
+        return self.draw.choice(options) if options else "contiguous"
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def finish(self) -> Graph:
+        """Number the values as graphs do, and choose what is returned."""
+        leaves = [number for number, value in enumerate(self.values) if value.leaf]
+        results = [number for number, value in enumerate(self.values) if not value.leaf]
+        new = {old: at for at, old in enumerate([*leaves, *results])}
+        returned = [number for number in results if not self.values[number].used]
+        if not returned:
+            raise NoProgram("nothing was applied")
+        if self.draw.chance(0.15):
+            returned.append(self.draw.choice(results))
+        if self.draw.chance(0.1):
+            returned.append(self.draw.choice([n for n in leaves if self.values[n].leaf.kind == "input"]))  # type: ignore[union-attr]
+        nodes = [
+            Node(operator.name, tuple(new[number] for number in inputs), types, attributes)
+            for operator, inputs, types, attributes in self.nodes
+        ]
+        made = [_renumbered(self.values[number].leaf, new) for number in leaves]
+        outputs = tuple(dict.fromkeys(new[number] for number in returned))
+        grad = self.grad and any(leaf.kind != "constant" and leaf.type.dtype in FLOATS for leaf in made)
+        return Graph(tuple(made), tuple(nodes), outputs, grad).without_unused_leaves()
+
+
+_STRETCHING = ("as_strided", "unfold", "expand", "broadcast_to")
+
+
+def _renumbered(leaf: Leaf | None, new: Mapping[int, int]) -> Leaf:
+    assert leaf
+    if leaf.layout.startswith("alias:"):
+        return replace(leaf, layout=f"alias:{new[int(leaf.layout[6:])]}")
+    return leaf
+
+
+def varied(graph: Graph, form: str) -> Blueprint:
+    """The program; where it is valid at another size too, now and then one that is compiled once and run at both."""
+    rng = random.Random(repr(graph))
+    inputs = [graph.leaves[number] for number in graph.inputs]
+    fixed = {size for leaf in graph.leaves if leaf.kind != "input" for size in leaf.type.shape}
+    sizes = sorted({size for leaf in inputs for size in leaf.type.shape if size > 4 and size not in fixed})
+    plain = not graph.grad and all(leaf.layout == "contiguous" for leaf in inputs)
+    if plain and sizes and rng.random() < 0.3:
+        old = rng.choice(sizes)
+        grown = resized(graph, old, old + GROWTH)
+        if grown is not None and _same_text(replace(graph, varying=old), replace(grown, varying=old + GROWTH), form):
+            shapes = {value_name(grown, number): grown.leaves[number].type.shape for number in grown.inputs}
+            return blueprint(replace(graph, varying=old), form, (shapes,))
+    return blueprint(graph, form)
+
+
+def _same_text(graph: Graph, other: Graph, form: str) -> bool:
+    """Is it one program at both sizes? Some operators write sizes down, as `expand` does."""
+    texts = [emit(one, form) for one in (graph, other)]
+    if isinstance(texts[0], bytes):
+        return texts[0] == texts[1]
+    return len({str(text).partition("def program")[0] for text in texts}) == 1
+
+
+def resized(graph: Graph, old: int, new: int) -> Graph | None:
+    """The graph with one size of its inputs replaced by another; `None` when it is not valid then."""
+    leaves = tuple(
+        replace(leaf, type=leaf.type.with_shape(new if size == old else size for size in leaf.type.shape))
+        if leaf.kind == "input"
+        else leaf
+        for leaf in graph.leaves
+    )
+    types = [leaf.type for leaf in leaves]
+    nodes = []
+    for node in graph.nodes:
+        try:
+            results = tuple(OPERATORS[node.op].infer([types[number] for number in node.inputs], node.attributes))
+        except Invalid:
+            return None
+        if any(result.size > MOST_ELEMENTS for result in results):
+            return None
+        types.extend(results)
+        nodes.append(replace(node, outputs=results))
+    return replace(graph, leaves=leaves, nodes=tuple(nodes))

@@ -1,0 +1,116 @@
+"""What a planned tensor may hold: `InputPlan.values` as ranges of integers and conditions on floats.
+
+Every strategy draws freely and then stays inside through these functions, so that the rules stand in one place.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from driftline.core.tensors import Array, is_float, numpy_dtype
+from driftline.inputs.make import OPEN_SIZE
+from driftline.inputs.plan import InputPlan
+
+_UNKNOWN = (0, 7)  # the range of "like" when there is no example
+
+
+def shape_of(plan: InputPlan) -> tuple[int, ...]:
+    return plan.spec.sized(OPEN_SIZE) if plan.example is None else plan.example.shape
+
+
+def fixed(plan: InputPlan) -> Array | None:
+    """The example itself, where nothing else is known to be valid: whatever is `exact`, and floats "like" an example,
+    such as a matrix that must be positive definite."""
+    if plan.example is None or not (plan.values == "exact" or (plan.values == "like" and _inexact(plan.spec.dtype))):
+        return None
+    return plan.example.astype(numpy_dtype(plan.spec.dtype))
+
+
+def part_of(dtype: str) -> str:
+    """The dtype of the real and the imaginary part."""
+    return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
+
+
+def integer_range(plan: InputPlan) -> tuple[int, int] | None:
+    """The integers that are allowed, both ends included. None: all that the dtype has, but perhaps zero."""
+    rule, _, bound = plan.values.partition(":")
+    low, high = _limits(plan.spec.dtype)
+    if bound:
+        count = int(bound)
+        wanted = (-count if rule == "wrapped" else 0, count - 1)
+    elif rule in ("like", "exact"):
+        example = plan.example
+        wanted = (int(example.min()), int(example.max())) if example is not None and example.size else _UNKNOWN
+    elif rule == "positive":
+        wanted = (1, high)
+    elif rule == "unit":
+        wanted = (0, 1)
+    elif plan.spec.dtype == "bool":
+        wanted = (1 if rule == "nonzero" else 0, 1)
+    else:
+        return None
+    first = min(max(wanted[0], low), high)
+    return first, max(min(wanted[1], high), first)
+
+
+def folded(values: Array, rule: str) -> Array:
+    """Finite float64 numbers moved inside the rule by the shortest way that keeps their variety."""
+    if rule == "positive":
+        return np.abs(values)
+    if rule == "unit":
+        size = np.abs(values)
+        return np.where(size > 1, 1 / np.maximum(size, 1), size)
+    return values
+
+
+def repaired(array: Array, rule: str) -> Array:
+    """What rounding to the dtype has pushed out of the rule is set to one, which every rule allows."""
+    if rule in ("any", "like", "exact") or not array.size:
+        return array
+    return np.where(allowed(array, rule), array, array.dtype.type(1))
+
+
+def allowed(array: Array, rule: str) -> Array:
+    """Which numbers keep the rule. Infinity is positive; NaN is neither positive nor in the unit interval."""
+    with np.errstate(invalid="ignore"):  # the small floats warn when NaN is compared
+        if rule == "positive":
+            return array > 0
+        if rule == "unit":
+            return (array >= 0) & (array <= 1)
+        if rule == "nonzero":
+            return array != 0
+    return np.ones(array.shape, bool)
+
+
+def mixed(array: Array, special: Array, rng: np.random.Generator) -> Array:
+    """The array with some of these numbers in it: in one place, in half of them, or in a whole row."""
+    if not special.size:
+        return array
+    flat = array.reshape(-1)
+    at = _places(rng, array.shape, flat.size)
+    flat[at] = special[rng.integers(0, special.size, at.size)]
+    return flat.reshape(array.shape)
+
+
+def _places(rng: np.random.Generator, shape: tuple[int, ...], size: int) -> Array:
+    kind = rng.random()
+    if kind < 0.4 or size < 2:
+        return rng.integers(0, size, min(size, 1)) if size else np.zeros(0, np.int64)
+    if kind < 0.75:
+        return rng.permutation(size)[: (size + 1) // 2]
+    width = shape[-1]
+    return int(rng.integers(0, size // width)) * width + np.arange(width)
+
+
+@lru_cache(None)
+def _limits(dtype: str) -> tuple[int, int]:
+    if dtype == "bool":
+        return 0, 1
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
+def _inexact(dtype: str) -> bool:
+    return is_float(dtype) or dtype.startswith("complex")

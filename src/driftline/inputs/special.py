@@ -1,0 +1,95 @@
+"""The strategy `specials`: numbers at which compilers go wrong, among ordinary ones.
+
+A NaN everywhere hides every other mistake. A tensor of floats therefore has, about equally often, only finite
+specials, a single NaN, or infinities without NaN; and now and then everything at once.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from driftline.core.tensors import Array, is_float, numpy_dtype
+from driftline.inputs.domain import allowed, fixed, integer_range, mixed, part_of
+from driftline.inputs.make import special_values
+from driftline.inputs.ordinary import complex_of, ordinary
+from driftline.inputs.plan import InputPlan
+from driftline.inputs.strategies import InputStrategy
+
+
+class SpecialValues(InputStrategy):
+    """Special numbers in one place, in half of them or in a whole row."""
+
+    name = "specials"
+
+    def fill(self, plan: InputPlan, rng: np.random.Generator, edges: tuple[float, ...]) -> Array:
+        dtype, array = plan.spec.dtype, ordinary(plan, rng)
+        if fixed(plan) is not None or not array.size or plan.values.startswith("distinct:"):
+            return array
+        if is_float(dtype):
+            return _floats(array, dtype, plan.values, rng)
+        if dtype.startswith("complex"):
+            return _complex(array, dtype, plan.values, rng)
+        return mixed(array, _integers(dtype, plan.values, integer_range(plan)), rng)
+
+
+def _complex(array: Array, dtype: str, rule: str, rng: np.random.Generator) -> Array:
+    real = _floats(array.real.copy(), part_of(dtype), rule, rng)
+    if rule not in ("any", "nonzero") or rng.random() < 0.5:
+        return complex_of(real, array.imag, dtype)
+    return complex_of(real, _floats(array.imag.copy(), part_of(dtype), rule, rng), dtype)
+
+
+def _floats(array: Array, dtype: str, rule: str, rng: np.random.Generator) -> Array:
+    mode = _MODES[int(rng.random() * len(_MODES))]
+    array = mixed(array, _of_mode(dtype, rule, mode), rng)
+    if mode == "nan" and rule in ("any", "nonzero"):
+        flat = array.reshape(-1)
+        flat[int(rng.integers(0, flat.size))] = np.nan
+        return flat.reshape(array.shape)
+    return array
+
+
+_MODES = ("finite", "finite", "finite", "nan", "nan", "nan", "infinite", "infinite", "infinite", "all")
+
+
+@lru_cache(1024)
+def _of_mode(dtype: str, rule: str, mode: str) -> Array:
+    """The specials of a mode; that of one NaN has finite ones around it."""
+    every = _float_specials(dtype)
+    every = every[allowed(every, rule)]
+    wide = every.astype(np.float64)
+    if mode == "all":
+        return every
+    if mode == "infinite" and np.isinf(wide).any():
+        return every[np.isinf(wide)]
+    return every[np.isfinite(wide)]
+
+
+@lru_cache(64)
+def _float_specials(dtype: str) -> Array:
+    """The common list, and the neighbours of one and of the ends of the normal range."""
+    common, kind = special_values(dtype), numpy_dtype(dtype)
+    one, zero, two = kind.type(1), kind.type(0), kind.type(2)
+    normal = common[common.astype(np.float64) > 0]
+    smallest = np.sort(normal)[:2]  # the smallest number, and the smallest normal one
+    more = [np.nextafter(one, two), np.nextafter(one, zero), np.nextafter(smallest[1], zero), -smallest[1]]
+    more += [kind.type(3.5), kind.type(-0.5), kind.type(-1.5)]
+    return np.concatenate([common, np.array(more, kind)])
+
+
+@lru_cache(1024)
+def _integers(dtype: str, rule: str, limits: tuple[int, int] | None) -> Array:
+    """The ends of a range; where there is none, the ends of the dtype and of the smaller ones."""
+    if limits is not None:
+        low, high = limits
+        wanted = {low, high, min(low + 1, high), max(high - 1, low)} if rule != "like" else {low, high}
+        if rule.startswith("wrapped:"):
+            wanted |= {v for v in (-1, 0) if low <= v <= high}
+        return np.array(sorted(wanted), dtype)
+    info = np.iinfo(dtype)
+    more = [-(2**31), -(2**31) - 1, 2**32, 2**53, -(2**53) - 1, 2**62, -(2**62), 127, -128, -129, 65535, 65536, 2, -2]
+    values = [*special_values(dtype).tolist(), *(v for v in more if info.min <= v <= info.max)]
+    array = np.array(values, dtype)
+    return array[allowed(array, rule)]

@@ -1,0 +1,96 @@
+"""How a torch program's example inputs lie in memory. It is part of the program: every run gets tensors that lie alike.
+
+A tensor may be transposed, strided, expanded (one number in many places), overlapping, or share its memory with
+another input. Such inputs are rebuilt as views of a storage of their own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from driftline.core.structure import flatten
+from driftline.core.tensors import Array, Arrays
+from driftline.programs.live import LiveProgram
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where one tensor lies in its storage, counted in elements."""
+
+    storage: int
+    length: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+    def addresses(self) -> Array:
+        """For each element, the place of its number in the storage."""
+        at = np.full(self.shape, self.offset, dtype=np.int64)
+        for axis, (size, stride) in enumerate(zip(self.shape, self.strides, strict=True)):
+            steps = np.arange(size, dtype=np.int64) * stride
+            at += steps.reshape([-1 if a == axis else 1 for a in range(len(self.shape))])
+        return at
+
+
+class InputLayout:
+    """The inputs that do not simply lie by themselves, element after element."""
+
+    def __init__(self, live: LiveProgram) -> None:
+        tensors = {name: leaf for name, leaf in flatten(live.arguments, "input").items() if _is_torch(leaf)}
+        shared: dict[int, list[str]] = defaultdict(list)
+        for name, tensor in tensors.items():
+            if tensor.numel():
+                shared[tensor.untyped_storage().data_ptr()].append(name)
+        self._places: dict[str, _Place] = {}
+        for storage, names in shared.items():
+            members = [tensors[name] for name in names]
+            if len(names) == 1 and members[0].is_contiguous():
+                continue
+            if len({tensor.dtype for tensor in members}) > 1:
+                continue  # one memory read as two types: left alone
+            for name, tensor in zip(names, members, strict=True):
+                length = tensor.untyped_storage().nbytes() // tensor.element_size()
+                place = _Place(storage, length, tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
+                self._places[name] = place
+
+    def __bool__(self) -> bool:
+        return bool(self._places)
+
+    def settled(self, arrays: Arrays) -> Arrays:
+        """The numbers as they are once written to memory: where places overlap, the last one written holds."""
+        storages = self._storages(arrays)
+        return {
+            name: storages[self._places[name].storage][self._places[name].addresses()]
+            if self._fits(name, array)
+            else array
+            for name, array in arrays.items()
+        }
+
+    def tensors(self, arrays: Arrays, make: Any) -> dict[str, Any]:
+        """The tensors of the inputs that lie in a special way; `make` turns an array into a contiguous tensor."""
+        storages = {key: make(storage) for key, storage in self._storages(arrays).items()}
+        return {
+            name: storages[place.storage].as_strided(place.shape, place.strides, place.offset)
+            for name, place in self._places.items()
+            if name in arrays and self._fits(name, arrays[name])
+        }
+
+    def _storages(self, arrays: Arrays) -> dict[int, Array]:
+        storages: dict[int, Array] = {}
+        for name, array in arrays.items():
+            if self._fits(name, array):
+                place = self._places[name]
+                storage = storages.setdefault(place.storage, np.zeros(place.length, dtype=array.dtype))
+                storage[place.addresses().ravel()] = array.ravel()
+        return storages
+
+    def _fits(self, name: str, array: Array) -> bool:
+        return name in self._places and self._places[name].shape == array.shape
+
+
+def _is_torch(value: Any) -> bool:
+    return hasattr(value, "untyped_storage") and hasattr(value, "stride")

@@ -1,0 +1,126 @@
+"""Arrays as Python text that gives the same bits back. Few values are written out; many are packed."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from driftline.core.tensors import Array, is_float, numpy_dtype
+
+WRITTEN_OUT = 200  # elements
+LINE = 100  # characters of packed text
+
+# What packed text needs in a script
+UNPACK = '''\
+def unpack(text, dtype, shape):
+    """An array from the compressed bytes of its elements."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype).reshape(shape).copy()
+'''
+
+
+class Literals:
+    """Writes arrays for one script, for `torch` or `numpy`. `room`: characters that packed arrays may take in all."""
+
+    def __init__(self, flavour: str, room: int) -> None:
+        self._torch = flavour == "torch"
+        self._room = room
+        self.packed = False
+        self.left_out: list[str] = []
+
+    def expression(self, name: str, array: Array, indent: str = "    ") -> str:
+        """An expression for the array, in terms of np or torch, nan and inf."""
+        shape = tuple(int(size) for size in array.shape)
+        dtype = self._dtype(array.dtype.name)
+        flat = array.reshape(-1)
+        if array.size == 0:
+            return f"{self._module}.zeros({shape}, dtype={dtype})"
+        if array.size > 8 and _constant(flat):
+            return f"{self._module}.full({shape}, {_scalar(flat[0])}, dtype={dtype})"
+        if array.size <= WRITTEN_OUT:
+            make = "torch.tensor" if self._torch else "np.array"
+            return f"{make}({_nested(array, indent)}, dtype={dtype})"
+        return self._pack(name, array, shape, dtype, indent)
+
+    def _pack(self, name: str, array: Array, shape: tuple[int, ...], dtype: str, indent: str) -> str:
+        text = base64.b64encode(zlib.compress(np.ascontiguousarray(array).tobytes(), 9)).decode()
+        if len(text) > self._room:
+            self.left_out.append(f"{name} ({array.size:,} values)")
+            return self._stand_in(array, shape, dtype)
+        self._room -= len(text)
+        self.packed = True
+        lines = "".join(f'\n{indent}    "{part}"' for part in _cut(text))
+        if not self._torch:
+            return f"unpack({lines},\n{indent}    {dtype}, {shape})"
+        bits = _bits(array.dtype.name)
+        view = "" if bits == array.dtype.name else f".view({dtype})"
+        return f"torch.from_numpy(unpack({lines},\n{indent}    np.{bits}, {shape})){view}"
+
+    def _stand_in(self, array: Array, shape: tuple[int, ...], dtype: str) -> str:
+        """Something of the right kind, in place of values that are too many to print."""
+        draw = "np.random.default_rng(0)"
+        if is_float(array.dtype.name) or array.dtype.kind == "c":
+            made = f"{draw}.standard_normal({shape})"
+        else:
+            low, high = int(array.min()), int(array.max())
+            made = f"{draw}.integers({low}, {high}, {shape}, endpoint=True)"
+        return f"torch.from_numpy({made}).to({dtype})" if self._torch else f"{made}.astype({dtype})"
+
+    @property
+    def _module(self) -> str:
+        return "torch" if self._torch else "np"
+
+    def _dtype(self, name: str) -> str:
+        if self._torch:
+            return f"torch.{name}"
+        return f"np.{name}" if hasattr(np, name) else f"ml_dtypes.{name}"
+
+
+def _cut(text: str) -> Iterator[str]:
+    for start in range(0, len(text), LINE):
+        yield text[start : start + LINE]
+
+
+def _bits(dtype: str) -> str:
+    """The numpy dtype that carries the bits of one that torch has and numpy has not."""
+    if hasattr(np, dtype):
+        return dtype
+    return f"uint{8 * numpy_dtype(dtype).itemsize}"
+
+
+def _constant(flat: Array) -> bool:
+    bits = np.ascontiguousarray(flat).view(np.uint8).reshape(flat.size, -1)
+    return bool((bits == bits[0]).all())
+
+
+def _nested(array: Array, indent: str) -> str:
+    """Nested lists; one row per line when they do not fit into one."""
+    if array.ndim == 0:
+        return _scalar(array[()])
+    if array.ndim == 1:
+        return "[" + ", ".join(_scalar(value) for value in array) + "]"
+    rows = [_nested(row, indent + "    ") for row in array]
+    line = "[" + ", ".join(rows) + "]"
+    if len(line) <= LINE - len(indent) and "\n" not in line:
+        return line
+    return "[" + "".join(f"\n{indent}    {row}," for row in rows) + f"\n{indent}]"
+
+
+def _scalar(value: object) -> str:
+    """The shortest text that reads back to the same value."""
+    array = np.asarray(value)
+    if array.dtype.kind == "c":
+        return f"complex({_scalar(array.real)}, {_scalar(array.imag)})"
+    if array.dtype.kind == "b":
+        return str(bool(value))
+    if not is_float(array.dtype.name):
+        return str(int(array))
+    wide = float(array)
+    if array.dtype.name in ("float32", "float16") and np.isfinite(wide):
+        short = str(array[()])  # of its own precision; as a double it may be a little off, but rounds back
+        if float(short) != wide and array.dtype.type(float(short)) != array[()]:
+            return repr(wide)
+        return short
+    return repr(wide)

@@ -1,0 +1,66 @@
+"""An ONNX model as text that reads back to the same model, as far as there is one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from driftline.core.tensors import Arrays
+
+INLINE = 16  # elements of an initialiser that may stand in the text
+_INLINE_TYPES = (1, 6, 7, 11)  # float, int32, int64, double: those that the text form writes and reads alike
+
+
+def model_text(model: Any) -> tuple[str, list[Any]]:
+    """The text, and the initialisers that it leaves out. An empty text when it would not read back to this model."""
+    import onnx
+
+    body = onnx.ModelProto()
+    body.CopyFrom(model)
+    apart = [tensor for tensor in body.graph.initializer if not _inline(tensor)]
+    kept = [tensor for tensor in body.graph.initializer if _inline(tensor)]
+    del body.graph.initializer[:]
+    body.graph.initializer.extend(kept)
+    for name in ("producer_name", "producer_version", "doc_string"):
+        body.ClearField(name)
+    text = onnx.printer.to_text(body)
+    if '"""' in text or "\\" in text:
+        return "", []
+    try:
+        again = onnx.parser.parse_model(text)
+    except Exception:  # the parser does not know all that the printer writes
+        return "", []
+    return (text, apart) if _plain(again) == _plain(body) else ("", [])
+
+
+def constants(tensors: list[Any]) -> Arrays:
+    """Initialisers as arrays, by name."""
+    from onnx import numpy_helper
+
+    return {tensor.name: numpy_helper.to_array(tensor) for tensor in tensors}
+
+
+def _inline(tensor: Any) -> bool:
+    import numpy as np
+    from onnx import numpy_helper
+
+    if tensor.data_type not in _INLINE_TYPES:
+        return False
+    values = numpy_helper.to_array(tensor)
+    return values.size <= INLINE and bool(np.isfinite(values).all())
+
+
+def _plain(message: Any) -> Any:
+    """A message without the difference between a field that is absent and one that holds its default."""
+    if message.DESCRIPTOR.name == "TensorProto":
+        from onnx import numpy_helper
+
+        array = numpy_helper.to_array(message)
+        return (message.name, message.data_type, array.shape, array.tobytes())
+    found = {}
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            many = not hasattr(value, "DESCRIPTOR")
+            found[field.name] = [_plain(item) for item in value] if many else _plain(value)
+        elif field.containing_oneof or value not in ("", b"", 0, 0.0):
+            found[field.name] = list(value) if hasattr(value, "extend") else value
+    return found

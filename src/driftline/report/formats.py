@@ -1,0 +1,80 @@
+"""Which renderer writes which format, and writing a file whole or not at all."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from driftline.core.errors import DriftlineError
+from driftline.core.text import did_you_mean
+from driftline.report.view import Comparison, Report
+
+# format -> (renderer, suffixes). Renderers are imported when they are used.
+FORMATS = {
+    "html": ("driftline.report.html", (".html", ".htm")),
+    "md": ("driftline.report.markdown", (".md", ".markdown")),
+    "csv": ("driftline.report.table", (".csv",)),
+    "json": ("driftline.report.whole", (".json",)),
+    "junit": ("driftline.report.junit", (".xml",)),
+}
+
+
+def choose_format(asked: str | None, out: Path | None) -> str:
+    """The format asked for, or the one of the file's suffix, or Markdown."""
+    if asked:
+        if asked not in FORMATS:
+            hint = did_you_mean(asked, FORMATS)
+            raise DriftlineError(f"There is no format {asked!r}.{hint} Formats are: {', '.join(FORMATS)}.")
+        return asked
+    if out is None:
+        return "md"
+    for name, (_, suffixes) in FORMATS.items():
+        if out.suffix.lower() in suffixes:
+            return name
+    known = ", ".join(suffix for _, suffixes in FORMATS.values() for suffix in suffixes)
+    raise DriftlineError(f"--out {out}: the suffix tells no format ({known}); add one or name it with --format.")
+
+
+def render(view: Report | Comparison, name: str) -> str:
+    module = importlib.import_module(FORMATS[name][0])
+    text: str = module.render(view) if isinstance(view, Report) else module.render_comparison(view)
+    return text
+
+
+def write(path: Path, text: str) -> None:
+    """Replace the file in one step: a reader sees the old one or the new one."""
+    require_place(path)
+    try:
+        if path.exists() and not path.is_file():  # a pipe or /dev/stdout cannot be replaced
+            path.write_text(text, encoding="utf-8")
+            return
+        handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(part).chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask())
+            os.replace(part, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(part)
+            raise
+    except OSError as error:
+        raise DriftlineError(f"--out {path} cannot be written: {error.strerror}. Name another file.") from error
+
+
+def require_place(path: Path) -> None:
+    """Refuse early what cannot be a file to write."""
+    if path.is_dir():
+        raise DriftlineError(f"--out {path} is a folder; name a file in it, such as {path / 'report.html'}.")
+    if not path.parent.is_dir():
+        raise DriftlineError(f"--out {path}: there is no folder {path.parent}; make it or name another file.")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,110 @@
+"""The report as one HTML file: no script, no external resource, light and dark."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+from driftline.report import figures, words
+from driftline.report.view import FIXED, FLAKY, KNOWN, OPEN, Bug, Comparison, Report
+
+SCRIPT = 24_000  # characters of a script that the page shows
+REASONS = 12
+UNFOLDED = 10  # with more bugs than this, programs are folded away: the page is to be skimmed first
+_UNSTYLED = re.compile(r'<span class="(?:n|o|p|w|nn|bp|si|se|fm|vm|nd|nb|na|nv|err)">([^<]*)</span>')
+
+
+def render(report: Report) -> str:
+    groups = [
+        ("Known already", "Recognised in an issue tracker, or marked as known. Not counted above.", KNOWN),
+        ("Flaky", "Did not fail in every run. Not counted above.", FLAKY),
+        ("Fixed", "Marked as fixed, or gone on a replay.", FIXED),
+    ]
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            report=report,
+            sections=_by_severity(report.group(OPEN)),
+            apart=[(title, note, report.group(name)) for title, note, name in groups if report.group(name)],
+            open_bugs=report.group(OPEN),
+            kinds=_kinds(report),
+            most=max((count for row in report.matrix.values() for count in row.values()), default=0),
+            aside=len(report.group(KNOWN)) + len(report.group(FLAKY)),
+        )
+    )
+
+
+def render_comparison(comparison: Comparison) -> str:
+    return _environment().get_template("compare.html").render(comparison=comparison)
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("driftline.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    made.filters |= {
+        "python": python,
+        "draw": figures.draw,
+        "has_odd": figures.has_odd,
+        "count": lambda number: f"{number:,}",
+        "few": few,
+        "duration": words.duration,
+        "moment": lambda text: text.replace("T", " ").removesuffix("Z") + (" UTC" if text.endswith("Z") else ""),
+        "plural": words.plural,
+        "top": lambda told: list(told.items())[:REASONS],
+        "state": state,
+    }
+    made.globals |= {"REASONS": REASONS, "UNFOLDED": UNFOLDED, "heat": heat, "anchor": anchor}
+    return made
+
+
+def python(text: str) -> Markup:
+    """Highlighted Python; spans that the style sheet does not colour are left out."""
+    cut = text if len(text) <= SCRIPT else text[:SCRIPT] + "\n# … cut here: too long for a page"
+    return Markup(_UNSTYLED.sub(r"\1", highlight(cut, PythonLexer(), HtmlFormatter(nowrap=True))).rstrip("\n"))
+
+
+def few(number: int) -> str:
+    """A number in four characters."""
+    return str(number) if number < 1000 else f"{number / 1000:.1f}k" if number < 10_000 else f"{number // 1000}k"
+
+
+def state(counts: dict[str, int]) -> str:
+    """What a cell of the coverage matrix is coloured by: the most telling verdict in it."""
+    return next((v for v in ("fail", "pass", "inconclusive", "rejected", "invalid") if counts.get(v)), "none")
+
+
+def _by_severity(bugs: tuple[Bug, ...]) -> list[tuple[str, list[Bug]]]:
+    found: dict[str, list[Bug]] = {}
+    for bug in bugs:
+        found.setdefault(bug.severity_name, []).append(bug)
+    return list(found.items())
+
+
+def _kinds(report: Report) -> list[str]:
+    """Kinds that occur, the worst first."""
+    ranks: dict[str, int] = {}
+    for bug in report.bugs:
+        if any(row.get(bug.kind) for row in report.matrix.values()):
+            ranks[bug.kind] = min(bug.severity, ranks.get(bug.kind, bug.severity))
+    return sorted(ranks, key=lambda kind: ranks[kind])
+
+
+def heat(count: int, most: int) -> int:
+    """0 to 5; a single bug is never the darkest."""
+    return 0 if not count else 1 + min(4, (count - 1) * 4 // max(most - 1, 4))
+
+
+def anchor(bugs: tuple[Bug, ...], compiler: str, kind: str) -> Any:
+    return next((bug.id for bug in bugs if bug.compiler == compiler and bug.kind == kind), "")

@@ -1,0 +1,237 @@
+"""Expected against got: the worst places, and a small map of where an output is wrong. Arrays in, view values out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from driftline.core.tensors import Array, Arrays, is_float
+from driftline.report.view import ErrorMap, Mismatch, Place, Tensor
+
+PLACES = 6  # rows of the table
+BINS = 96  # bars of a plot
+ROWS, COLUMNS = 20, 40  # cells of a map
+TIMES = " \N{MULTIPLICATION SIGN}"
+EXACT = 1e12  # more roundings than this: an operation that does not round at all
+LIMIT = 8.0  # roundings: beyond this an element is called wrong when nobody counted
+
+
+def from_evidence(evidence: Mapping[str, Any]) -> Mismatch | None:
+    """All that is known when the arrays were not kept: the worst place."""
+    if "expected" not in evidence or "got" not in evidence:
+        return None
+    place = evidence.get("place")
+    index = _index(place) if isinstance(place, (list, tuple)) else ""
+    row = Place(index, _told(evidence["expected"]), _told(evidence["got"]), _distance(evidence))
+    wrong, size = int(evidence.get("mismatched") or 0), int(evidence.get("size") or 0)
+    return Mismatch(str(evidence.get("output", "")), "", (), wrong, size, (row,), _unit(evidence))
+
+
+def from_arrays(expected: Arrays, got: Arrays, evidence: Mapping[str, Any]) -> Mismatch | None:
+    """The output that the evidence names, or the first that differs."""
+    names = [name for name in expected if name in got and expected[name].shape == got[name].shape]
+    named = [name for name in names if name == evidence.get("output")]
+    differing = [name for name in names if expected[name].tobytes() != got[name].tobytes()]
+    for name in named or differing:
+        if expected[name].size:
+            return _compare(name, expected[name], got[name], evidence)
+    return None
+
+
+def _compare(name: str, expected: Array, got: Array, evidence: Mapping[str, Any]) -> Mismatch:
+    with np.errstate(all="ignore"):
+        error, apart, words = _errors(expected, got, evidence)
+    limit = LIMIT if words else 0.5
+    rank = np.where(apart, np.inf, np.nan_to_num(error, nan=0.0, posinf=np.finfo(np.float64).max))
+    told = _told_place(evidence, expected.shape)
+    order = [*([told] if told is not None else []), *(int(i) for i in np.argsort(-rank.reshape(-1), kind="stable"))]
+    places = []
+    for flat in list(dict.fromkeys(order))[:PLACES]:
+        at = np.unravel_index(flat, expected.shape)
+        if rank[at] <= 0 or (rank[at] <= limit and flat != told):
+            break
+        off = "NaN or Inf" if apart[at] else _times(error[at]) if words else _short(error[at])
+        places.append(Place(_index(at), _value(expected[at]), _value(got[at]), off))
+    counted = evidence.get("mismatched")
+    wrong = int(counted or (rank > limit).sum())
+    grid = _grid(error, apart, words or "difference", limit) if expected.size > 1 else None
+    shape = tuple(int(size) for size in expected.shape)
+    return Mismatch(
+        name,
+        expected.dtype.name,
+        shape,
+        wrong,
+        expected.size,
+        tuple(places),
+        words,
+        grid,
+        estimated=not counted and bool(words),
+    )
+
+
+def _told_place(evidence: Mapping[str, Any], shape: tuple[int, ...]) -> int | None:
+    """Where the verdict says that it is wrong, as a flat index."""
+    place = evidence.get("place")
+    if not isinstance(place, (list, tuple)) or len(place) != len(shape):
+        return None
+    if any(not 0 <= int(i) < size for i, size in zip(place, shape, strict=True)):
+        return None
+    return int(np.ravel_multi_index(tuple(int(i) for i in place), shape)) if shape else 0
+
+
+def _errors(expected: Array, got: Array, evidence: Mapping[str, Any]) -> tuple[Array, Array, str]:
+    """Error per element, where NaN and Inf disagree, and the unit of the errors; no unit for integers."""
+    dtype = expected.dtype.name
+    if not is_float(dtype) and expected.dtype.kind != "c":
+        difference = np.abs(expected.astype(np.float64) - got.astype(np.float64))
+        difference = np.where((difference == 0) & (expected != got), 1.0, difference)
+        return difference, np.zeros(expected.shape, dtype=bool), ""
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    right, value = expected.astype(wide), got.astype(wide)
+    apart = _class(right) != _class(value)
+    both = np.isfinite(right) & np.isfinite(value)
+    error = np.where(both, np.abs(value - right), 0.0)
+    size = np.where(both, np.abs(right), 0.0)
+    import ml_dtypes
+
+    part = ml_dtypes.finfo(expected.real.dtype if expected.dtype.kind == "c" else expected.dtype)
+    spacing = float(part.eps) * float(size.max()) or float(part.smallest_normal)
+    sigma, place = _number(evidence.get("sigma")), _told_place(evidence, expected.shape)
+    there = float(size.reshape(-1)[place]) if place is not None else 0.0
+    if sigma and (there or sigma > 1e-9 * spacing):  # a zero that is exact has no rounding to be measured by
+        # What rounding does is known at one place; larger elements are granted as much in proportion.
+        unit = sigma * np.maximum(1.0, size / there) if there else np.full(size.shape, sigma)
+        where = f" at {_index(evidence['place'])}" if place is not None else ""
+        return error / unit, apart, f"legal rounding ({_short(sigma)}{where})"
+    return error / spacing, apart, f"rounding of the largest element ({_short(spacing)})"
+
+
+def _grid(error: Array, apart: Array, words: str, limit: float) -> ErrorMap:
+    """Fold to two dimensions and take the worst of each cell."""
+    flat = np.where(apart, np.inf, error)
+    columns = flat.shape[-1] if flat.ndim > 1 else flat.size
+    table = flat.reshape(-1, columns) if flat.ndim > 1 else flat.reshape(1, -1)
+    table = _shrink(table.reshape(1, -1), 1, BINS) if 1 in table.shape else _shrink(table, ROWS, COLUMNS)
+    cells = tuple(None if math.isinf(cell) else float(f"{cell:.3g}") for cell in table.reshape(-1))
+    return ErrorMap(table.shape[0], table.shape[1], cells, words, limit)
+
+
+def _shrink(table: Array, rows: int, columns: int) -> Array:
+    for axis, most in ((0, rows), (1, columns)):
+        size = table.shape[axis]
+        if size > most:
+            starts = np.unique(np.arange(most) * size // most)
+            table = np.maximum.reduceat(table, starts, axis=axis)
+    return table
+
+
+def describe_tensor(name: str, array: Array) -> Tensor:
+    """An input in one line: every value when there are few."""
+    shape = tuple(int(size) for size in array.shape)
+    flat = array.reshape(-1)
+    if array.size == 0:
+        text = "no elements"
+    elif array.size <= 12:
+        text = _nested(array)
+    else:
+        text = f"{_range(flat)}; begins {', '.join(_value(v) for v in flat[:5])}, …"
+    return Tensor(name, array.dtype.name, shape, text)
+
+
+def is_ordinary(arrays: Arrays) -> bool:
+    """Nothing but plain numbers: no NaN, infinity or number near the ends of the range."""
+    for array in arrays.values():
+        if is_float(array.dtype.name) or array.dtype.kind == "c":
+            size = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
+            if not np.isfinite(size).all() or (size > 1e6).any() or ((size > 0) & (size < 1e-6)).any():
+                return False
+        elif array.dtype.kind in "iu" and array.size and array.dtype.itemsize > 1:
+            if int(array.max()) > 1 << (8 * array.dtype.itemsize - 2):
+                return False
+            if int(array.min()) < -(1 << (8 * array.dtype.itemsize - 2)):
+                return False
+    return True
+
+
+def _range(flat: Array) -> str:
+    if flat.dtype.kind == "b":
+        return f"{int(flat.sum())} of {flat.size} true"
+    if flat.dtype.kind == "c":
+        return f"{flat.size:,} complex numbers"
+    if not is_float(flat.dtype.name):
+        return f"{flat.min()} to {flat.max()}"
+    numbers = flat.astype(np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    parts = [f"{finite.min():.4g} to {finite.max():.4g}"] if finite.size else []
+    parts += [f"{count} NaN" for count in [int(np.isnan(numbers).sum())] if count]
+    parts += [f"{count} Inf" for count in [int(np.isinf(numbers).sum())] if count]
+    return ", ".join(parts)
+
+
+def _nested(array: Array) -> str:
+    if array.ndim == 0:
+        return _value(array[()])
+    return "[" + ", ".join(_nested(item) for item in array) + "]"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, (np.complexfloating, complex)):
+        return str(value)
+    if getattr(value, "dtype", None) is not None and is_float(value.dtype.name):
+        digits = 17 if value.dtype.name == "float64" else 9 if value.dtype.name == "float32" else 5
+        short = str(value) if value.dtype.name in ("float64", "float32", "float16") else f"{float(value):.{digits}g}"
+        return short if len(short) <= digits + 7 else f"{float(value):.{digits}g}"
+    return str(value)
+
+
+def _short(number: Any) -> str:
+    return f"{float(number):.3g}"
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value))
+    number = _number(value)
+    return f"{number:.9g}" if number is not None and isinstance(value, str) and len(value) > 14 else str(value)
+
+
+def _distance(evidence: Mapping[str, Any]) -> str:
+    error, sigma = _number(evidence.get("error")), _number(evidence.get("sigma"))
+    if error and sigma:
+        return _times(error / sigma) if error / sigma < EXACT else _short(error)
+    allowed = _number(evidence.get("allowed"))
+    if error and allowed:
+        return f"{_short(error)}, where rounding allows {_short(allowed)}"
+    return ""
+
+
+def _unit(evidence: Mapping[str, Any]) -> str:
+    sigma = _number(evidence.get("sigma"))
+    error = _number(evidence.get("error"))
+    return f"legal rounding ({_short(sigma)} there)" if sigma and error and error / sigma < EXACT else ""
+
+
+def _times(ratio: Any) -> str:
+    return (f"{float(ratio):,.0f}" if 10 <= ratio < 1e6 else _short(ratio)) + TIMES
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _index(place: Any) -> str:
+    return f"[{', '.join(str(int(i)) for i in place)}]"
+
+
+def _class(values: Array) -> Array:
+    """0 finite, 1 NaN, 2 +Inf, 3 -Inf."""
+    if values.dtype.kind == "c":
+        return 4 * _class(values.real) + _class(values.imag)
+    return np.where(np.isnan(values), 1, np.where(np.isposinf(values), 2, np.where(np.isneginf(values), 3, 0)))

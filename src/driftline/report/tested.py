@@ -1,0 +1,132 @@
+"""How much was tested, and what was not: the hunts of a store as view values."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from driftline.core.errors import StoreError
+from driftline.report import words
+from driftline.report.view import Bug, Environment, Lane, Statistics
+from driftline.store.hunts import Hunt, HuntLog
+
+
+def hunts_of(log: HuntLog) -> list[Hunt]:
+    try:
+        return log.hunts()
+    except StoreError:  # a store of an earlier Driftline that may not be written knows no hunts
+        return []
+
+
+def environment_of(hunts: Sequence[Hunt], bugs: Sequence[Bug]) -> Environment:
+    versions: dict[str, str] = {}
+    facts: dict[str, str] = {}
+    for hunt in hunts:
+        versions |= {str(t): str(v) for t, v in (hunt.environment.get("versions") or {}).items() if v}
+        facts |= {name: str(v) for name, v in hunt.environment.items() if isinstance(v, (str, int, float))}
+    for bug in bugs:
+        if bug.versions:
+            versions.setdefault(bug.target, bug.versions[-1])
+    for name, key in (("seed", "seed"), ("generators", "generators"), ("inputs", "inputs")):
+        told = dict.fromkeys(_listed(hunt.plan[key]) for hunt in hunts if hunt.plan.get(key) not in (None, "", []))
+        if told:
+            facts[name] = "; ".join(told)
+    if hunts:
+        facts["time"] = words.duration(sum(hunt.seconds for hunt in hunts)) + f" in {words.plural(len(hunts), 'hunt')}"
+        facts["started"] = min(hunt.started for hunt in hunts)
+        facts["finished"] = max(h.finished for h in hunts) if all(h.finished for h in hunts) else "not finished"
+    elif bugs:
+        facts["first seen"] = min(bug.first_seen for bug in bugs)
+        facts["last seen"] = max(bug.last_seen for bug in bugs)
+    return Environment(dict(sorted(versions.items())), facts)
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple, dict)) else str(value)
+
+
+def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
+    programs: Counter[str] = Counter()
+    seconds: Counter[str] = Counter()
+    verdicts: dict[str, Counter[str]] = defaultdict(Counter)
+    reasons: dict[str, Counter[str]] = defaultdict(Counter)
+    coverage: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    generators: Counter[str] = Counter()
+    suspects: Counter[str] = Counter()
+    for hunt in hunts:
+        suspects.update(log.settled(hunt))
+        for turn in log.turns(hunt):
+            body = turn.body
+            programs[turn.lane] += body.get("programs", 0)
+            seconds[turn.lane] += body.get("seconds", 0.0)
+            verdicts[turn.lane].update(body.get("counts") or {})
+            generators.update(_generators(body))
+            for verdict, told in (body.get("reasons") or {}).items():
+                reasons[verdict].update(told)
+            for pair, counts in (body.get("coverage") or {}).items():
+                operator, _, dtype = pair.rpartition(" ")
+                coverage[operator or pair][dtype].update(counts)
+    planned = {str(target) for hunt in hunts for target in hunt.plan.get("targets") or ()}
+    started = {target.partition(":")[0] for target in verdicts}
+    idle = {target for target in planned - set(verdicts) if target.partition(":")[0] not in started}
+    lanes = tuple(Lane(t, programs[t], float(seconds[t]), dict(verdicts[t])) for t in sorted({*verdicts, *idle}))
+    never = _never_drawn(coverage)
+    return Statistics(
+        programs=sum(programs.values()),
+        seconds=sum(hunt.seconds for hunt in hunts),
+        lanes=lanes,
+        reasons={verdict: dict(told.most_common()) for verdict, told in reasons.items()},
+        suspects=dict(suspects),
+        coverage={o: {d: dict(c) for d, c in sorted(by.items())} for o, by in sorted(coverage.items())},
+        generators=dict(generators.most_common()),
+        never_drawn=never,
+        untested=tuple(_untested(lanes, suspects, coverage, never)),
+    )
+
+
+def _generators(body: Mapping[str, Any]) -> Counter[str]:
+    """Programs by generator: of the turn as a whole, or of its arms (generator, arm, programs, reward)."""
+    if "generator" in body:
+        return Counter({str(body["generator"]): body.get("programs", 0)})
+    found: Counter[str] = Counter()
+    for generator, _, programs, *_ in body.get("arms") or ():
+        found[str(generator)] += programs
+    return found
+
+
+def _never_drawn(coverage: Mapping[str, Any]) -> tuple[str, ...]:
+    """Operators that Driftline can draw and did not. Nothing when the names are of another table."""
+    from driftline.generate.table import OPERATORS
+
+    known = set(OPERATORS)
+    return tuple(sorted(known - set(coverage))) if known & set(coverage) else ()
+
+
+def _untested(
+    lanes: Iterable[Lane], suspects: Mapping[str, int], coverage: Mapping[str, Mapping[str, Counter[str]]],
+    never: tuple[str, ...],
+) -> Iterable[str]:  # fmt: skip
+    """What a reader might take for tested and is not."""
+    for lane in lanes:
+        if not lane.programs:
+            yield f"{lane.target}: no program was run; the time was up, or it did not start."
+        judged = lane.verdicts.get("pass", 0) + lane.verdicts.get("fail", 0)
+        if lane.programs and judged < lane.programs / 2:
+            yield f"{lane.target}: only {judged:,} of {lane.programs:,} programs were judged; the rest was declined."
+    left = suspects.get("waiting", 0) + suspects.get("unexamined", 0)
+    if left:
+        yield f"{words.plural(left, 'suspect')} seemed to fail and {'was' if left == 1 else 'were'} not examined."
+    if gone := suspects.get("gone", 0):
+        yield f"{words.plural(gone, 'suspect')} did not fail when run alone, and {'is' if gone == 1 else 'are'} no bug."
+    if unclear := suspects.get("unclear", 0):
+        yield f"{words.plural(unclear, 'suspect')} could not be settled either way."
+    idle = [o for o, by in coverage.items() if not any(c.get("pass") or c.get("fail") for c in by.values())]
+    if idle:
+        yield f"{words.plural(len(idle), 'operator')} never came through a compiler: {_some(sorted(idle))}."
+    if never:
+        yield f"{words.plural(len(never), 'operator')} of the table {'was' if len(never) == 1 else 'were'} never drawn."
+
+
+def _some(names: list[str], limit: int = 12) -> str:
+    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")

@@ -1,0 +1,178 @@
+"""The view of a store: plain values, built once (`gather.py`), shown by one short renderer per format.
+
+Renderers know nothing of the store, and the view nothing of formats. Everything here turns into JSON by
+`dataclasses.asdict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+OPEN, KNOWN, FLAKY, FIXED = "open", "known", "flaky", "fixed"
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input, as far as a reader wants it."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    values: str  # all of them when they are few, else their range and the first ones
+
+
+@dataclass(frozen=True)
+class Place:
+    """One element that is wrong."""
+
+    index: str
+    expected: str
+    got: str
+    off: str  # how far, in words
+
+
+@dataclass(frozen=True)
+class ErrorMap:
+    """Where an output is wrong, as a grid of at most a few hundred cells; each holds the worst of its elements."""
+
+    rows: int
+    columns: int
+    cells: tuple[float | None, ...]  # error in `unit`; None where NaN or Inf stands on one side only
+    unit: str  # what 1.0 means
+    limit: float  # from here on it is an error
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Expected against got, for one output of the failing sample."""
+
+    output: str
+    dtype: str
+    shape: tuple[int, ...]
+    wrong: int  # elements; 0 when nobody counted
+    size: int
+    places: tuple[Place, ...]
+    unit: str  # what the distances of `places` are multiples of, if they are
+    map: ErrorMap | None = None
+    estimated: bool = False  # `wrong` is counted by `unit`, not by the verdict
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One distinct bug with its first finding."""
+
+    id: str
+    title: str
+    group: str  # open, known, flaky, fixed
+    status: str
+    severity: int  # 0 is the worst
+    severity_name: str
+    compiler: str
+    target: str
+    versions: tuple[str, ...]
+    kind: str
+    stage: str
+    reason: str
+    fingerprint: str
+    operators: tuple[str, ...]
+    program: str
+    form: str
+    framework: str
+    script: str
+    origin: str  # where the failing inputs came from
+    inputs: tuple[Tensor, ...]
+    mismatch: Mismatch | None
+    replay: str
+    sightings: int
+    first_seen: str
+    last_seen: str
+    failed_runs: tuple[int, int]
+    blame: str
+    others: Mapping[str, str]
+    other_inputs: tuple[int, int]  # failed, judged: the same program on other inputs
+    known_title: str
+    known_url: str
+    known_note: str
+    failure: str
+    traceback: str
+    log: str
+    durations: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where and how it was tested."""
+
+    versions: Mapping[str, str]
+    facts: Mapping[str, str]  # python, platform, seeds, times: name -> words
+
+
+@dataclass(frozen=True)
+class Lane:
+    """What one target was asked, over all hunts."""
+
+    target: str
+    programs: int
+    seconds: float
+    verdicts: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """How much was tested, and what was not."""
+
+    programs: int
+    seconds: float
+    lanes: tuple[Lane, ...]
+    reasons: Mapping[str, Mapping[str, int]]  # rejected, inconclusive, invalid -> reason -> programs
+    suspects: Mapping[str, int]  # bug, gone, flaky, unexamined, waiting
+    coverage: Mapping[str, Mapping[str, Mapping[str, int]]]  # operator -> dtype -> verdict -> programs
+    generators: Mapping[str, int]
+    never_drawn: tuple[str, ...]
+    untested: tuple[str, ...]  # sentences
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything one report says."""
+
+    store: str
+    made: str
+    driftline: str
+    verdict: str
+    environment: Environment
+    bugs: tuple[Bug, ...]  # the worst first
+    statistics: Statistics | None
+
+    def group(self, name: str) -> tuple[Bug, ...]:
+        return tuple(bug for bug in self.bugs if bug.group == name)
+
+    @property
+    def matrix(self) -> dict[str, dict[str, int]]:
+        """Distinct bugs by compiler and kind; fixed and flaky ones do not count. Compilers without any are there."""
+        found: dict[str, dict[str, int]] = {}
+        for bug in self.bugs:
+            row = found.setdefault(bug.compiler, {})
+            if bug.group in (OPEN, KNOWN):
+                row[bug.kind] = row.get(bug.kind, 0) + 1
+        for lane in self.statistics.lanes if self.statistics else ():
+            name = lane.target.partition(":")[0].partition("@")[0]
+            if lane.programs and not any(compiler.partition(":")[0] == name for compiler in found):
+                found[name] = {}
+        return dict(sorted(found.items(), key=lambda item: (-sum(item[1].values()), item[0])))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two stores: what came, what went, what stays."""
+
+    before: str
+    after: str
+    made: str
+    driftline: str
+    verdict: str
+    new: tuple[Bug, ...]
+    fixed: tuple[Bug, ...]
+    still: tuple[Bug, ...]
+    notes: Mapping[str, str] = field(default_factory=dict)  # bug -> why it stands where it stands

@@ -1,0 +1,108 @@
+"""Plain words for what was found: titles, severities, verdict lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from driftline.core.verdict import Kind
+from driftline.report.view import FLAKY, KNOWN, OPEN, Bug, Statistics
+
+# The worst first: what dies or lies on ordinary numbers, then what is wrong at the edges, then what at least says so.
+SEVERITIES = (
+    "Crashes",
+    "Wrong results on ordinary values",
+    "Wrong shape, type or structure",
+    "Results that drift",
+    "Wrong results on special values",
+    "Wrong NaN or infinity",
+    "Errors on valid programs",
+    "Errors that are missing",
+    "No answer in time, or out of memory",
+    "Wrong sign of zero",
+    "Other",
+)
+_SEVERITY = {
+    Kind.CRASH: 0,
+    Kind.WRONG_SHAPE: 2,
+    Kind.WRONG_DTYPE: 2,
+    Kind.WRONG_STRUCTURE: 2,
+    Kind.BIAS: 3,
+    Kind.WRONG_NONFINITE: 5,
+    Kind.ERROR: 6,
+    Kind.MISSING_ERROR: 7,
+    Kind.TIMEOUT: 8,
+    Kind.OOM: 8,
+    Kind.WRONG_ZERO_SIGN: 9,
+}
+_DEEDS = {
+    Kind.WRONG_VALUE: "computes wrong values",
+    Kind.BIAS: "drifts away from the right result",
+    Kind.WRONG_NONFINITE: "has NaN or infinity in the wrong places",
+    Kind.WRONG_DTYPE: "returns another dtype",
+    Kind.WRONG_SHAPE: "returns another shape",
+    Kind.WRONG_STRUCTURE: "returns other outputs",
+    Kind.WRONG_ZERO_SIGN: "returns zeros of the wrong sign",
+    Kind.MISSING_ERROR: "computes what should be an error",
+    Kind.ERROR: "fails",
+    Kind.CRASH: "kills the process",
+    Kind.TIMEOUT: "does not finish",
+    Kind.OOM: "runs out of memory",
+}
+_WHILE = {"CONVERT": " while converting", "COMPILE": " while compiling", "RUN": " while running"}
+_ENDINGS = (Kind.ERROR, Kind.CRASH, Kind.TIMEOUT, Kind.OOM)
+
+
+def severity(kind: str, ordinary: bool) -> int:
+    """A rank. `ordinary`: the inputs are plain finite numbers."""
+    if kind == Kind.WRONG_VALUE:
+        return 1 if ordinary else 4
+    return _SEVERITY.get(kind, len(SEVERITIES) - 1)  # type: ignore[call-overload, no-any-return]
+
+
+def title(compiler: str, kind: str, stage: str, operators: Sequence[str], program: str, raised: str = "") -> str:
+    """One line that says who does what to what. `raised` is the type of an exception."""
+    deed = _DEEDS.get(kind, f"fails ({kind})")  # type: ignore[call-overload]
+    if kind == Kind.ERROR and raised:
+        deed = f"raises {raised}"
+    moment = _WHILE.get(stage, "") if kind in _ENDINGS else ""
+    names = list(dict.fromkeys(operators))
+    shown = " + ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return f"{compiler} {deed}{moment}: {shown or program}"
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """`48 s`, `12 min`, `3 h 20 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def verdict_line(bugs: Sequence[Bug], statistics: Statistics | None) -> str:
+    """What was tested, and how many distinct bugs were found in which compilers."""
+    fresh = [bug for bug in bugs if bug.group == OPEN]
+    per = Counter(bug.compiler for bug in fresh).most_common()
+    where = ", ".join(f"{count} in {name}" for name, count in per)
+    found = (
+        f"{plural(len(fresh), 'distinct bug')} in {plural(len(per), 'compiler')}: {where}" if fresh else "no new bug"
+    )
+    aside = [
+        f"{count} {words}"
+        for group, words in ((KNOWN, "known already"), (FLAKY, "flaky"))
+        if (count := sum(bug.group == group for bug in bugs))
+    ]
+    apart = f" ({', '.join(aside)}, counted apart)" if aside else ""
+    if statistics is None:
+        return f"Single checks found {found}{apart}. How many programs passed is not recorded."
+    targets = plural(sum(lane.programs > 0 for lane in statistics.lanes), "target")
+    tested = f"{plural(statistics.programs, 'program')} on {targets} in {duration(statistics.seconds)}"
+    return f"{tested}: {found}{apart}." if not fresh else f"{tested} showed {found}{apart}."
+
+
+def compare_line(new: int, fixed: int, still: int) -> str:
+    return f"{plural(new, 'new bug')}, {fixed:,} no longer seen, {still:,} still there."

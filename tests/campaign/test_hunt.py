@@ -1,0 +1,164 @@
+"""A hunt finds what is planted, names it by its operator, keeps it once, and survives being killed at any moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driftline.store import Store
+from driftline.store.hunts import HuntLog
+
+PLUGIN = str(Path(__file__).parent / "wrong_abs.py")
+PROGRAMS = 60
+
+
+def command(store: Path, *more: str) -> list[str]:
+    head = [sys.executable, "-m", "driftline", "hunt", "--plugin", PLUGIN, "--targets", "wrong-abs", "--seed", "3"]
+    return [*head, "--programs", str(PROGRAMS), "--generators", "few,mutate", "--store", str(store), "--json", *more]
+
+
+def hunted(store: Path) -> dict[str, Any]:
+    """What is in the store, without times."""
+    with Store.open(store) as opened:
+        log = HuntLog(opened)
+        (hunt,) = log.hunts()
+        turns = [
+            (turn.lane, turn.number, {k: v for k, v in turn.body.items() if k != "seconds"}) for turn in log.turns(hunt)
+        ]
+        bugs = {bug.id: opened.bug(bug.id) for bug in opened.bugs()}
+        return {
+            "finished": bool(hunt.finished),
+            "turns": turns,
+            "suspects": log.settled(hunt),
+            "bugs": {name: str(bug.fingerprint) for name, bug in bugs.items()},
+            "cases": {name: sorted({finding.case_id for finding in bug.findings}) for name, bug in bugs.items()},
+        }
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    store = tmp_path_factory.mktemp("hunt") / "store"
+    done = subprocess.run(command(store), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1, done.stderr
+    return store, json.loads(done.stdout)
+
+
+def test_planted_bugs_are_found_once_by_their_operator(undisturbed: tuple[Path, dict[str, Any]]) -> None:
+    _, answer = undisturbed
+    details = [bug["fingerprint"]["detail"] for bug in answer["bugs"] if bug["fingerprint"]["kind"] == "wrong-value"]
+    assert "abs(float)" in details
+    assert len(details) == len(set(details))
+    crashes = [bug["fingerprint"]["detail"] for bug in answer["bugs"] if bug["fingerprint"]["kind"] == "crash"]
+    assert any("sign(" in detail for detail in crashes)
+    assert answer["programs"] == {"wrong-abs": PROGRAMS}
+
+
+def test_every_bug_replays(undisturbed: tuple[Path, dict[str, Any]]) -> None:
+    store, answer = undisturbed
+    bug = next(bug for bug in answer["bugs"] if bug["fingerprint"]["detail"] == "abs(float)")
+    done = subprocess.run([sys.executable, "-m", *bug["replay"].split()], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1, done.stderr
+    assert "still fails" in done.stdout
+    assert str(store) in bug["replay"]
+
+
+def test_same_seed_same_hunt(undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    store, _ = undisturbed
+    subprocess.run(command(tmp_path / "s"), capture_output=True, timeout=300)
+    assert hunted(tmp_path / "s") == hunted(store)
+
+
+def kill_and_resume(store: Path, kills: int, rng: random.Random) -> int:
+    """Kill the hunt so many times at random moments, then let it come to its end; how often it was really killed."""
+    struck = 0
+    while True:
+        more = ["--resume"] if struck else []
+        process = subprocess.Popen(
+            command(store, *more), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+        )
+        try:
+            _, said = process.communicate(timeout=rng.uniform(0.3, 4.0) if struck < kills else 300)
+            assert process.returncode in (0, 1, 2), said.decode()
+            if process.returncode != 2:
+                return struck
+            struck = 0  # nothing was stored yet when it was killed: there is no hunt to resume
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            started = (store / "store.db").exists() and _has_hunt(store)
+            struck += 1 if started else 0
+
+
+def _has_hunt(store: Path) -> bool:
+    with Store.open(store) as opened:
+        return bool(HuntLog(opened).hunts())
+
+
+def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(
+    undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    kill_and_resume(tmp_path / "s", kills=5, rng=random.Random(1))
+    assert hunted(tmp_path / "s") == hunted(undisturbed[0])
+
+
+@pytest.mark.slow
+def test_killed_fifty_times(undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    rng = random.Random(2)
+    struck, round_number = 0, 0
+    started = time.monotonic()
+    while struck < 50:
+        store = tmp_path / f"s{round_number}"
+        struck += kill_and_resume(store, kills=10, rng=rng)
+        assert hunted(store) == hunted(undisturbed[0])
+        round_number += 1
+        assert time.monotonic() - started < 550
+    assert struck >= 50
+
+
+def test_two_hunts_share_a_store(tmp_path: Path) -> None:
+    store = tmp_path / "s"
+    processes = [
+        subprocess.Popen(
+            [*command(store), "--programs", "20", "--seed", seed], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for seed in ("1", "2")
+    ]
+    for process in processes:
+        _, said = process.communicate(timeout=300)
+        assert process.returncode in (0, 1), said.decode()
+    with Store.open(store) as opened:
+        assert len(HuntLog(opened).hunts()) == 2
+        assert all(hunt.finished for hunt in HuntLog(opened).hunts())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--budget", "soon"], "write a time such as"),
+        (["--budget", "1m", "--programs", "3"], "not both"),
+        (["--targets", "onnxruntim"], "Did you mean 'onnxruntime'"),
+        (["--targets", "tflite"], "No generator writes programs"),
+        (["--generators", "grph"], "Did you mean 'graph'?"),
+        (["--inputs", "special"], "Did you mean 'specials'?"),
+        (["--resume"], "no unfinished hunt"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments: list[str], sentence: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "driftline", "hunt", "--store", str(tmp_path / "s"), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
