@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .PHONY: help install demo test test-all lint benchmarks clean
 
 help:
-	@echo "make demo        check the shipped examples on every installed compiler"
+	@echo "make demo        hunt for two minutes on every installed compiler, and write a report"
 	@echo "make test        install all that is needed and run the fast tests"
 	@echo "make test-all    run the slow tests too"
 	@echo "make lint        ruff, mypy, import-linter"
@@ -65,6 +65,7 @@ benchmarks: install
 	$(BIN)/python benchmarks/known_bugs.py
 	$(BIN)/python benchmarks/sound_models.py
 	$(BIN)/python benchmarks/oracle.py
+	$(BIN)/python benchmarks/hunt.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -44,6 +44,7 @@ class IreeError(Exception):
 
 class Iree(Backend):
     name = "iree"
+    arithmetic = "flush-to-zero"  # its CPU code runs with subnormals switched off
     batch = 16
     accepts = ("onnx",)
     module = "iree.compiler"

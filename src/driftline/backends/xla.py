@@ -32,6 +32,7 @@ _REJECTIONS = (  # Python that depends on values, which a compiler of whole prog
 
 class Xla(Backend):
     name = "xla"
+    arithmetic = "flush-to-zero"  # documented: XLA on a CPU takes subnormal numbers for zero
     batch = 20
     accepts = ("source:jax", "source:torch", "torch")
     module = "jax"

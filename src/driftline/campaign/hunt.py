@@ -38,6 +38,7 @@ from driftline.store.hunts import Hunt, HuntLog, Suspect, Turn
 
 FORM_OF = {"onnx": "onnx", "source:torch": "torch", "source:jax": "jax"}  # what a backend takes -> what we write
 TRIAGE_SHARE = 0.5  # of a lane's time, for suspects that look like what was seen before
+MOST_FAILURES = 3  # of ours, in one lane
 GRACE = 15.0  # seconds after the end of the budget for what is still running
 REPEATS = 4  # such suspects examined after one turn
 # Not hunted unless asked for by name, and why.
@@ -255,8 +256,7 @@ class Hunter:
             except PoolInterrupted:
                 self._stop()
             except InternalError as error:
-                self._result.internal_errors.append(str(error))
-                self._retire(lane, "Driftline itself failed on it")
+                self._failed(lane, str(error))
             except BaseException as error:
                 self._failure = self._failure or error
                 self._stop()
@@ -285,6 +285,17 @@ class Hunter:
             self._stopping = True
             self._free.notify_all()
 
+    def _failed(self, lane: Lane, error: str) -> None:
+        """A fault of ours: the turn is counted as such, and the lane goes on with the next one."""
+        self._result.internal_errors.append(error)
+        empty = lane.summarise([], 0.0)
+        turn = Turn(lane.name, lane.turns, {**empty, "counts": {"internal": lane.batch}})
+        self._log.add_turn(self._hunt, turn, [])
+        lane.absorb(turn)
+        lane.failures += 1
+        if lane.failures >= MOST_FAILURES:
+            self._retire(lane, "Driftline itself failed on it, again and again")
+
     def _retire(self, lane: Lane, reason: str) -> None:
         with self._free:
             self._lanes_left.pop(lane.name, None)
@@ -305,7 +316,14 @@ class Hunter:
         started = time.monotonic()
         requests, avoid = lane.requests(limit), lane.avoid
         plan = self._plan
-        with Screening(self._pool, lane.form, seed=plan.seed, plugins=plan.plugins, timeout=plan.timeout) as screening:
+        with Screening(
+            self._pool,
+            lane.form,
+            seed=plan.seed,
+            plugins=plan.plugins,
+            timeout=plan.timeout,
+            shards=max(1, self._jobs // len(self._lanes_left)),
+        ) as screening:
             results = screening.screen(requests, lane.target, avoid)
         self._result.internal_errors += [result.internal_error for result in results if result.internal_error]
         body = lane.summarise(results, time.monotonic() - started)

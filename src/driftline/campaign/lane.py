@@ -44,6 +44,7 @@ class Lane:
     alone: Mapping[str, int]  # arm of `graph` -> how many dtypes, each first tried alone
     strategies: Sequence[str]
     needs_base: frozenset[str] = frozenset()
+    failures: int = 0  # turns that were lost by a fault of ours
     turns: int = 0
     programs: int = 0
     seconds: float = 0.0

@@ -20,19 +20,20 @@ from driftline.core.case import Case, CheckOptions
 from driftline.core.errors import InternalError
 from driftline.core.target import Target
 from driftline.core.tensors import numpy_dtype
-from driftline.core.verdict import Judgement
+from driftline.core.verdict import Judgement, Kind
 from driftline.diagnose.fingerprint import message_fingerprint
 from driftline.execute.tasks import save_samples
 from driftline.generate.blueprint import LANGUAGE
 from driftline.generate.graph import Graph
 from driftline.generate.mutate import retyped
-from driftline.generate.parts import Part, cut, everything_returned, passing_through, pattern, plainer, windows
+from driftline.generate.parts import Part, cut, everything_returned, named, passing_through, pattern, plainer, windows
 from driftline.generate.random_graph import GROWTH, resized
 from driftline.generate.table import OPERATORS
 from driftline.oracle.judge import Reference
 from driftline.store import Bug, Store
 from driftline.store.hunts import Suspect
 
+_VALUE_KINDS = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE, Kind.WRONG_SHAPE, Kind.WRONG_DTYPE)
 OTHER_INPUTS = 4
 PATIENCE = 120.0  # seconds for one suspect
 
@@ -79,12 +80,19 @@ class Triage:
                 checked = self._check(case)
                 if checked is None or checked[0].verdict.judgement is not Judgement.FAIL:
                     continue
-                disputed = self._disputed(screening, part, form)
-                if disputed:
-                    dispute = f"torch and the {form} reference disagree themselves: {disputed}"
+                result, reference = checked
+                new = not self._store.has_bug(identify(case, result).bug_id)
+                others = dict(self._asked(screening, part, target, form)) if new else {}
+                doubt = self._disputed(screening, part, result, others, form)
+                if doubt:
+                    dispute = doubt
                     continue
-                flaky |= checked[0].flaky
-                bug, new = self._record(screening, part, case, *checked, form)
+                flaky |= result.flaky
+                more: dict[str, Any] = {}
+                if new:
+                    more = {"others": others, "other_inputs": self._elsewhere(screening, part, target)}
+                bug = record(self._store, case, result, reference, more)
+                assert bug
                 if bug.id not in found or new:
                     found[bug.id] = (bug, new)
             if not found and dispute:
@@ -193,10 +201,8 @@ class Triage:
         assert part.made
         varying = bool(part.made["graph"] and part.made["graph"]["varying"])
         case = case_of(part.made, target, self._options, [] if varying else [part.sample])
-        if part.made["graph"]:
-            words = pattern(Graph.from_json(part.made["graph"]))
-            case = replace(case, program=replace(case.program, operators=(words,)))
-        return case
+        words = pattern(Graph.from_json(part.made["graph"])) if part.made["graph"] else named(part.coverage)
+        return replace(case, program=replace(case.program, operators=(words,)))
 
     def _check(self, case: Case) -> tuple[TargetResult, Reference] | None:
         outcome = self._checker.check(case)
@@ -207,45 +213,42 @@ class Triage:
             raise InternalError(result.internal_error)
         return result, outcome.reference
 
-    def _record(
-        self,
-        screening: Screening,
-        part: Screened,
-        case: Case,
-        result: TargetResult,
-        reference: Reference,
-        form: str,
-    ) -> tuple[Bug, bool]:
-        """Keep it; a bug that is new is looked at from more sides: other inputs, other compilers."""
-        known = self._store.has_bug(identify(case, result).bug_id)
-        more: dict[str, Any] = {}
-        if not known:
-            more["others"] = dict(self._asked(screening, part, case.targets[0], form))
-            more["other_inputs"] = self._elsewhere(screening, part, case.targets[0])
-        bug = record(self._store, case, result, reference, more)
-        assert bug
-        return bug, not known
+    def _disputed(
+        self, screening: Screening, part: Screened, result: TargetResult, others: Mapping[str, str], form: str
+    ) -> str:
+        """Is our reference itself in doubt? The reason, or nothing.
 
-    def _disputed(self, screening: Screening, part: Screened, form: str) -> str:
-        """Does another reference contradict ours? Programs in other languages are played in torch too: where torch does
-        not agree with the reference that a compiler was held against, nobody is accused."""
-        if form == "torch" or not part.made or not part.made["graph"]:
+        torch programs mean what torch does. The reference of other programs is somebody's implementation too: a program
+        from the operator table is played in torch as well, and for any other one a second compiler must agree with the
+        reference. Otherwise nobody is accused.
+        """
+        if form == "torch" or result.verdict.kind not in _VALUE_KINDS:
             return ""
+        if part.made and part.made["graph"]:
+            contradiction = self._contradiction(screening, part)
+            return f"torch and the {form} reference disagree: {contradiction}" if contradiction else ""
+        kind = str(result.verdict.kind)
+        supporters = sum(words.startswith("pass") for words in others.values())
+        opponents = sum(words.startswith("fail") and kind in words for words in others.values())
+        if others and supporters <= opponents:
+            return f"{supporters} other compilers agree with the reference and {opponents} do not"
+        return ""
+
+    def _contradiction(self, screening: Screening, part: Screened) -> str:
+        """What torch says to the same graph on the same inputs, where that is not what the reference says."""
+        assert part.made
         graph = Graph.from_json(part.made["graph"])
         types = graph.types()
         if not all(OPERATORS[node.op].takes("torch", types[node.inputs[0]]) for node in graph.nodes):
             return ""
         again = self._again(screening, part)
         plugins = self._options.plugins
+        played = {**_PART, "graph": replace(graph, grad=False, varying=0).to_json(), "inputs": again["inputs"]}
         with Screening(self._checker.pool, "torch", plugins=plugins, timeout=self._options.timeout) as second:
-            answer = second.prepare(
-                [{**_PART, "graph": replace(graph, grad=False).to_json(), "inputs": again["inputs"]}]
-            )[0]
-            if "native" not in answer:
-                return ""
-            outputs = native_of(answer)
+            answer = second.prepare([played])[0]
+            outputs = native_of(answer) if "native" in answer else []
         mine = screening.prepare([again])[0]
-        return screening.contradicts(mine, outputs) if "native" in mine else ""
+        return screening.contradicts(mine, outputs) if outputs and "native" in mine else ""
 
     def _asked(self, screening: Screening, part: Screened, target: Target, form: str) -> Iterator[tuple[str, str]]:
         """What the other compilers say to the same program."""

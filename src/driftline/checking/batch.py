@@ -11,6 +11,7 @@ import itertools
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -57,13 +58,21 @@ class Screening:
     """The programs of one batch with their files, which live as long as the block."""
 
     def __init__(
-        self, pool: Pool, form: str, *, seed: int = 0, plugins: Sequence[str] = (), timeout: float = 60.0
+        self,
+        pool: Pool,
+        form: str,
+        *,
+        seed: int = 0,
+        plugins: Sequence[str] = (),
+        timeout: float = 60.0,
+        shards: int = 1,
     ) -> None:
         self._pool = pool
         self._form = form
         self._seed = seed
         self._plugins = tuple(plugins)
         self._timeout = timeout
+        self._shards = shards
         self._numbers = itertools.count()
 
     def __enter__(self) -> Screening:
@@ -108,6 +117,8 @@ class Screening:
         self, requests: Sequence[Mapping[str, Any]], target: Target, avoid: Sequence[str] = ()
     ) -> list[Screened]:
         """Make, run and judge. One result for each request, in their order."""
+        if self._shards > 1 and len(requests) > self._shards:
+            return self._in_shards(requests, target, avoid)
         made = self.prepare(requests, avoid, sizes=BACKENDS.get(target.backend).sizes)
         results: list[Screened] = []
         runnable: dict[int, dict[str, Any]] = {}
@@ -140,6 +151,19 @@ class Screening:
                 internal_error=verdict.get("internal_error", ""),
             )
         return results
+
+    def _in_shards(self, requests: Sequence[Mapping[str, Any]], target: Target, avoid: Sequence[str]) -> list[Screened]:
+        """The batch in pieces, side by side: for a hunt with more processors than targets."""
+        size = -(-len(requests) // self._shards)
+        pieces = [requests[at : at + size] for at in range(0, len(requests), size)]
+        with ThreadPoolExecutor(len(pieces)) as threads:
+            done = threads.map(lambda piece: self._alone().screen(piece, target, avoid), pieces)
+            return [result for results in done for result in results]
+
+    def _alone(self) -> Screening:
+        part = Screening(self._pool, self._form, seed=self._seed, plugins=self._plugins, timeout=self._timeout)
+        part.folder = self._new_folder()  # goes when ours goes
+        return part
 
     # -- running -----------------------------------------------------------------------------------------------------
 

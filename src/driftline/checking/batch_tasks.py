@@ -109,16 +109,22 @@ def write_program(made: Blueprint, path: Path, name: str) -> Program:
         form, framework = "source", made.form
         data = SourceBundle(ENTRY, "program", {ENTRY: made.content}).dump()
     path.write_bytes(data)
-    varying = [plan.spec for plan in made.inputs]
     return Program(
         form=form,
         framework=framework,
         digest=hashlib.sha256(data).hexdigest(),
         path=path,
         name=name,
-        inputs=tuple(varying),
+        inputs=tuple(plan.spec for plan in made.inputs),
+        outputs=_output_names(data) if form == "onnx" else (),
         operators=made.operators,
     )
+
+
+def _output_names(data: bytes) -> tuple[str, ...]:
+    import onnx
+
+    return tuple(output.name for output in onnx.load_model_from_string(data).graph.output)
 
 
 def _sample(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from driftline.cli.common import json_option, note, plugin_option, print_json, seed_option, store_option
+from driftline.cli.common import json_option, plugin_option, print_json, seed_option, store_option
 from driftline.core.errors import DriftlineError, InternalError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -111,15 +111,14 @@ def hunt(
             )
         with Pool() as pool, HuntProgress(plan) as progress:
             result = Hunter(pool, kept, plan, jobs=jobs, listener=progress).run(going, skipped)
-        if as_json:
-            print_json(hunt_json(result, kept))
-        else:
-            show_hunt(result, kept)
         if out:
             from driftline.report import write_report
 
             write_report(kept, out)
-            note(f"Report: {out}")
+        if as_json:
+            print_json(hunt_json(result, kept))
+        else:
+            show_hunt(result, kept, out)
     if result.internal_errors:
         from driftline.cli import report_internal_error
 

@@ -19,7 +19,8 @@ def fingerprint(
 ) -> Fingerprint:
     """The identity of a failure. `blame` names a converter when it, not the backend, is at fault."""
     assert verdict.kind is not None
-    backend = blame or (execution.converter if execution.stage is Stage.CONVERT else target.backend)
+    converter = execution.converter if execution.stage is Stage.CONVERT else ""
+    backend = blame or converter or target.backend
     stage = Stage.CONVERT if blame else execution.stage
     detail = operators(program)
     if verdict.kind in _MESSAGE_KINDS and execution.failure:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from driftline.backends import BACKENDS
 from driftline.backends.base import Backend
 from driftline.core.execution import Failure, Outcome, Stage
@@ -161,12 +163,16 @@ def load_samples(path: str) -> list[Arrays]:
     samples: dict[int, Arrays] = {}
     for name, array in load_tensors(path).items():
         number, _, inner = name.partition("/")
-        samples.setdefault(int(number), {})[inner] = array
+        sample = samples.setdefault(int(number), {})
+        if inner:
+            sample[inner] = array
     return [samples[number] for number in sorted(samples)]
 
 
 def save_samples(path: Path, samples: Sequence[Arrays]) -> None:
-    save_tensors(path, {f"{n}/{name}": array for n, arrays in enumerate(samples) for name, array in arrays.items()})
+    named = {f"{n}/{name}": array for n, arrays in enumerate(samples) for name, array in arrays.items()}
+    empty = {f"{n}/": np.zeros(0, np.int8) for n, arrays in enumerate(samples) if not arrays}  # it counts all the same
+    save_tensors(path, {**named, **empty})
 
 
 def _classify(backend: Backend, error: Exception) -> Outcome:

@@ -25,7 +25,7 @@ class Mutate(Generator):
     needs_base = True
 
     def arms(self, form: str) -> Sequence[str]:
-        return list(_CHANGES)
+        return [name for name in _CHANGES if form == "torch" or _CHANGES[name] is not _ask_gradient]
 
     def make(self, request: Request) -> Blueprint:
         if request.base is None:

@@ -123,6 +123,11 @@ def pattern(graph: Graph) -> str:
     return "; ".join(dict.fromkeys(words(number) for number in ends)) + grown
 
 
+def named(coverage: Iterable[tuple[str, str]]) -> str:
+    """The pattern of a program that is no graph of ours: its operators with their dtypes."""
+    return " > ".join(f"{operator}({_WORDS.get(dtype, dtype)})" for operator, dtype in coverage)
+
+
 def plainer(part: Graph) -> list[tuple[Graph, str, str]]:
     """The same graph in plainer dtypes, the plainest first: (graph, old dtype, new dtype)."""
     found = []

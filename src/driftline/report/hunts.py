@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from driftline.core.config import default_store
+from driftline.report.gather import gather_store
 from driftline.report.results import replay_command
+from driftline.report.view import OPEN, Bug
+from driftline.report.words import plural
 from driftline.store import Store
 from driftline.store.hunts import HuntLog
 
 if TYPE_CHECKING:
     from driftline.campaign.hunt import HuntResult
+
+MOST_ROWS = 40
+PROGRAM_LINES = 24
 
 
 def hunt_json(result: HuntResult, store: Store) -> dict[str, Any]:
@@ -43,40 +53,55 @@ def hunt_json(result: HuntResult, store: Store) -> dict[str, Any]:
     }
 
 
-def show_hunt(result: HuntResult, store: Store) -> None:
-    """A table of what was found, the loudest first, and what to do next."""
-    out = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
+def show_hunt(result: HuntResult, store: Store, report: Path | None = None) -> None:
+    """What was found, the worst first; the clearest one in full; and what to do next."""
+    out = Console(width=None if sys.stdout.isatty() else 150, highlight=False, soft_wrap=False)
     programs = sum(result.programs.values())
-    minutes = result.hunt.seconds / 60
-    out.print(f"\n{programs} programs on {len(result.programs)} compilers in {minutes:.1f} minutes.")
+    out.print(f"\n{programs} programs on {len(result.programs)} compilers in {result.hunt.seconds / 60:.1f} minutes.")
     if not result.bugs:
         out.print("No bug was found. A longer --budget or another --seed looks elsewhere.")
         return
-    sightings = HuntLog(store).sightings(result.hunt)
-    compilers = {bug.fingerprint.backend for bug in result.bugs.values()}
+    bugs = [bug for bug in gather_store(store).bugs if bug.id in result.bugs]
+    compilers = {bug.compiler for bug in bugs}
     out.print(
-        f"[bold]{len(result.bugs)} distinct bugs[/] in {len(compilers)} compilers"
-        f" ({len(result.new)} of them new to this store), each confirmed in a fresh process.\n"
+        f"[bold]{plural(len(bugs), 'distinct bug')}[/] in {plural(len(compilers), 'compiler')}"
+        f" ({len(result.new)} new to this store), each confirmed in a fresh process.\n"
     )
     table = Table(box=None, pad_edge=False)
-    for title in ("bug", "kind", "smallest failing program, or message", "seen", "status"):
-        table.add_column(title, overflow="fold", justify="right" if title == "seen" else "left")
-    order = sorted(result.bugs.values(), key=lambda bug: (bug.fingerprint.backend, bug.fingerprint.kind, bug.id))
-    for bug in order:
-        detail = bug.fingerprint.detail
-        detail = detail if len(detail) < 110 else detail[:109] + "…"
-        table.add_row(
-            bug.id, bug.fingerprint.kind, _plain(detail), str(max(1, sightings.get(bug.id, 0))), str(bug.status)
-        )
+    table.add_column("bug", no_wrap=True)
+    table.add_column("what is wrong", overflow="fold")
+    table.add_column("seen", justify="right")
+    table.add_column("status")
+    for bug in bugs[:MOST_ROWS]:
+        table.add_row(bug.id, escape(_short(bug.title)), str(bug.sightings), bug.status)
     out.print(table)
+    if len(bugs) > MOST_ROWS:
+        out.print(f"... and {len(bugs) - MOST_ROWS} more: driftline bugs list")
     unexamined = result.settled.get("unexamined", 0)
     if unexamined:
-        out.print(f"\n{unexamined} further failing programs were not examined: the time was spent.")
-    out.print(f"\nRun one of them again:  {replay_command(order[0].id, store.path)}")
-    out.print(f"Look at all of them:    driftline report --store {store.path} --out report.html", soft_wrap=True)
+        out.print(f"\n{plural(unexamined, 'further failing program')} not examined: the time was spent.")
+    _show_clearest(out, bugs)
+    place = f" --store {store.path}" if store.path != default_store() else ""
+    out.print(f"\nReport:  {report or f'driftline report{place} --out report.html'}", soft_wrap=True)
 
 
-def _plain(text: str) -> str:
-    from rich.markup import escape
+def _show_clearest(out: Console, bugs: Sequence[Bug]) -> None:
+    """One bug that can be understood at a glance: the worst kind, open, with few numbers."""
+    clear = min(bugs, key=lambda bug: (bug.group != OPEN, bug.severity, len(bug.script)))
+    out.print(f"\n[bold]The clearest one[/]: {escape(clear.title)}\n")
+    lines = [line for line in clear.script.splitlines() if line.strip()]
+    for line in lines[:PROGRAM_LINES]:
+        out.print(f"    {escape(line[:130])}", style="cyan")
+    if len(lines) > PROGRAM_LINES:
+        out.print(f"    ... ({len(lines) - PROGRAM_LINES} more lines in the report)", style="dim")
+    if clear.mismatch and clear.mismatch.places:
+        worst = clear.mismatch.places[0]
+        told = f"{clear.mismatch.output} at {worst.index}: expected {worst.expected}, got {worst.got}"
+        out.print(f"\n  {escape(told)}")
+    else:
+        out.print(f"\n  {escape(clear.reason[:300])}")
+    out.print(f"\nRun it again:  {clear.replay}", soft_wrap=True)
 
-    return escape(text)
+
+def _short(text: str, limit: int = 120) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

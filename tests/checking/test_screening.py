@@ -1,0 +1,79 @@
+"""Screening judges as `check` does, and one program's crash is not the others' trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driftline.checking.batch import Screening, case_of
+from driftline.checking.checker import Checker
+from driftline.core.case import CheckOptions
+from driftline.core.plugins import load_plugins
+from driftline.core.target import Target
+from driftline.execute.pool import Pool
+
+PLUGIN = str(Path(__file__).parents[1] / "campaign" / "wrong_abs.py")
+WRONG = Target("wrong-abs")
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    load_plugins([PLUGIN])
+    with Pool() as pool:
+        yield pool
+
+
+def requests(*arms: str) -> list[dict[str, Any]]:
+    """Each operator alone, in its first dtype."""
+    return [
+        {"generator": "graph", "arm": arm, "number": 0, "strategies": ["random", "specials"], "seed": arm}
+        for arm in arms
+    ]
+
+
+def test_a_crash_costs_one_program(pool: Pool) -> None:
+    with Screening(pool, "onnx", plugins=[PLUGIN]) as screening:
+        results = screening.screen(requests("exp", "sign", "abs", "add", "sign", "neg"), WRONG)
+    assert [(r.judgement, r.kind) for r in results] == [
+        ("pass", ""),
+        ("fail", "crash"),
+        ("fail", "wrong-value"),
+        ("pass", ""),
+        ("fail", "crash"),
+        ("pass", ""),
+    ]
+
+
+def test_check_agrees(pool: Pool) -> None:
+    with Screening(pool, "onnx", plugins=[PLUGIN]) as screening:
+        results = screening.screen(requests("abs", "exp", "sqrt"), WRONG)
+        for result in results:
+            assert result.made
+            case = case_of(result.made, WRONG, CheckOptions(plugins=(PLUGIN,)))
+            verdict = Checker(pool).check(case).results[0].verdict
+            assert str(verdict.judgement) == result.judgement
+            assert str(verdict.kind or "") == result.kind
+
+
+def test_shards_change_nothing(pool: Pool) -> None:
+    asked = requests("exp", "sign", "abs", "add", "tanh", "neg")
+    with Screening(pool, "onnx", plugins=[PLUGIN]) as one, Screening(pool, "onnx", plugins=[PLUGIN], shards=2) as two:
+        whole, pieces = one.screen(asked, WRONG), two.screen(asked, WRONG)
+    assert [(r.judgement, r.kind, r.request["arm"]) for r in whole] == [
+        (r.judgement, r.kind, r.request["arm"]) for r in pieces
+    ]
+
+
+def test_programs_compiled_together_get_their_own_verdicts(pool: Pool) -> None:
+    with Screening(pool, "torch") as screening:
+        results = screening.screen(requests("exp", "add", "relu", "sum", "softmax"), Target("inductor"))
+    assert [result.judgement for result in results] == ["pass"] * 5
+
+
+def test_nothing_to_make_is_no_error(pool: Pool) -> None:
+    with Screening(pool, "onnx") as screening:
+        (result,) = screening.screen(requests("add_"), Target("onnxruntime"))
+    assert result.judgement == "nothing"

@@ -1,0 +1,129 @@
+"""Random graphs: valid nearly always, the same for the same request, and the same after a trip through JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+import pytest
+import torch
+
+from driftline.generate.base import Blueprint, NoProgram, Request
+from driftline.generate.graph import Graph
+from driftline.generate.mutate import Mutate
+from driftline.generate.random_graph import RandomGraph
+from driftline.generate.table import OPERATORS
+from driftline.inputs.strategies import INPUTS
+from driftline.programs.layout import InputLayout
+from driftline.programs.live import LiveProgram
+from driftline.programs.onnx_evaluator import make_evaluator
+from driftline.programs.torch_tensors import tensor_from_array
+
+
+def programs(form: str, count: int) -> list[Blueprint]:
+    generator = RandomGraph()
+    arms = generator.arms(form)
+    made = []
+    for number in range(count):
+        try:
+            made.append(generator.make(Request(form, arms[(number * 13) % len(arms)], 20 + number)))
+        except NoProgram:
+            continue
+    return made
+
+
+def runs(made: Blueprint, seed: str) -> str:
+    """Run it as its framework does; what went wrong, or nothing."""
+    arrays = INPUTS.get("random").draw(made.inputs, seed).arrays
+    try:
+        if isinstance(made.content, bytes):
+            model = onnx.load_model_from_string(made.content)
+            onnx.checker.check_model(model, full_check=True)
+            make_evaluator(model).run(None, arrays)
+        else:
+            space: dict[str, Any] = {}
+            exec(made.content, space)
+            function, example = space["program"]()
+            live = LiveProgram.bind("torch", function, example)
+            placed = InputLayout(live).tensors(
+                dict(zip(live.arguments, arrays.values(), strict=True)), tensor_from_array
+            )
+            tensors = [
+                placed.get(n, tensor_from_array(a)) for n, a in zip(live.arguments, arrays.values(), strict=True)
+            ]
+            with torch.no_grad():
+                function(*tensors)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def test_the_table_is_large() -> None:
+    assert len(OPERATORS) >= 130
+
+
+@pytest.mark.parametrize("form", ["torch", "onnx"])
+@pytest.mark.filterwarnings("ignore")
+def test_programs_run(form: str) -> None:
+    made = programs(form, 500)
+    wrong = [words for number, one in enumerate(made) if (words := runs(one, str(number)))]
+    assert len(made) > 480
+    assert len(wrong) <= len(made) // 100, wrong
+
+
+@pytest.mark.parametrize("form", ["torch", "onnx", "jax"])
+def test_equal_requests_give_equal_programs(form: str) -> None:
+    assert [one.content for one in programs(form, 60)] == [one.content for one in programs(form, 60)]
+
+
+def test_json_keeps_a_graph() -> None:
+    for made in programs("torch", 200):
+        assert made.graph
+        again = Graph.from_json(made.graph.to_json())
+        assert repr(again) == repr(made.graph)
+
+
+def test_programs_differ_in_kind() -> None:
+    """What the issue of shapes, layouts and ways of use asks for does occur."""
+    graphs = [made.graph for made in programs("torch", 1500) if made.graph]
+    leaves = [leaf for graph in graphs for leaf in graph.leaves]
+    layouts = {leaf.layout.partition(":")[0] for leaf in leaves}
+    assert layouts == {"contiguous", "transposed", "strided", "expanded", "overlapping", "alias"}
+    assert {leaf.kind for leaf in leaves} == {"input", "parameter", "constant"}
+    assert {(), 0, 1} <= {leaf.type.shape if not leaf.type.shape else min(leaf.type.shape) for leaf in leaves}
+    assert len({leaf.type.dtype for leaf in leaves}) >= 12
+    assert any(graph.grad for graph in graphs)
+    assert any(graph.varying for graph in graphs)
+    assert any(number < len(graph.leaves) for graph in graphs for number in graph.outputs)
+    assert any(OPERATORS[node.op].inplace for graph in graphs for node in graph.nodes)
+    assert any(OPERATORS[node.op].view for graph in graphs for node in graph.nodes)
+
+
+def test_what_is_avoided_does_not_occur() -> None:
+    avoid = frozenset(f"{name} float32" for name in OPERATORS if name != "exp")
+    generator = RandomGraph()
+    for number in range(20, 60):
+        graph = generator.make(Request("torch", "exp", number, avoid=avoid)).graph
+        assert graph
+        types = graph.types()
+        single = [node.op for node in graph.nodes if types[node.inputs[0]].dtype == "float32"]
+        assert set(single) <= {"exp"}
+
+
+@pytest.mark.parametrize("form", ["torch", "onnx"])
+@pytest.mark.filterwarnings("ignore")
+def test_changed_programs_run(form: str) -> None:
+    bases = [made.graph for made in programs(form, 60)]
+    made, wrong = 0, []
+    for arm in Mutate().arms(form):
+        for number, base in enumerate(bases):
+            try:
+                changed = Mutate().make(Request(form, arm, number, base=base))
+            except NoProgram:
+                continue
+            made += 1
+            assert changed.graph != base
+            if words := runs(changed, f"{arm}/{number}"):
+                wrong.append(f"{arm}: {words}")
+    assert made > 300
+    assert len(wrong) <= made // 50, wrong
