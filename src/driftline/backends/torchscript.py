@@ -53,6 +53,9 @@ class TorchScript(TorchBackend):
             run(program.example)
         return run
 
+    def is_rejection(self, error: BaseException) -> bool:
+        return super().is_rejection(error) or "is currently not supported" in str(error)
+
 
 class _Buffers:
     """A scripted graph shares the model's buffers: what one run leaves in them must not reach the next."""

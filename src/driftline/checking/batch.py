@@ -183,10 +183,12 @@ class Screening:
             for number, made in programs.items()
         }
         done: dict[int, dict[str, Any]] = {}
-        if not backend.gradients:
-            for number in [n for n, job in waiting.items() if job["grad"]]:
-                done[number] = {"outcome": Outcome.REJECTED, "stage": "COMPILE", "failure": _NO_GRADIENTS}
-                del waiting[number]
+        for number, made in programs.items():
+            if made["grad"] and not backend.gradients:
+                done[number] = _refused("this backend computes no gradients")
+            elif _shares_memory(made) and not backend.mutates:
+                done[number] = _refused("this backend is given copies: inputs that share memory mean something else")
+        waiting = {number: job for number, job in waiting.items() if number not in done}
         while waiting:
             folder = self._new_folder()
             payload = {
@@ -258,7 +260,13 @@ class Screening:
         return self._pool.run(worker, f"{_TASKS}:{task}", payload, timeout=self._timeout + 3.0 * size)
 
 
-_NO_GRADIENTS = {"type": "Unsupported", "message": "this backend computes no gradients"}
+def _refused(reason: str) -> dict[str, Any]:
+    failure = {"type": "Unsupported", "message": reason}
+    return {"outcome": Outcome.REJECTED, "stage": "COMPILE", "failure": failure, "outputs": []}
+
+
+def _shares_memory(made: Mapping[str, Any]) -> bool:
+    return bool(made["graph"]) and any(leaf["layout"].startswith("alias:") for leaf in made["graph"]["leaves"])
 
 
 def _read_results(folder: Path) -> dict[int, dict[str, Any]]:

@@ -103,9 +103,17 @@ _ONNX = (
             "ArgMax",
             "ArgMin",
             "TopK",
+            "ScatterElements",
+            "ScatterND",
         ),
         "a NaN may win or lose a comparison",
         "ONNX operator specification, Max, Min, ReduceMax, ReduceMin, Clip, Relu, MaxPool, ArgMax, TopK: silent on NaN",
+    ),
+    Clause(
+        "onnx.quantised-infinity",
+        ("DynamicQuantizeLinear", "QuantizeLinear"),
+        "a tensor that holds NaN or infinities may be quantised to anything",
+        "ONNX operator specification, QuantizeLinear and DynamicQuantizeLinear: silent on NaN and infinities",
     ),
     Clause(
         "onnx.interpolated-infinity",
@@ -132,9 +140,7 @@ _ANY = (
 CLAUSES = {clause.id: clause for clause in (*_TORCH, *_ONNX, *_ANY)}
 
 
-def clause_of(framework: str, operator: str) -> Clause | None:
-    """The clause about one operator of a framework."""
-    for clause in CLAUSES.values():
-        if clause.id.startswith(f"{framework}.") and operator in clause.operators:
-            return clause
-    return None
+def clauses_of(framework: str, operator: str) -> list[Clause]:
+    """The clauses about one operator of a framework."""
+    own = f"{framework}."
+    return [clause for clause in CLAUSES.values() if clause.id.startswith(own) and operator in clause.operators]

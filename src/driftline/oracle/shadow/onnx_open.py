@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array
-from driftline.oracle.specification import clause_of
+from driftline.oracle.specification import clauses_of
 
 # What open elements are replaced by in the runs that show what depends on them.
 ALTERNATIVES = (3, -7, 0)
@@ -16,11 +16,13 @@ ALTERNATIVES = (3, -7, 0)
 
 def open_elements(node: Any, inputs: list[Any], result: Any) -> tuple[str, Array] | None:
     """The clause that applies to this node on these values, and the elements of its result that it leaves open."""
-    clause = clause_of("onnx", str(node.op_type))
-    if clause is None or clause.id not in _RULES or not isinstance(result, np.ndarray) or not result.size:
+    if not isinstance(result, np.ndarray) or not result.size:
         return None
-    mask = _RULES[clause.id](node, inputs, result)
-    return (clause.id, mask) if mask is not None and bool(mask.any()) else None
+    for clause in clauses_of("onnx", str(node.op_type)):
+        mask = _RULES[clause.id](node, inputs, result) if clause.id in _RULES else None
+        if mask is not None and bool(mask.any()):
+            return clause.id, mask
+    return None
 
 
 def _cast(node: Any, inputs: list[Any], result: Array) -> Array | None:
@@ -59,6 +61,9 @@ def _nan_compared(node: Any, inputs: list[Any], result: Array) -> Array | None:
     if not any(_has_nan(value) for value in inputs):
         return None
     name = node.op_type
+    if name.startswith("Scatter"):
+        reduced = getattr(node, "reduction", None) in ("max", "min", b"max", b"min")
+        return np.ones(result.shape, dtype=bool) if reduced else None
     if name in ("Max", "Min", "Clip", "Relu"):
         mask = np.zeros(result.shape, dtype=bool)
         for value in inputs:
@@ -79,8 +84,8 @@ def _has_nan(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind == "f" and bool(np.isnan(value).any())
 
 
-def _interpolated(node: Any, inputs: list[Any], result: Array) -> Array | None:
-    """Which neighbours have the weight zero is the implementation's business: all of the result is open."""
+def _not_finite(node: Any, inputs: list[Any], result: Array) -> Array | None:
+    """One NaN or infinity in the input, and all of the result is open."""
     source = inputs[0]
     if not isinstance(source, np.ndarray) or source.dtype.kind != "f" or bool(np.isfinite(source).all()):
         return None
@@ -107,7 +112,8 @@ _RULES: dict[str, Callable[[Any, list[Any], Array], Array | None]] = {
     "onnx.power-out-of-range": _power,
     "onnx.shift-beyond-width": _shift,
     "onnx.nan-in-max-min": _nan_compared,
-    "onnx.interpolated-infinity": _interpolated,
+    "onnx.interpolated-infinity": _not_finite,
+    "onnx.quantised-infinity": _not_finite,
     "onnx.scatter-duplicates": _scatter,
 }
 

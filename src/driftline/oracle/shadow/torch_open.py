@@ -8,7 +8,7 @@ import torch
 
 from driftline.oracle.shadow.call import schema_argument
 from driftline.oracle.shadow.torch_rules import is_cast, name_of
-from driftline.oracle.specification import clause_of
+from driftline.oracle.specification import clauses_of
 
 # What open elements are replaced by in the runs that show what depends on them.
 ALTERNATIVES = (3, -7, 0)
@@ -23,11 +23,11 @@ def open_elements(
         return None
     if is_cast(target):
         name = "to"
-    clause = clause_of("torch", name)
-    if clause is None:
-        return None
-    mask = _RULES[clause.id](target, args, kwargs, result) if clause.id in _RULES else None
-    return (clause.id, mask) if mask is not None and bool(mask.any()) else None
+    for clause in clauses_of("torch", name):
+        mask = _RULES[clause.id](target, args, kwargs, result) if clause.id in _RULES else None
+        if mask is not None and bool(mask.any()):
+            return clause.id, mask
+    return None
 
 
 def _cast(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> torch.Tensor | None:
