@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.core.text import did_you_mean, first_line, normalise_message, tail
+from driftline.core.text import did_you_mean, first_line, normalise_message, tail, telling_line
 
 
 def test_near_names_are_offered() -> None:
@@ -51,3 +51,30 @@ def test_different_errors_stay_different() -> None:
 def test_normalising_twice_changes_nothing(text: str) -> None:
     once = normalise_message(text)
     assert normalise_message(once) == once
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("plain message", "plain message"),
+        (
+            "C++ compile error\n\nCommand:\ng++ x.cpp\n\nOutput:\nx.cpp:3:1: error: no match for 'x'\n",
+            "no match for 'x'",
+        ),
+        ("Exception from src/a.cpp:1:\nException from src/b.cpp:2:\nThe split number is invalid\n", "The split number"),
+        ("Check 'false' failed at src/c.cpp:151:\nFrontEnd API failed with X:\nthe cause\n", "the cause"),
+        ("LoweringException: AssertionError: \n  target: aten.foo.default\n", "target: aten.foo.default"),
+        (
+            "Traceback (most recent call last):\n  File x\nInternalError: Check failed: n == 2\n",
+            "InternalError: Check failed",
+        ),
+        ("", ""),
+    ],
+)
+def test_the_telling_line_of_an_error(text: str, line: str) -> None:
+    assert line in telling_line(text)
+
+
+def test_dtypes_and_shapes_do_not_make_another_message() -> None:
+    first = normalise_message('bad R.Tensor((3, 4), dtype="float32")')
+    assert first == normalise_message('bad R.Tensor((7,), dtype="bfloat16")')

@@ -157,6 +157,46 @@ def test_overflow_that_float32_arithmetic_avoids_is_legal() -> None:
     assert program.judge({"output": np.array([90.0, 0.004], np.float16)}).finding is None
 
 
+def test_whether_a_partial_sum_overflows_is_a_matter_of_order() -> None:
+    """-3e38 in float64; in float32 the first two terms overflow, or the last two do not, as one likes."""
+    large = torch.tensor([3e38, 3e38, -3e38, -3e38, -3e38, 1.0])
+    program = Program(lambda x: x.sum(), large)
+    for value in (INF, -INF, NAN, float(program.native["output"])):
+        assert program.judge({"output": np.array(value, np.float32)}).finding is None
+    small = Program(lambda x: x.sum(), large / 1e6)
+    assert small.judge({"output": np.array(INF, np.float32)}).finding
+
+
+def test_what_infinities_do_in_a_complex_product_is_not_judged() -> None:
+    program = Program(lambda x: x * x, torch.tensor([complex(INF, 1), 1 + 2j], dtype=torch.complex64))
+    outputs = program.copy()
+    outputs["output"][0] = complex(NAN, INF)
+    assert program.judge(outputs).finding is None
+    outputs["output"][1] *= np.float32(1.001)
+    assert program.judge(outputs).finding
+
+
+def test_a_fourier_transform_is_no_pointwise_function() -> None:
+    """Its result is as large as its input, but each element is a sum of all."""
+    signal = torch.ones(64) * 0.7 + torch.arange(64) * 1e-7
+    program = Program(lambda x: torch.fft.irfft(torch.fft.rfft(x)), signal)
+    rng = np.random.default_rng(0)
+    outputs = {n: a + (rng.standard_normal(a.shape) * 6e-8).astype(a.dtype) for n, a in program.native.items()}
+    assert program.judge(outputs).finding is None
+    outputs["output"][3] += np.float32(1e-3)
+    assert program.judge(outputs).finding
+
+
+def test_an_interpolated_infinity_is_unspecified() -> None:
+    program = Program(
+        lambda x: torch.nn.functional.interpolate(x, scale_factor=2, mode="linear"), torch.tensor([[[1.0, INF, 2.0]]])
+    )
+    outputs = program.copy()
+    outputs["output"][0, 0, 2] = NAN
+    judged = program.judge(outputs)
+    assert judged.finding is None and judged.unspecified == ("torch.interpolated-infinity",)
+
+
 def test_ill_conditioned_elements_are_not_judged() -> None:
     x = torch.tensor([1.0, 1.0], dtype=torch.float32)
     program = Program(lambda x: (x * 1.1 - 1.1) * 1e7 + 1e-3, x)

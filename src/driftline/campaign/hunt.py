@@ -169,7 +169,9 @@ class Hunter:
                 )
             )
             self._lanes_left = {lane.name: lane for lane in lanes}
-            self._triages = {lane.name: self._triage(lanes) for lane in lanes}
+            self._triages = {
+                lane.name: Triage(self._checker, self._store, self._options, self._peers) for lane in lanes
+            }
             self._work()
             for suspect in self._log.waiting(hunt):
                 self._log.settle(suspect, "unexamined")
@@ -216,11 +218,10 @@ class Hunter:
                 by_name[turn.lane].absorb(turn)
                 yield 1
 
-    def _triage(self, lanes: Sequence[Lane]) -> Triage:
-        peers: dict[str, list[Target]] = {}
-        for lane in lanes:
-            peers.setdefault(lane.form, []).append(lane.target)
-        return Triage(self._checker, self._store, self._options, peers)
+    def _peers(self, form: str, all_of_them: bool) -> list[Target]:
+        """The targets of one form. To start a compiler just to hear its opinion takes long: those at work do."""
+        lanes = list(self._lanes_left.values())
+        return [lane.target for lane in lanes if lane.form == form and (all_of_them or lane.turns)]
 
     # -- sharing the time --------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ part names the cause as far as it is known: three programs that fail because of 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,10 +49,11 @@ class Examined:
 
 
 class Triage:
-    """Examines the suspects of one hunt. `peers` are the targets of the same form, who are asked about a new bug."""
+    """Examines the suspects of one hunt. `peers` gives the other targets of a form, who are asked about a new bug: all
+    of them when a witness is needed, else those that are running already."""
 
     def __init__(
-        self, checker: Checker, store: Store, options: CheckOptions, peers: Mapping[str, Sequence[Target]]
+        self, checker: Checker, store: Store, options: CheckOptions, peers: Callable[[str, bool], Sequence[Target]]
     ) -> None:
         self._checker = checker
         self._store = store
@@ -252,7 +253,8 @@ class Triage:
 
     def _asked(self, screening: Screening, part: Screened, target: Target, form: str) -> Iterator[tuple[str, str]]:
         """What the other compilers say to the same program."""
-        for peer in self._peers.get(form, ()):
+        witness = form != "torch" and not (part.made and part.made["graph"])
+        for peer in self._peers(form, witness):
             if str(peer) != str(target) and time.monotonic() < self._deadline:
                 asked = screening.screen([self._again(screening, part)], peer)[0]
                 yield str(peer), f"{asked.judgement}: {asked.kind or asked.reason[:80]}".strip(": ")

@@ -26,7 +26,8 @@ def first_line(text: str, limit: int = 300) -> str:
 
 
 _WRAPPERS = re.compile(
-    r"^(Exception from |Traceback \(most recent call last\)|C\+\+ compile error|Command:|\^+$|During handling)"
+    r"^(Exception from |Traceback \(most recent call last\)|C\+\+ compile error|Command:|\^+$|During handling|--|"
+    r"Check 'false' failed at|FrontEnd API failed|Model wasn't fully converted|While validating )"
 )
 
 

@@ -239,7 +239,7 @@ def _judge_classes(
     at_the_edge = (np.abs(reference) > largest * (1 - slack)) & (np.abs(reference) < largest * (1 + slack))
     legal |= at_the_edge & ~np.isnan(value)
     # Terms near the end of the range: whether a partial sum overflows is a matter of their order. The size of the terms
-    # shows in the noise, which is theirs times the rounding unit. A run of the program itself that overflowed tells too.
+    # shows in the noise, which is theirs times the rounding unit. A run of the program that overflowed tells too.
     terms = np.abs(samples - reference).max(axis=0, initial=0.0) / arithmetic.unit(dtype.name)
     overflows = np.isfinite(reference) & (np.abs(reference) + 4 * terms > largest)
     overflows |= np.isfinite(perfect) & ~np.isfinite(native.astype(np.float64))

@@ -1,0 +1,49 @@
+"""What is known of bugs is data: rows match whole fingerprints, and a cause makes one bug of many sightings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from driftline.backends import BACKENDS
+from driftline.core.execution import Execution, Outcome, Stage
+from driftline.core.program import Program
+from driftline.core.target import Target
+from driftline.core.verdict import Fingerprint, Judgement, Kind, Verdict
+from driftline.diagnose.fingerprint import fingerprint
+from driftline.diagnose.known import known_issue, known_issues
+
+
+def seen(backend: str, kind: Kind, pattern: str) -> Fingerprint:
+    program = Program("onnx", "onnx", "", Path("x"), "x", operators=(pattern,))
+    execution = Execution(backend, Outcome.OK, Stage.RUN)
+    return fingerprint(program, Target(backend), execution, Verdict(Judgement.FAIL, "", kind))
+
+
+def test_every_row_is_about_a_backend_and_compiles() -> None:
+    for row in known_issues():
+        assert any(re.fullmatch(row.backend, name) for name in BACKENDS), row.title
+        re.compile(row.kinds)
+        re.compile(row.detail)
+        assert row.url == "" or row.url.startswith("https://")
+
+
+def test_one_cause_is_one_bug() -> None:
+    shows = [
+        seen("openvino", Kind.WRONG_VALUE, "chunk(float64)"),
+        seen("openvino", Kind.WRONG_NONFINITE, "reciprocal(float64)"),
+        seen("openvino", Kind.BIAS, "mul(add(float64))"),
+    ]
+    assert len({found.bug_id for found in shows}) == 1
+    assert known_issue(shows[0]), "a bug that goes by its cause is still known"
+
+
+def test_others_keep_their_own_name() -> None:
+    first, second = seen("openvino", Kind.WRONG_VALUE, "erf(float)"), seen("openvino", Kind.WRONG_VALUE, "fmod(float)")
+    assert first.bug_id != second.bug_id
+    assert known_issue(first) is None
+    assert seen("onnxruntime", Kind.WRONG_VALUE, "chunk(float64)").detail == "chunk(float64)"
+
+
+def test_a_drift_and_a_wrong_element_are_one_bug() -> None:
+    assert seen("tvm", Kind.BIAS, "sum(float)") == seen("tvm", Kind.WRONG_VALUE, "sum(float)")
