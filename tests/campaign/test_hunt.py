@@ -110,6 +110,22 @@ def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(
     assert hunted(tmp_path / "s") == hunted(undisturbed[0])
 
 
+def test_interrupted_it_says_how_to_go_on(undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    store = tmp_path / "s"
+    process = subprocess.Popen(command(store), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert process.stderr
+    for line in process.stderr:
+        if line.startswith(("new ", "  0.")):  # it is at work
+            break
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "driftline hunt --resume" in said and "Traceback" not in said
+    done = subprocess.run(command(store, "--resume"), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1, done.stderr
+    assert hunted(store) == hunted(undisturbed[0])
+
+
 @pytest.mark.slow
 def test_killed_fifty_times(undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     rng = random.Random(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 
 from driftline.generate import table
 
@@ -32,7 +33,7 @@ _ANY = ("torch", "onnx", "jnp")
 
 def _of(*files: str) -> tuple[str, ...]:
     """The operators of some files of the table."""
-    known = {file.__name__.rpartition(".")[2]: file.OPERATORS for file in table._FILES}
+    known = {name: import_module(f"driftline.generate.ops.{name}").OPERATORS for name in table._FILES}
     return tuple(operator.name for file in files for operator in known[file])
 
 
@@ -64,6 +65,9 @@ OPEN: tuple[Open, ...] = (
             f"conv{n}d{kind}"
             for n in (1, 2, 3)
             for kind in ("", "_depthwise", "_same", "_valid", "_padded", "_circular")
+        )
+        + tuple(
+            f"conv_transpose{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_grouped")
         ),
         ("onnx", "jnp"), ("nan", "inf"),
         "whether padding and the holes of a dilated window meet the weight as zeros is open",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from driftline.checking.checker import Skipped
 from driftline.store import Bug
@@ -49,11 +48,3 @@ class LaneStopped:
 
 Event = Started | TurnDone | BugSeen | LaneStopped
 Listener = Callable[[Event], None]
-
-
-def counts_of(results: Any) -> dict[str, int]:
-    """How many results of each judgement."""
-    counts: dict[str, int] = {}
-    for result in results:
-        counts[result.judgement] = counts.get(result.judgement, 0) + 1
-    return counts

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from driftline.cli.common import json_option, plugin_option, print_json, seed_option, store_option
+from driftline.cli.common import json_option, note, plugin_option, print_json, seed_option, store_option
 from driftline.core.errors import DriftlineError, InternalError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -109,8 +109,12 @@ def hunt(
                 timeout=timeout,
                 plugins=tuple(str(Path(p).resolve()) for p in plugins),
             )
-        with Pool() as pool, HuntProgress(plan) as progress:
-            result = Hunter(pool, kept, plan, jobs=jobs, listener=progress).run(going, skipped)
+        try:
+            with Pool() as pool, HuntProgress(plan) as progress:
+                result = Hunter(pool, kept, plan, jobs=jobs, listener=progress).run(going, skipped)
+        except KeyboardInterrupt:
+            note(f"driftline: go on with: driftline hunt --resume --store {store}")
+            raise
         if out:
             from driftline.report import write_report
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from driftline.generate.emit_torch import numbers_text
+from driftline.generate.emit_python import numbers_text, statements
 from driftline.generate.graph import Graph, value_name
-from driftline.generate.operator import Use, emit_text
-from driftline.generate.table import OPERATORS
 
 _HEAD = """\
 import jax
@@ -28,14 +26,7 @@ def emit_jax(graph: Graph) -> str:
         if leaf.kind != "input"
     ]
     lines += ["", "", f"def model({', '.join(inputs)}):"]
-    for node, produced in zip(graph.nodes, graph.produced(), strict=True):
-        form = OPERATORS[node.op].jnp
-        assert form, f"{node.op} has no jnp form"
-        names = [value_name(graph, number) for number in node.inputs]
-        use = Use(names, [types[number] for number in node.inputs], node.outputs, node.attributes)
-        left = ", ".join(value_name(graph, number) for number in produced)
-        lines.append(f"    {left} = {emit_text(form.emit, use)}")
-    lines.append(f"    return {''.join(value_name(graph, number) + ', ' for number in graph.outputs)}".rstrip())
+    lines += [f"    {line}" for line in statements(graph, "jnp")]
     lines += ["", "", "def program():"]
     made = [f"jnp.zeros({types[number].shape}, dtype=jnp.{jnp_dtype(types[number].dtype)})" for number in graph.inputs]
     lines += [f"    return model, ({''.join(text + ', ' for text in made)})", ""]

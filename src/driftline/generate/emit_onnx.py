@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array, numpy_dtype
-from driftline.generate.emit_torch import numbers_text
+from driftline.generate.emit_python import numbers_text
 from driftline.generate.graph import Graph, Leaf, value_name
 from driftline.generate.operator import Use
 from driftline.generate.table import OPERATORS

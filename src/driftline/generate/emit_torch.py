@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from driftline.generate.graph import Graph, Leaf, value_name
-from driftline.generate.operator import Use, emit_text
-from driftline.generate.table import OPERATORS
+from driftline.generate.emit_python import numbers_text, statements
+from driftline.generate.graph import Graph, value_name
 
 _HEAD = """\
 import numpy as np
@@ -18,7 +17,7 @@ def emit_torch(graph: Graph) -> str:
     inputs = [value_name(graph, number) for number in graph.inputs]
     owned = [number for number, leaf in enumerate(graph.leaves) if leaf.kind != "input"]
     lines = [_HEAD, ""]
-    body = _body(graph)
+    body = statements(graph, "torch")
     if owned:
         lines += ["class Model(torch.nn.Module):", "    def __init__(self):", "        super().__init__()"]
         lines += [f"        {_owned(graph, number)}" for number in owned]
@@ -35,48 +34,12 @@ def emit_torch(graph: Graph) -> str:
     return "\n".join(lines)
 
 
-def _body(graph: Graph) -> list[str]:
-    types = graph.types()
-    lines = []
-    for node, produced in zip(graph.nodes, graph.produced(), strict=True):
-        form = OPERATORS[node.op].torch
-        assert form, f"{node.op} has no torch form"
-        names = [value_name(graph, number) for number in node.inputs]
-        use = Use(names, [types[number] for number in node.inputs], node.outputs, node.attributes)
-        left = ", ".join(value_name(graph, number) for number in produced)
-        lines.append(f"{left} = {emit_text(form.emit, use)}")
-    return [*lines, f"return {''.join(value_name(graph, number) + ', ' for number in graph.outputs)}".rstrip()]
-
-
 def _owned(graph: Graph, number: int) -> str:
     leaf, name = graph.leaves[number], value_name(graph, number)
     made = f"torch.from_numpy({numbers_text(leaf)}).to({torch_dtype(leaf.type.dtype)})"
     if leaf.kind == "parameter":
         return f"self.{name} = torch.nn.Parameter({made})"
     return f'self.register_buffer("{name}", {made})'
-
-
-def numbers_text(leaf: Leaf) -> str:
-    """The numbers of a parameter or constant: an expression that needs numpy alone. See `leaf_numbers`."""
-    shape = leaf.type.shape
-    bound = leaf.values.partition(":")[2]
-    draw = f"np.random.default_rng({leaf.seed})"
-    if leaf.type.dtype == "bool":
-        return f"{draw}.integers(0, 2, {shape})"
-    if leaf.values.startswith("distinct:"):
-        return (
-            f"{draw}.permuted(np.resize(np.arange({bound}), {(*shape[:-1], int(bound))}), axis=-1)[..., :{shape[-1]}]"
-        )
-    if leaf.values.startswith("wrapped:"):
-        return f"{draw}.integers(-{bound}, {bound}, {shape})"
-    if bound:
-        return f"{draw}.integers(0, {bound}, {shape})"
-    if leaf.values in ("positive", "unit"):
-        return f"{draw}.uniform(0.1, 1.0, {shape})"
-    if not leaf.type.dtype.startswith(("float", "bfloat", "complex")):
-        low = 1 if leaf.values == "nonzero" else 0 if leaf.type.dtype.startswith("u") else -5
-        return f"{draw}.integers({low}, 6, {shape})"
-    return f"np.asarray({draw}.standard_normal({shape}))"
 
 
 def torch_dtype(dtype: str) -> str:

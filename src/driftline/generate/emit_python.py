@@ -1,0 +1,44 @@
+"""What programs in torch and JAX have in common: both are Python text, one statement for each node."""
+
+from __future__ import annotations
+
+from driftline.generate.graph import Graph, Leaf, value_name
+from driftline.generate.operator import Use, emit_text
+from driftline.generate.table import OPERATORS
+
+
+def statements(graph: Graph, language: str) -> list[str]:
+    """The body of the function: an assignment for each node, and what is returned."""
+    types = graph.types()
+    lines = []
+    for node, produced in zip(graph.nodes, graph.produced(), strict=True):
+        form = OPERATORS[node.op].form(language)
+        assert form, f"{node.op} has no form in {language}"
+        names = [value_name(graph, number) for number in node.inputs]
+        use = Use(names, [types[number] for number in node.inputs], node.outputs, node.attributes)
+        left = ", ".join(value_name(graph, number) for number in produced)
+        lines.append(f"{left} = {emit_text(form.emit, use)}")
+    return [*lines, f"return {''.join(value_name(graph, number) + ', ' for number in graph.outputs)}".rstrip()]
+
+
+def numbers_text(leaf: Leaf) -> str:
+    """The numbers of a parameter or constant: an expression that needs numpy alone. See `leaf_numbers`."""
+    shape = leaf.type.shape
+    bound = leaf.values.partition(":")[2]
+    draw = f"np.random.default_rng({leaf.seed})"
+    if leaf.type.dtype == "bool":
+        return f"{draw}.integers(0, 2, {shape})"
+    if leaf.values.startswith("distinct:"):
+        return (
+            f"{draw}.permuted(np.resize(np.arange({bound}), {(*shape[:-1], int(bound))}), axis=-1)[..., :{shape[-1]}]"
+        )
+    if leaf.values.startswith("wrapped:"):
+        return f"{draw}.integers(-{bound}, {bound}, {shape})"
+    if bound:
+        return f"{draw}.integers(0, {bound}, {shape})"
+    if leaf.values in ("positive", "unit"):
+        return f"{draw}.uniform(0.1, 1.0, {shape})"
+    if not leaf.type.dtype.startswith(("float", "bfloat", "complex")):
+        low = 1 if leaf.values == "nonzero" else 0 if leaf.type.dtype.startswith("u") else -5
+        return f"{draw}.integers({low}, 6, {shape})"
+    return f"np.asarray({draw}.standard_normal({shape}))"
