@@ -50,6 +50,7 @@ def random_graph(request: Request, length: int = 0) -> Graph:
     if form is None:
         raise NoProgram(f"{request.arm} has no form in {language}")
     builder = _Builder(language, rng, request.avoid)
+    builder.grad &= not operator.inplace
     dtypes = [dtype for dtype in form.dtypes if f"{operator.name} {dtype}" not in request.avoid]
     if not dtypes:
         raise NoProgram(f"{request.arm} is not supported in any dtype")
@@ -84,6 +85,7 @@ class _Value:
     leaf: Leaf | None = None
     node: int = -1  # which node made it
     writable: bool = True  # may an operation overwrite it?
+    memory: int = -1  # the value whose memory this one lies in
     used: bool = False
 
 
@@ -144,7 +146,7 @@ class _Builder:
 
     def _apply(self, operator: Operator, first: int) -> bool:
         drawn = self.values[first].type
-        if operator.inplace and not self.values[first].writable:
+        if operator.inplace and (self.grad or not self.values[first].writable):
             return False
         saved = len(self.values)
         try:
@@ -155,6 +157,10 @@ class _Builder:
         except Invalid:
             del self.values[saved:]
             return False
+        memory = self.values[first].memory
+        if operator.inplace and any(self.values[number].memory == memory for number in inputs[1:]):
+            del self.values[saved:]  # torch refuses to write where it reads
+            return False
         if any(result.size > MOST_ELEMENTS or result.rank > 6 for result in results):
             del self.values[saved:]
             return False
@@ -162,8 +168,12 @@ class _Builder:
             self.values[number].used = True
         stretched = operator.view and (results[0].size > drawn.size or operator.name in _STRETCHING)
         writable = not stretched and (self.values[first].writable or not operator.view)
+        shares = operator.view or operator.inplace
         for result in results:
-            self.values.append(_Value(result, node=len(self.nodes), writable=writable))
+            own = len(self.values)
+            self.values.append(
+                _Value(result, node=len(self.nodes), writable=writable, memory=memory if shares else own)
+            )
         self.nodes.append((operator, inputs, results, attributes))
         return True
 
@@ -198,10 +208,14 @@ class _Builder:
             if self.draw.chance(likely):
                 trainable = need.type.dtype in FLOATS and self.draw.chance(0.7)
                 kind = "parameter" if trainable else "constant"
+        if need.prefer == "constant" and self.grad:
+            kind = "constant"
         layout = self._layout(need) if kind == "input" and self.language == "torch" else "contiguous"
         leaf = Leaf(kind, need.type, need.values, layout, self.draw.integer(0, 999))
-        self.values.append(_Value(need.type, leaf, writable=layout not in ("expanded", "overlapping")))
-        return len(self.values) - 1
+        number = len(self.values)
+        memory = self.values[int(layout[6:])].memory if layout.startswith("alias:") else number
+        self.values.append(_Value(need.type, leaf, writable=layout not in ("expanded", "overlapping"), memory=memory))
+        return number
 
     def _layout(self, need: Need) -> str:
         """How an input lies in memory; mostly as one would expect."""

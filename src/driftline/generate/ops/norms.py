@@ -50,7 +50,9 @@ def _channels(least: int, positive: int | None = None) -> Any:
         kind = TensorType(first.dtype, (first.shape[1],))
         count = draw.choice((least, least + 2))
         needs = [
-            Need(kind, values="positive" if at == positive else "any", prefer="parameter" if at >= least else "")
+            Need(
+                kind, values="positive" if at == positive else "any", prefer="parameter" if at >= least else "constant"
+            )
             for at in range(count)
         ]
         return needs, {"eps": _EPS(draw, first)}
