@@ -36,8 +36,8 @@ from typing import Any
 import _nnsmith
 from hunt_rates import hunted, learn, make_lane, screened, take_turn
 
-from driftline.campaign.hunt import choose_lanes
 from driftline.campaign.lane import Lane
+from driftline.campaign.plan import choose_lanes
 from driftline.checking.batch import Screening
 from driftline.diagnose.known import known_issue
 from driftline.execute.pool import Pool

@@ -20,8 +20,9 @@ import psutil
 
 from driftline.backends import BACKENDS
 from driftline.campaign.events import Event, TurnDone
-from driftline.campaign.hunt import Hunter, HuntPlan, form_of
+from driftline.campaign.hunt import Hunter
 from driftline.campaign.lane import Lane
+from driftline.campaign.plan import HuntPlan, form_of
 from driftline.checking.batch import Screening
 from driftline.core.target import Target
 from driftline.execute.pool import Pool
@@ -142,7 +143,7 @@ def take_turn(lane: Lane, pool: Pool, limit: int) -> Counter[str]:
     """A turn as a hunt has it, without the store and without examining what failed."""
     started = time.monotonic()
     with Screening(pool, lane.form, seed=lane.seed) as screening:
-        results = screening.screen(lane.requests(limit), lane.target, lane.avoid)
+        results = screening.screen(lane.requests(limit), lane.target)
     body = lane.summarise(results, time.monotonic() - started)
     lane.absorb(Turn(lane.name, lane.turns, body))
     return Counter({**body["counts"], "operators": sum(len(result.coverage) for result in results)})

@@ -234,15 +234,18 @@ def _fill_hunts(log: HuntLog, bugs: list[str]) -> None:
             "budget": 3600,
         }
         hunt = log.begin(plan, environment)
-        for lane in ("inductor", "onnxruntime:opt=all", "tvm", "openvino"):
+        lanes = ("inductor", "onnxruntime:opt=all", "tvm", "openvino")
+        for lane in lanes:
             for number in range(6):
                 log.add_turn(
-                    hunt, Turn(lane, number, turn_body(rng, lane, number)), [{"program": f"p{i}"} for i in range(3)]
+                    hunt,
+                    Turn(lane, number, turn_body(rng, lane, number)),
+                    [{"program": f"p{i}", "new": True} for i in range(3)],
                 )
-        waiting = log.waiting(hunt)
+        waiting = [suspect for lane in lanes for suspect in log.waiting(hunt, lane, new=True)]
         for suspect, bug in zip(waiting, [*bugs, *bugs[:3]] * 3, strict=False):
             state = ("bug", "bug", "bug", "gone", "flaky", "unexamined")[suspect.id % 6]
-            log.settle(suspect, state, bug if state == "bug" else "")
+            log.settle(suspect, state, [bug] if state == "bug" else [])
         log.spend(hunt, 1800.0 + 100 * seed)
         log.finish(hunt)
 

@@ -82,7 +82,8 @@ class TorchCalls:
         self._grad = program.grad
         self._device = device
         self.parameters = dict(_named(self._live.function, "named_parameters")) if program.grad else {}
-        self._buffers = {name: (b, b.clone()) for name, b in _named(self._live.function, "named_buffers")}
+        self._buffers = _saved(_named(self._live.function, "named_buffers"))
+        self._weights = _saved(_named(self._live.function, "named_parameters"))
 
     def prepare(self, arrays: Arrays) -> TorchCall:
         import torch
@@ -102,9 +103,9 @@ class TorchCalls:
             tensors[name] = tensor
             return tensor
 
-        with torch.no_grad():  # a model may keep state; every run starts from the same one
-            for buffer, saved in self._buffers.values():
-                buffer.copy_(saved)
+        with torch.no_grad():  # a model may keep state, or write into its weights; every run starts from the same ones
+            for tensor, saved in (*self._buffers.values(), *self._weights.values()):
+                tensor.copy_(saved)
         args, kwargs = self._live.call_arguments(arrays, make)
         return TorchCall(args, kwargs, tensors, before)
 
@@ -130,8 +131,15 @@ def _with_gradients(
     return {**flatten_tensors(result), **gradients}
 
 
+def _saved(named: list[tuple[str, Any]]) -> dict[str, tuple[Any, Any]]:
+    return {name: (tensor, tensor.detach().clone()) for name, tensor in named}
+
+
 def _differs(after: Array, before: Array) -> bool:
-    return after.shape != before.shape or after.tobytes() != before.tobytes()
+    """By value: a zero that changed its sign, or a NaN its bits, was not written to."""
+    if after.shape != before.shape or after.dtype != before.dtype:
+        return True
+    return bool(((after != before) & ~((after != after) & (before != before))).any())
 
 
 def flatten_tensors(result: Any) -> dict[str, Any]:

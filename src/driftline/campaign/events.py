@@ -18,6 +18,7 @@ class Started:
     seconds: float  # the budget; 0: none
     programs: int  # for each target; 0: no limit
     resumed: int
+    spent: float  # seconds, before it was resumed
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ turns goes on as if it had never stopped.
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from driftline.store.hunts import Turn
 FLOOR = 0.1  # the share of every generator, whatever it brings
 KEPT_GRAPHS = 48
 NEAR_MISS = 5.0  # sigma: passed, but not by much
+_BY_CHANCE = ("timeout", "out-of-memory")
 INTERESTING = 6  # graphs kept from one turn
 
 
@@ -62,13 +64,13 @@ class Lane:
     def requests(self, limit: int) -> list[dict[str, Any]]:
         """The next batch. Half of it operators alone, as long as there are some that were not tried."""
         rng = random.Random(f"{self.seed}/{self.form}/{self.name}/{self.turns}")
-        size = min(self.batch, limit)
+        size, avoid = min(self.batch, limit), self.avoid
         asked: Counter[tuple[str, str]] = Counter()
         made = [self._request("graph", arm, asked, rng) for arm in self._untried(size // 2 or 1, rng)]
         while len(made) < size:
             generator = self._generator(rng)
             made.append(self._request(generator, self._arm(generator, rng), asked, rng))
-        return made
+        return [{**request, "avoid": avoid} for request in made]
 
     def _untried(self, count: int, rng: random.Random) -> list[str]:
         """Arms of `graph` whose dtypes were not all tried alone, the least tried first."""
@@ -82,12 +84,12 @@ class Lane:
         names = [name for name in self.arms if name not in self.needs_base or self.graphs]
         if rng.random() < FLOOR * len(names):
             return rng.choice(names)
-        total = {name: Arm() for name in names}
-        for (generator, _), arm in self.stats.items():
-            if generator in total:
-                total[generator].programs += arm.programs
-                total[generator].reward += arm.reward
+        total = {name: self._sum_of(name) for name in names}
         return max(names, key=lambda name: _sampled(total[name], rng))
+
+    def _sum_of(self, generator: str) -> Arm:
+        arms = [arm for (name, _), arm in self.stats.items() if name == generator]
+        return Arm(sum(arm.programs for arm in arms), math.fsum(arm.reward for arm in arms))
 
     def _arm(self, generator: str, rng: random.Random) -> str:
         """Thompson sampling over a handful of arms: the best of few leaves room for all."""
@@ -162,6 +164,8 @@ class Lane:
             arm = arms[(result.request["generator"], result.request["arm"])]
             arm.programs += 1
             counts[result.judgement] += 1
+            if result.kind in _BY_CHANCE:  # how busy the machine was must not change what is asked for next
+                continue
             if result.judgement not in ("pass", "fail"):
                 reasons[result.judgement][normalise_message(result.reason)[:160]] += 1
             fresh = [f"{op} {dtype}" for op, dtype in result.coverage if f"{op} {dtype}" not in self.coverage]
@@ -193,7 +197,10 @@ class Lane:
             return ""
         if result.kind in ("error", "crash", "timeout", "out-of-memory"):
             return f"{result.kind} {result.stage} {normalise_message(result.reason)[:200]}"
-        return f"{result.kind} {result.request['arm']}"
+        about = result.request["arm"]
+        if result.request["generator"] == "mutate" or about == "pairs":  # there the arm does not say what it is about
+            about = " ".join(sorted({operator for operator, _ in result.coverage}))
+        return f"{result.kind} {about}"
 
 
 def _sampled(arm: Arm, rng: random.Random) -> float:

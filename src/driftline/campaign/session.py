@@ -183,21 +183,26 @@ def record(
     result: TargetResult,
     reference: Reference | None = None,
     more: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    again: bool = False,
 ) -> Bug | None:
-    """Keep a failure, with what was expected and what came; anything else leaves no trace."""
+    """Keep a failure, with what was expected and what came; anything else leaves no trace. Seen `again`, what was
+    written about the same case before stays."""
     if result.verdict.judgement is not Judgement.FAIL:
         return None
     verdict = {**verdict_json(result), **more, "artifacts": _artifacts(store, result, reference)}
-    known = known_issue(identify(case, result))
+    found = identify(case, result)
+    known = known_issue(found, result.verdict.reason)
     if known:
         verdict["known"] = known.to_json()
     return store.add_finding(
-        identify(case, result),
+        found,
         case,
         result.target,
         summary=result.verdict.reason,
         status=Status.FLAKY if result.flaky else Status.KNOWN if known and known.reported else Status.NEW,
         verdict=verdict,
+        keep=again,
         execution={**result.execution.summary(), "log": result.execution.log},
     )
 

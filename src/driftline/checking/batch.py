@@ -87,48 +87,43 @@ class Screening:
         folder.mkdir()
         return folder
 
-    def prepare(
-        self, requests: Sequence[Mapping[str, Any]], avoid: Sequence[str] = (), *, sizes: bool = True
-    ) -> list[dict[str, Any]]:
+    def prepare(self, requests: Sequence[Mapping[str, Any]], *, sizes: bool = True) -> list[dict[str, Any]]:
         """Make the programs. Should one of them take the worker down, it is invalid and the others are made again."""
         payload = {
             "folder": str(self._new_folder()),
             "form": self._form,
             "seed": self._seed,
-            "avoid": list(avoid),
             "sizes": sizes,
             "plugins": list(self._plugins),
         }
-        report = self._ask("prepare", {**payload, "requests": list(requests)}, len(requests))
+        report = self._ask("prepare", {**payload, "requests": list(requests)})
         if report.ending == "done":
             return list(report.result["programs"])
         if len(requests) == 1:
             return [{"invalid": f"its reference run ended with {report.ending} ({report.detail})"}]
         answers = []
         for request in requests:
-            alone = self._ask("prepare", {**payload, "folder": str(self._new_folder()), "requests": [request]}, 1)
+            alone = self._ask("prepare", {**payload, "folder": str(self._new_folder()), "requests": [request]})
             if alone.ending == "done":
                 answers += alone.result["programs"]
             else:
                 answers.append({"invalid": f"its reference run ended with {alone.ending} ({alone.detail})"})
         return answers
 
-    def screen(
-        self, requests: Sequence[Mapping[str, Any]], target: Target, avoid: Sequence[str] = ()
-    ) -> list[Screened]:
+    def screen(self, requests: Sequence[Mapping[str, Any]], target: Target) -> list[Screened]:
         """Make, run and judge. One result for each request, in their order."""
         if self._shards > 1 and len(requests) > self._shards:
-            return self._in_shards(requests, target, avoid)
-        made = self.prepare(requests, avoid, sizes=BACKENDS.get(target.backend).sizes)
+            return self._in_shards(requests, target)
+        made = self.prepare(requests, sizes=BACKENDS.get(target.backend).sizes)
         results: list[Screened] = []
         runnable: dict[int, dict[str, Any]] = {}
         for number, (request, answer) in enumerate(zip(requests, made, strict=True)):
             if "nothing" in answer:
                 results.append(Screened(request, "nothing", answer["nothing"]))
             elif "invalid" in answer:
-                results.append(
-                    Screened(request, "invalid", answer["invalid"], made=answer if "coverage" in answer else None)
-                )
+                made_of = answer if "coverage" in answer else None
+                ours = answer.get("internal_error", "")
+                results.append(Screened(request, "invalid", answer["invalid"], internal_error=ours, made=made_of))
             else:
                 results.append(Screened(request, "", made=answer))
                 runnable[number] = answer
@@ -152,12 +147,12 @@ class Screening:
             )
         return results
 
-    def _in_shards(self, requests: Sequence[Mapping[str, Any]], target: Target, avoid: Sequence[str]) -> list[Screened]:
+    def _in_shards(self, requests: Sequence[Mapping[str, Any]], target: Target) -> list[Screened]:
         """The batch in pieces, side by side: for a hunt with more processors than targets."""
         size = -(-len(requests) // self._shards)
         pieces = [requests[at : at + size] for at in range(0, len(requests), size)]
         with ThreadPoolExecutor(len(pieces)) as threads:
-            done = threads.map(lambda piece: self._alone().screen(piece, target, avoid), pieces)
+            done = threads.map(lambda piece: self._alone().screen(piece, target), pieces)
             return [result for results in done for result in results]
 
     def _alone(self) -> Screening:
@@ -199,11 +194,14 @@ class Screening:
                 "plugins": list(self._plugins),
             }
             report = self._pool.run(
-                worker, "driftline.execute.tasks:run_many", payload, timeout=self._timeout + 3.0 * len(waiting)
+                worker,
+                "driftline.execute.tasks:run_many",
+                payload,
+                timeout=self._timeout * max(1, backend.together / 4),
             )
             done |= _read_results(folder)
             if report.ending != "done":
-                _take_casualty(report, waiting, done)
+                _take_casualty(report, folder, waiting, done)
             waiting = {number: job for number, job in waiting.items() if number not in done}
             if report.ending == "done" and waiting:
                 raise InternalError(f"{len(waiting)} of the programs were never run")
@@ -239,7 +237,7 @@ class Screening:
             "arithmetic": arithmetic,
             "plugins": list(self._plugins),
         }
-        return self._ask("judge_many", payload, len(items))
+        return self._ask("judge_many", payload)
 
     def contradicts(self, made: Mapping[str, Any], outputs: Sequence[Arrays]) -> str:
         """Is this what the reference of a program would fail, had a compiler returned it? The reason, or nothing."""
@@ -255,9 +253,9 @@ class Screening:
         verdict = report.result["verdicts"][0]
         return str(verdict["reason"]) if verdict["judgement"] == "fail" else ""
 
-    def _ask(self, task: str, payload: Mapping[str, Any], size: int) -> Report:
+    def _ask(self, task: str, payload: Mapping[str, Any]) -> Report:
         worker = worker_for_framework(self._form, self._plugins)  # forms go by the names of their frameworks
-        return self._pool.run(worker, f"{_TASKS}:{task}", payload, timeout=self._timeout + 3.0 * size)
+        return self._pool.run(worker, f"{_TASKS}:{task}", payload, timeout=self._timeout)
 
 
 def _refused(reason: str) -> dict[str, Any]:
@@ -282,7 +280,9 @@ def _read_results(folder: Path) -> dict[int, dict[str, Any]]:
     return results
 
 
-def _take_casualty(report: Report, waiting: dict[int, dict[str, Any]], done: dict[int, dict[str, Any]]) -> None:
+def _take_casualty(
+    report: Report, folder: Path, waiting: dict[int, dict[str, Any]], done: dict[int, dict[str, Any]]
+) -> None:
     """Which program was it that ended the worker? Those compiled together are asked one by one."""
     number, _, stage = report.stage.partition(" ")
     if stage == TOGETHER:
@@ -291,7 +291,13 @@ def _take_casualty(report: Report, waiting: dict[int, dict[str, Any]], done: dic
         return
     culprit = int(number) if number else next(iter(waiting))
     failure = {"type": report.detail, "message": ""}
-    done[culprit] = {"outcome": _ENDINGS[report.ending], "stage": stage or "COMPILE", "failure": failure}
+    finished = sorted(str(path) for path in folder.glob(f"{culprit}.*.safetensors"))
+    done[culprit] = {
+        "outcome": _ENDINGS[report.ending],
+        "stage": stage or "COMPILE",
+        "failure": failure,
+        "outputs": finished,
+    }
 
 
 def _ended(result: Screened, execution: Mapping[str, Any]) -> Screened:
@@ -302,8 +308,15 @@ def _ended(result: Screened, execution: Mapping[str, Any]) -> Screened:
         return replace(result, judgement="inconclusive", reason=execution["problem"])
     if outcome is Outcome.REJECTED:
         return replace(result, judgement="rejected", reason=str(failure or "not supported"))
+    assert result.made
+    finished = len(execution["outputs"])  # the samples before the one that it failed on
     return replace(
-        result, judgement="fail", kind=str(_KINDS[outcome]), stage=execution["stage"], reason=str(failure or outcome)
+        result,
+        judgement="fail",
+        kind=str(_KINDS[outcome]),
+        stage=execution["stage"],
+        reason=str(failure or outcome),
+        sample=min(finished, len(result.made["origins"]) - 1),
     )
 
 

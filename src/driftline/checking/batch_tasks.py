@@ -23,6 +23,7 @@ from driftline.core.tensors import Arrays, TensorSpec, is_float, load_tensors
 from driftline.core.text import first_line
 from driftline.core.verdict import Judgement, Verdict
 from driftline.execute.tasks import load_samples, save_samples
+from driftline.execute.worker import Context
 from driftline.generate import GENERATORS
 from driftline.generate.base import Blueprint, NoProgram, Request
 from driftline.generate.blueprint import blueprint
@@ -56,21 +57,28 @@ def arms(payload: dict[str, Any], context: object) -> dict[str, Any]:
 # -- making ----------------------------------------------------------------------------------------------------------
 
 
-def prepare(payload: dict[str, Any], context: object) -> dict[str, Any]:
+def prepare(payload: dict[str, Any], context: Context) -> dict[str, Any]:
     """Make the programs that are asked for, draw their inputs and run their reference. One answer for each request:
     either `invalid` with the reason, or the program with the files of its inputs and reference results."""
     load_plugins(payload["plugins"])
     folder = Path(payload["folder"])
-    return {"programs": [_prepare_one(item, payload, folder, n) for n, item in enumerate(payload["requests"])]}
+    programs = []
+    for number, item in enumerate(payload["requests"]):
+        context.lap()
+        programs.append(_prepare_one(item, payload, folder, number))
+    return {"programs": programs}
 
 
 def _prepare_one(item: Mapping[str, Any], payload: Mapping[str, Any], folder: Path, number: int) -> dict[str, Any]:
+    path = folder / f"{number}.program"
     try:
         made = _make(item, payload)
+        program = write_program(made, path, f"{item['generator']}:{item['arm']}#{item['number']}")
     except NoProgram as reason:
         return {"nothing": str(reason)}
-    path = folder / f"{number}.program"
-    program = write_program(made, path, f"{item['generator']}:{item['arm']}#{item['number']}")
+    except Exception as error:  # a generator's fault costs this program, not the batch
+        told = f"the generator failed: {type(error).__name__}: {first_line(str(error), 150)}"
+        return {"invalid": told, "internal_error": traceback.format_exc()}
     answer: dict[str, Any] = {
         "program": program.to_json(),
         "path": str(path),
@@ -95,7 +103,8 @@ def _make(item: Mapping[str, Any], payload: Mapping[str, Any]) -> Blueprint:
     if item.get("graph"):  # made already: a part of another program
         return blueprint(Graph.from_json(item["graph"]), payload["form"])
     base = Graph.from_json(item["base"]) if item.get("base") else None
-    request = Request(payload["form"], item["arm"], item["number"], payload["seed"], frozenset(payload["avoid"]), base)
+    avoid = frozenset(item.get("avoid", ()))
+    request = Request(payload["form"], item["arm"], item["number"], payload["seed"], avoid, base)
     made = GENERATORS.get(item["generator"]).make(request)
     if made.sizes and made.graph and not payload["sizes"]:
         return blueprint(replace(made.graph, varying=0), payload["form"])
@@ -137,7 +146,7 @@ def _sample(
     plans = _plans(made, index)
     for attempt in range(_REDRAWS + 1):
         strategy = INPUTS.get(item["strategies"][index] if attempt < _REDRAWS else "random")
-        inputs = strategy.draw(plans, f"{item['seed']}/{index}/{attempt}", made.edges)
+        inputs = strategy.draw(plans, f"{item['seed']}/{index}/{attempt}", made.edges, opened.program)
         arrays = _settled(opened, inputs.arrays)
         outputs: Arrays = reference.native(arrays)
         if not _blank(outputs):
@@ -183,7 +192,7 @@ def _blank(outputs: Arrays) -> bool:
 # -- judging ---------------------------------------------------------------------------------------------------------
 
 
-def judge_many(payload: dict[str, Any], context: object) -> dict[str, Any]:
+def judge_many(payload: dict[str, Any], context: Context) -> dict[str, Any]:
     """A verdict for each program that ran."""
     load_plugins(payload["plugins"])
     trait = Trait(
@@ -191,7 +200,11 @@ def judge_many(payload: dict[str, Any], context: object) -> dict[str, Any]:
         positional=payload["renames"],
         arithmetic=payload["arithmetic"],
     )
-    return {"verdicts": [_judge_safely(item, trait) for item in payload["items"]]}
+    verdicts = []
+    for item in payload["items"]:
+        context.lap()
+        verdicts.append(_judge_safely(item, trait))
+    return {"verdicts": verdicts}
 
 
 def _judge_safely(item: Mapping[str, Any], trait: Trait) -> dict[str, Any]:

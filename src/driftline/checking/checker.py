@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -87,6 +88,7 @@ class Checker:
         self._jobs = jobs
         self._conversions = Conversions(pool)
         self._shadows: dict[Any, ShadowAnswer] = {}
+        self._keeping = threading.Lock()
 
     def check(
         self,
@@ -293,8 +295,9 @@ class Checker:
             runs,
             _digest(case.samples[index]),
         )
-        if outputs is None and (known := self._shadows.get(key)):
-            return known
+        with self._keeping:
+            if outputs is None and (known := self._shadows.get(key)):
+                return known
         payload = {**self._payload(case, case.program), "sample": index, "runs": runs, "arithmetic": arithmetic}
         payload["outputs"] = None
         if outputs is not None:
@@ -308,9 +311,10 @@ class Checker:
                 raise NoShadow(report.result["problem"])
             answer = read_answer(report.result)
         if outputs is None:
-            self._shadows[key] = answer
-            if len(self._shadows) > KEPT_SHADOWS:
-                self._shadows.pop(next(iter(self._shadows)))
+            with self._keeping:
+                self._shadows[key] = answer
+                if len(self._shadows) > KEPT_SHADOWS:
+                    self._shadows.pop(next(iter(self._shadows)))
         return answer
 
 

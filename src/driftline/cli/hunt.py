@@ -18,7 +18,10 @@ def parse_budget(text: str) -> float:
     parts = re.findall(r"(\d+(?:\.\d+)?)([smh])", text)
     if not parts or "".join(a + b for a, b in parts) != text:
         raise DriftlineError(f"--budget {text}: write a time such as 90s, 10m or 1h30m.")
-    return sum(float(amount) * _UNITS[unit] for amount, unit in parts)
+    seconds = sum(float(amount) * _UNITS[unit] for amount, unit in parts)
+    if not seconds:
+        raise DriftlineError("--budget 0: give some time, or a number of programs with --programs.")
+    return seconds
 
 
 @click.command()
@@ -72,9 +75,11 @@ def hunt(
       driftline hunt --resume                            after Ctrl-C, a crash, or a power cut
       driftline report --out report.html                 what was found, for people
 
-    The same seed gives the same programs. Exit codes: 0 nothing found, 1 bugs found, 130 interrupted (resume it).
+    The same seed gives the same programs. Exit codes: 0 nothing found, 1 bugs found, 3 Driftline itself failed
+    somewhere (what was found is kept), 130 interrupted (resume it).
     """
-    from driftline.campaign.hunt import Hunter, HuntPlan, choose_lanes, resumable
+    from driftline.campaign.hunt import Hunter
+    from driftline.campaign.plan import HuntPlan, choose_lanes, resumable
     from driftline.checking.checker import Skipped
     from driftline.cli.hunt_progress import HuntProgress
     from driftline.core.plugins import load_plugins
@@ -89,6 +94,13 @@ def hunt(
     if budget and programs:
         raise DriftlineError("Give --budget or --programs, not both.")
     seconds = parse_budget(budget) if budget else 0.0 if programs else 600.0
+    if resume and (targets or generators):
+        raise DriftlineError("--resume goes on with what was asked for then; leave out --targets and --generators.")
+    if out:
+        from driftline.report.formats import choose_format, require_place
+
+        choose_format(None, out)
+        require_place(out)
     with Store.create(store) as kept:
         if resume:
             going, plan = resumable(kept)

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 
 from driftline.campaign.events import BugSeen, Event, LaneStopped, Started, TurnDone
-from driftline.campaign.hunt import HuntPlan
+from driftline.campaign.plan import HuntPlan
 from driftline.cli.common import note
 
 _LINE_EVERY = 10.0  # seconds, where there is no terminal
@@ -26,7 +26,6 @@ class HuntProgress:
         self._programs: Counter[str] = Counter()
         self._counts: dict[str, Counter[str]] = {}
         self._bugs: dict[str, set[str]] = {}
-        self._new: list[str] = []
         self._last_line = 0.0
         self._live: Any = None
 
@@ -63,7 +62,7 @@ class HuntProgress:
                 self._tell(f"{event.lane} stopped: {event.reason}")
 
     def _begin(self, event: Started) -> None:
-        self._started = time.monotonic()
+        self._started = time.monotonic() - event.spent
         goal = f"for {event.seconds / 60:.3g} min" if event.seconds else f"{event.programs} programs each"
         resumed = f", going on after {event.resumed} turns" if event.resumed else ""
         self._tell(f"Hunting on {', '.join(event.targets)} ({goal}, seed {self._plan.seed}{resumed}).")

@@ -24,24 +24,24 @@ def fingerprint(
     stage = Stage.CONVERT if blame else execution.stage
     detail = operators(program)
     if verdict.kind in _MESSAGE_KINDS and execution.failure:
-        message = f"{execution.failure.type}: {execution.failure.message}"
+        message = str(execution.failure)
         # A crash says little about its cause; an error message says enough to be recognised in other programs.
         if verdict.kind is Kind.ERROR:
             return message_fingerprint(backend, str(stage), str(verdict.kind), message)
         detail = f"{normalise_message(message)} in {detail}"
     # A drift and a wrong element are one thing seen on different inputs.
     kind = Kind.WRONG_VALUE if verdict.kind is Kind.BIAS else verdict.kind
-    return _by_cause(Fingerprint(backend, str(stage), str(kind), detail))
+    return _by_cause(Fingerprint(backend, str(stage), str(kind), detail), verdict.reason)
 
 
 def message_fingerprint(backend: str, stage: str, kind: str, message: str) -> Fingerprint:
     """The identity of an error, which its message tells."""
-    return _by_cause(Fingerprint(backend, stage, kind, normalise_message(message)))
+    return _by_cause(Fingerprint(backend, stage, kind, normalise_message(message)), message)
 
 
-def _by_cause(found: Fingerprint) -> Fingerprint:
+def _by_cause(found: Fingerprint, reason: str) -> Fingerprint:
     """Where the cause is known, the bug goes by it: one narrowing of integers shows in every operator."""
-    known = known_issue(found)
+    known = known_issue(found, reason)
     return replace(found, kind=known.kind or found.kind, detail=known.cause) if known and known.cause else found
 
 

@@ -24,15 +24,16 @@ class KnownIssue:
     cause: str = ""  # when set, all that match are one bug, which goes by this name
     kind: str = ""  # the kind under which they are one
     note: str = ""  # whether it is debatable, and why
+    reason: str = ""  # pattern that must occur in the verdict's sentence
 
     @property
     def reported(self) -> bool:
         return bool(self.url)
 
-    def matches(self, found: Fingerprint) -> bool:
+    def matches(self, found: Fingerprint, reason: str) -> bool:
         if self.cause and found.detail == self.cause and found.backend == self.backend:
             return True
-        return (
+        return bool(re.search(self.reason, reason)) and (
             bool(re.fullmatch(self.backend, found.backend))
             and bool(re.fullmatch(self.kinds, found.kind))
             and bool(re.fullmatch(self.detail, found.detail, re.DOTALL))
@@ -49,6 +50,6 @@ def known_issues() -> tuple[KnownIssue, ...]:
     return tuple(KnownIssue(**row) for row in rows)
 
 
-def known_issue(found: Fingerprint) -> KnownIssue | None:
+def known_issue(found: Fingerprint, reason: str = "") -> KnownIssue | None:
     """The first row that describes this failure."""
-    return next((issue for issue in known_issues() if issue.matches(found)), None)
+    return next((issue for issue in known_issues() if issue.matches(found, reason)), None)

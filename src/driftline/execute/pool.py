@@ -382,7 +382,7 @@ class _Worker:
         begun, stage, peak = False, "", 0
         try:
             self._channel.send({"task": task, "payload": dict(payload)})
-            for message in self._messages(started + timeout, memory_limit):
+            for message in self._messages(timeout, memory_limit):
                 if "resident" in message:
                     peak = max(peak, message["resident"])
                 elif "started" in message:
@@ -406,8 +406,10 @@ class _Worker:
         peak = max(peak, ending["peak_memory"] if ending else 0)
         return self._report("died", started, stage, detail, peak)
 
-    def _messages(self, deadline: float, memory_limit: int) -> Iterator[dict[str, Any]]:
-        """Messages of the worker, and between them readings of its memory, until the time or the memory is up."""
+    def _messages(self, timeout: float, memory_limit: int) -> Iterator[dict[str, Any]]:
+        """Messages of the worker, and between them readings of its memory, until the time or the memory is up. A task
+        that does many things one after another has the time for each: a lap starts the clock again."""
+        deadline = time.monotonic() + timeout
         look = time.monotonic() + _TICK
         while True:
             now = time.monotonic()
@@ -425,7 +427,11 @@ class _Worker:
                 if self._nursery.has_lost(self._number):  # its socket may live on in a process that it forked
                     return
             with contextlib.suppress(ChannelTimeout):
-                yield self._channel.receive(max(min(look, deadline) - now, 0.0))
+                message = self._channel.receive(max(min(look, deadline) - now, 0.0))
+                if "lap" in message:
+                    deadline = time.monotonic() + timeout
+                else:
+                    yield message
 
     def _bound_log(self) -> None:
         """A task that prints without end must not fill the disk; the end of what it printed is kept."""

@@ -90,8 +90,10 @@ def run_many(payload: dict[str, Any], context: Context) -> dict[str, Any]:
     batch = [_Job(job, context) for job in payload["jobs"]]
     with open(folder / RESULTS, "a") as results:
         for group in _groups(batch, backend.together):
+            context.lap()
             answers = _run_together(backend, payload["options"], group, folder)
             for job in group:
+                context.lap()
                 answer = answers.get(job.number)
                 if answer is None:
                     samples = load_samples(job.payload["tensors"])

@@ -43,6 +43,10 @@ class Context:
         """Announce a stage, so that a crash can be placed."""
         self._channel.send({"stage": stage})
 
+    def lap(self) -> None:
+        """One of many things is done: the time limit is for the next one."""
+        self._channel.send({"lap": True})
+
 
 def main() -> None:
     control = Channel(socket.socket(fileno=int(sys.argv[1])))

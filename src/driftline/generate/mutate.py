@@ -14,7 +14,7 @@ from driftline.generate.base import Blueprint, Generator, NoProgram, Request
 from driftline.generate.blueprint import LANGUAGE
 from driftline.generate.graph import Graph, Node
 from driftline.generate.operator import Draw, Invalid
-from driftline.generate.random_graph import MOST_ELEMENTS, varied
+from driftline.generate.random_graph import MOST_ELEMENTS, may_be_written, stays_writable, varied
 from driftline.generate.table import OPERATORS
 
 ATTEMPTS = 40
@@ -43,16 +43,20 @@ class Mutate(Generator):
 def retyped(graph: Graph, language: str) -> Graph | None:
     """The graph with the types of all results worked out anew; `None` when some node does not fit any more."""
     types = [leaf.type for leaf in graph.leaves]
+    writable = [may_be_written(leaf) for leaf in graph.leaves]
     nodes = []
     for node in graph.nodes:
         operator = OPERATORS[node.op]
         arguments = [types[number] for number in node.inputs]
         if not arguments or not operator.takes(language, arguments[0]):
             return None
+        if operator.inplace and (graph.grad or not writable[node.inputs[0]]):
+            return None
         try:
             results = tuple(operator.infer(arguments, node.attributes))
-        except (Invalid, IndexError, KeyError, ValueError):
+        except (Invalid, IndexError, KeyError, TypeError, ValueError):
             return None
+        writable += [stays_writable(operator, arguments[0], results[0], writable[node.inputs[0]])] * len(results)
         if len(results) != len(node.outputs) or any(made.size > MOST_ELEMENTS for made in results):
             return None
         types.extend(results)

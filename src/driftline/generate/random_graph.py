@@ -140,7 +140,7 @@ class _Builder:
     def _may_take(self, operator: Operator, value: _Value) -> bool:
         if operator.first_values != "any" and (value.leaf is None or value.leaf.values != operator.first_values):
             return False
-        if operator.inplace and (not value.writable or self.grad or (value.leaf and value.leaf.kind != "input")):
+        if operator.inplace and (not value.writable or self.grad):
             return False
         return operator.takes(self.language, value.type)
 
@@ -166,8 +166,7 @@ class _Builder:
             return False
         for number in inputs:
             self.values[number].used = True
-        stretched = operator.view and (results[0].size > drawn.size or operator.name in _STRETCHING)
-        writable = not stretched and (self.values[first].writable or not operator.view)
+        writable = stays_writable(operator, drawn, results[0], self.values[first].writable)
         shares = operator.view or operator.inplace
         for result in results:
             own = len(self.values)
@@ -214,7 +213,7 @@ class _Builder:
         leaf = Leaf(kind, need.type, need.values, layout, self.draw.integer(0, 999))
         number = len(self.values)
         memory = self.values[int(layout[6:])].memory if layout.startswith("alias:") else number
-        self.values.append(_Value(need.type, leaf, writable=layout not in ("expanded", "overlapping"), memory=memory))
+        self.values.append(_Value(need.type, leaf, writable=may_be_written(leaf), memory=memory))
         return number
 
     def _layout(self, need: Need) -> str:
@@ -261,10 +260,22 @@ class _Builder:
         made = [_renumbered(self.values[number].leaf, new) for number in leaves]
         outputs = tuple(dict.fromkeys(new[number] for number in returned))
         grad = self.grad and any(leaf.kind != "constant" and leaf.type.dtype in FLOATS for leaf in made)
+        grad = grad and any(operator.differentiable for operator, *_ in self.nodes)
         return Graph(tuple(made), tuple(nodes), outputs, grad).without_unused_leaves()
 
 
 _STRETCHING = ("as_strided", "unfold", "expand", "broadcast_to")
+
+
+def may_be_written(leaf: Leaf) -> bool:
+    """A program may overwrite its inputs, but not its weights, nor memory that several elements share."""
+    return leaf.kind == "input" and leaf.layout not in ("expanded", "overlapping")
+
+
+def stays_writable(operator: Operator, first: TensorType, result: TensorType, before: bool) -> bool:
+    """May the result of an operator be overwritten? A view only where its base may, and is not stretched."""
+    stretched = operator.view and (result.size > first.size or operator.name in _STRETCHING)
+    return not stretched and (before or not operator.view)
 
 
 def _renumbered(leaf: Leaf | None, new: Mapping[int, int]) -> Leaf:
@@ -311,7 +322,7 @@ def resized(graph: Graph, old: int, new: int) -> Graph | None:
     for node in graph.nodes:
         try:
             results = tuple(OPERATORS[node.op].infer([types[number] for number in node.inputs], node.attributes))
-        except Invalid:
+        except (Invalid, IndexError, KeyError, TypeError, ValueError):
             return None
         if any(result.size > MOST_ELEMENTS for result in results):
             return None

@@ -82,19 +82,16 @@ def judge_outputs(
     quick = _judge_all(got, native, ask(QUICK_RUNS, None), arithmetic)
     if quick.finding is None and quick.closest.get("z", 0.0) < QUICK_LIMIT:
         return quick
-    return _without_unmodelled(_judge_all(got, native, ask(FULL_RUNS, got), arithmetic), native)
+    return _judge_all(got, native, ask(FULL_RUNS, got), arithmetic)
 
 
-def _without_unmodelled(judged: Judged, native: Arrays) -> Judged:
+def _is_unmodelled(found: Finding) -> bool:
     """Where the program's own unoptimised run stands as far off, the noise model does not cover the program: then a
     wrong element is one only if it is much further off than that."""
-    found = judged.finding
-    if found is None or found.kind not in (Kind.WRONG_VALUE, Kind.BIAS):
-        return judged
+    if found.kind not in (Kind.WRONG_VALUE, Kind.BIAS):
+        return False
     own = float(found.evidence.get("native_worst_z", 0.0))
-    if own <= ELEMENT_LIMIT or float(found.evidence.get("z", 0.0)) > UNMODELLED * own:
-        return judged
-    return replace(judged, finding=None, unjudged=native[found.output].size)
+    return own > ELEMENT_LIMIT and float(found.evidence.get("z", 0.0)) <= UNMODELLED * own
 
 
 def _within_one_rounding(got: Array, native: Array, exact: Array | None, arithmetic: Arithmetic) -> bool:
@@ -119,8 +116,10 @@ def _judge_all(given: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic: 
                 unjudged += value.size
             continue
         if got[name].dtype.kind == "c":
-            # What NaN and Inf do in complex arithmetic depends on how a product is written out: numbers alone count.
-            finite = np.isfinite(got[name]) & np.isfinite(native[name])
+            # What NaN and Inf do in complex arithmetic depends on how a product is written out: where the program
+            # itself has them, nothing is judged.
+            finite = np.isfinite(native[name]) & np.isfinite(shadow.reference[name])
+            unjudged += int((~finite).sum())
             halves = _parts(np.where(finite, got[name], native[name]), native[name], shadow, name)
             parts = [_judge_float(name, g, n, r, s, lo, hi, arithmetic) for g, n, r, s, lo, hi in halves]
         elif is_float(got[name].dtype.name):
@@ -131,6 +130,9 @@ def _judge_all(given: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic: 
         else:
             parts = [_judge_exact(name, got[name], native[name], shadow)]
         for finding, missed, near in parts:
+            if finding and _is_unmodelled(finding):
+                unjudged += value.size
+                continue
             if finding:
                 return Judged(finding, unjudged, closest, totals, unspecified, shadow.unruled)
             unjudged += missed

@@ -58,14 +58,17 @@ def show_hunt(result: HuntResult, store: Store, report: Path | None = None) -> N
     out = Console(width=None if sys.stdout.isatty() else 150, highlight=False, soft_wrap=False)
     programs = sum(result.programs.values())
     out.print(f"\n{programs} programs on {len(result.programs)} compilers in {result.hunt.seconds / 60:.1f} minutes.")
+    for lane, reason in result.stopped.items():
+        out.print(f"{lane} stopped early: {escape(reason)}")
     if not result.bugs:
         out.print("No bug was found. A longer --budget or another --seed looks elsewhere.")
+        _show_unexamined(out, result)
         return
     bugs = [bug for bug in gather_store(store).bugs if bug.id in result.bugs]
     compilers = {bug.compiler for bug in bugs}
     out.print(
         f"[bold]{plural(len(bugs), 'distinct bug')}[/] in {plural(len(compilers), 'compiler')}"
-        f" ({len(result.new)} new to this store), each confirmed in a fresh process.\n"
+        f" ({len(result.new)} new to this store), each run again in a fresh process.\n"
     )
     table = Table(box=None, pad_edge=False)
     table.add_column("bug", no_wrap=True)
@@ -77,12 +80,16 @@ def show_hunt(result: HuntResult, store: Store, report: Path | None = None) -> N
     out.print(table)
     if len(bugs) > MOST_ROWS:
         out.print(f"... and {len(bugs) - MOST_ROWS} more: driftline bugs list")
-    unexamined = result.settled.get("unexamined", 0)
-    if unexamined:
-        out.print(f"\n{plural(unexamined, 'further failing program')} not examined: the time was spent.")
+    _show_unexamined(out, result)
     _show_clearest(out, bugs)
     place = f" --store {store.path}" if store.path != default_store() else ""
     out.print(f"\nReport:  {report or f'driftline report{place} --out report.html'}", soft_wrap=True)
+
+
+def _show_unexamined(out: Console, result: HuntResult) -> None:
+    unexamined = result.settled.get("unexamined", 0)
+    if unexamined:
+        out.print(f"\n{plural(unexamined, 'further failing program')} not examined: the time was spent.")
 
 
 def _show_clearest(out: Console, bugs: Sequence[Bug]) -> None:

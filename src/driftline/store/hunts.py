@@ -7,6 +7,7 @@ written in one transaction, and a suspect is settled in one: killed at any momen
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,10 +33,11 @@ class Hunt:
 class Turn:
     """A batch of programs on one target.
 
-    `body`: {"generator": str, "seconds": float, "programs": int,
-             "counts": {"pass" | "fail" | "rejected" | "inconclusive" | "invalid": int},
-             "reasons": {"rejected": {reason: int}, "inconclusive": {reason: int}, "invalid": {reason: int}},
-             "coverage": {"operator dtype": {"pass": int, ...}}, "arms": {arm: [programs, reward]}}
+    `body`: {"seconds": float, "programs": int,
+             "counts": {"pass" | "fail" | "rejected" | "inconclusive" | "invalid" | "nothing" | "internal": int},
+             "reasons": {judgement: {reason: int}}, "coverage": {"operator dtype": {judgement: int}},
+             "arms": [[generator, arm, programs, reward], ...],
+             "interesting": [graphs worth changing], "keys": [what was new about failures]}
     """
 
     lane: str
@@ -77,9 +79,9 @@ class HuntLog:
             raise DriftlineError(f"There is no hunt {number} in the store {self._store.path}.")
         return _hunt(rows[0])
 
-    def unfinished(self) -> Hunt | None:
-        """The last hunt that did not come to its end."""
-        return next((hunt for hunt in reversed(self.hunts()) if not hunt.finished), None)
+    def unfinished(self) -> list[Hunt]:
+        """Hunts that did not come to their end, the last one first."""
+        return [hunt for hunt in reversed(self.hunts()) if not hunt.finished]
 
     def finish(self, hunt: Hunt) -> None:
         with self._store.transaction() as database:
@@ -111,18 +113,30 @@ class HuntLog:
         for lane, number, body in rows:
             yield Turn(lane, number, json.loads(body))
 
-    def waiting(self, hunt: Hunt, lane: str | None = None) -> list[Suspect]:
+    def waiting(self, hunt: Hunt, lane: str, *, new: bool, most: int = -1) -> list[Suspect]:
+        """Suspects of a lane that nobody has looked at: those that seem new, or those that do not."""
         rows = self._store.query(
-            "SELECT id, lane, turn, body FROM suspects WHERE hunt = ? AND state = 'waiting'"
-            " AND (? IS NULL OR lane = ?) ORDER BY id",
-            (hunt.id, lane, lane),
+            "SELECT id, lane, turn, body FROM suspects WHERE hunt = ? AND state = 'waiting' AND lane = ?"
+            " AND json_extract(body, '$.new') = ? ORDER BY id LIMIT ?",
+            (hunt.id, lane, new, most),
         )
         return [Suspect(row[0], row[1], row[2], json.loads(row[3])) for row in rows]
 
-    def settle(self, suspect: Suspect, state: str, bug: str = "") -> None:
-        """`state`: bug (with its id), gone (does not fail alone), flaky, or unexamined (no time was left)."""
+    def settle(self, suspect: Suspect, state: str, bugs: Sequence[str] = (), reason: str = "") -> None:
+        """`state`: bug, flaky (both with the bugs' ids), gone (does not fail alone), disputed (our own references
+        disagree) or unclear, with the reason."""
         with self._store.transaction() as database:
-            database.execute("UPDATE suspects SET state = ?, bug = ? WHERE id = ?", (state, bug, suspect.id))
+            database.execute(
+                "UPDATE suspects SET state = ?, bug = ?, body = json_set(body, '$.settled', ?) WHERE id = ?",
+                (state, " ".join(bugs), reason, suspect.id),
+            )
+
+    def leave_unexamined(self, hunt: Hunt) -> None:
+        """No time is left for the suspects that wait."""
+        with self._store.transaction() as database:
+            database.execute(
+                "UPDATE suspects SET state = 'unexamined' WHERE hunt = ? AND state = 'waiting'", (hunt.id,)
+            )
 
     def settled(self, hunt: Hunt) -> dict[str, int]:
         """How many suspects are in each state."""
@@ -135,7 +149,11 @@ class HuntLog:
             "SELECT bug, COUNT(*) FROM suspects WHERE bug != '' AND (? IS NULL OR hunt = ?) GROUP BY bug",
             (hunt.id if hunt else None, hunt.id if hunt else None),
         )
-        return dict(rows)
+        counts: Counter[str] = Counter()
+        for bugs, count in rows:
+            for bug in bugs.split():
+                counts[bug] += count
+        return dict(counts)
 
 
 _HUNT = "id, plan, environment, started, finished, seconds"

@@ -139,7 +139,7 @@ class Store:
 
     def put_tensors(self, arrays: Arrays) -> str:
         """Keep named arrays; the digest finds them again."""
-        with tempfile.TemporaryDirectory() as folder:
+        with _explained(self.path), tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "tensors"
             save_tensors(path, arrays)
             return self.put_file(path)
@@ -199,8 +199,10 @@ class Store:
         status: Status,
         verdict: dict[str, Any],
         execution: dict[str, Any],
+        keep: bool = False,
     ) -> Bug:
-        """Record a sighting. A known bug gets one finding more; its status stays what people made it."""
+        """Record a sighting. A known bug gets one finding more; its status stays what people made it. With `keep`, a
+        finding about the same case stays as it is."""
         case_id = self.save_case(case.only(target))
         moment = now()
         with self.transaction() as database:
@@ -218,8 +220,12 @@ class Store:
             )
             database.execute(
                 "INSERT INTO findings (bug, case_id, target, verdict, execution, created) VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (bug, case_id, target) DO UPDATE SET"
-                " verdict = excluded.verdict, execution = excluded.execution, created = excluded.created",
+                + (
+                    " ON CONFLICT (bug, case_id, target) DO NOTHING"
+                    if keep
+                    else " ON CONFLICT (bug, case_id, target) DO UPDATE SET"
+                    " verdict = excluded.verdict, execution = excluded.execution, created = excluded.created"
+                ),
                 (fingerprint.bug_id, case_id, str(target), to_json(verdict), to_json(execution), moment),
             )
         return self.bug(fingerprint.bug_id)

@@ -89,6 +89,10 @@ def _not_finite(node: Any, inputs: list[Any], result: Array) -> Array | None:
     source = inputs[0]
     if not isinstance(source, np.ndarray) or source.dtype.kind != "f" or bool(np.isfinite(source).all()):
         return None
+    if node.op_type == "QuantizeLinear":
+        return np.broadcast_to(~np.isfinite(source), result.shape)
+    if getattr(node, "mode", None) in ("nearest", b"nearest"):  # there are no weights
+        return None
     return np.ones(result.shape, dtype=bool)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,21 @@ ROUNDINGS_OF_A_COMPOSITE = 8  # for each result; no composite has more in a row 
 _RESHAPES = {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}  # a choice behind them is still one
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """What every run needs to know of a node."""
+
+    node: Any  # kept, so that its id is not given to another
+    container: bool
+    names: tuple[str, ...]
+    dtypes: tuple[str | None, ...]
+    attributes: dict[str, Any]
+    may_be_random: bool
+    composite: bool
+    decides: bool
+    exact: bool
+
+
 class OnnxShadow:
     """Plays a model: once as the reference, then with the rounding errors of legal implementations, and, where rounding
     can decide something, with the deciding values pushed as far as is legal."""
@@ -48,6 +64,7 @@ class OnnxShadow:
         self._feed = {name: _lifted(arrays[name]) for name in self._evaluator.input_names if name in arrays}
         self._makers = {name: node for node in self._evaluator.rt_nodes_ for name in node.output if name}
         self._turns: Counter[tuple[str, ...]] = Counter()
+        self._plans: dict[int, _Plan] = {}
         self._run: _Run = _Run(self)
         self._sizes: dict[Key, list[Array | None]] = {}
         self._decisions: dict[Key, Decision] = {}
@@ -129,24 +146,41 @@ class OnnxShadow:
         return {n: np.asarray(r) for n, r in zip(names, results, strict=True) if isinstance(r, np.ndarray | np.generic)}
 
     def _step(self, node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
-        if _is_container(node):  # what is inside passes through here itself
+        plan = self._plans.get(id(node))
+        if plan is None:
+            plan = self._plans[id(node)] = self._planned(node)
+        if plan.container:  # what is inside passes through here itself
             return _evaluated(node, inputs, context)
-        key = self._key(node)
-        dtypes = self._dtypes(node)
-        _refuse_random(node, inputs)
-        if is_composite(node, self._opset) and dtypes[0] is not None:
+        key = self._key(plan.names)
+        dtypes = plan.dtypes
+        if plan.may_be_random:
+            _refuse_random(node, inputs)
+        if plan.composite and dtypes[0] is not None:
             steps = Steps(dtypes[0], self._arithmetic, self._run.noise)
-            results = COMPOSITES[node.op_type](steps, node, inputs, _attributes(node))
+            results = COMPOSITES[node.op_type](steps, node, inputs, plan.attributes)
             self._run.count(sum(r.size for r in results) * ROUNDINGS_OF_A_COMPOSITE, float(inputs[0].size))
             return self._run.leave_open(key, node, inputs, results)
-        if decides(node, self._leaves_floats(node)):
-            return self._decide(key, node, inputs, context, dtypes)
+        if plan.decides:
+            return self._decide(key, node, inputs, context, plan)
         results = tuple(_lifted(r) for r in _evaluated(node, inputs, context))
-        return self._rounded(key, node, inputs, self._run.leave_open(key, node, inputs, results), dtypes)
+        return self._rounded(key, node, inputs, self._run.leave_open(key, node, inputs, results), plan)
 
-    def _decide(
-        self, key: Key, node: Any, inputs: list[Any], context: dict[str, Any], dtypes: tuple[str | None, ...]
-    ) -> tuple[Any, ...]:
+    def _planned(self, node: Any) -> _Plan:
+        """What is the same every time a node runs, found out once: a graph is played dozens of times."""
+        attributes = _attributes(node)
+        return _Plan(
+            node=node,
+            container=_is_container(node),
+            names=tuple(node.output),
+            dtypes=self._dtypes(node),
+            attributes=attributes,
+            may_be_random=node.op_type in _RANDOM or node.op_type == "Dropout",
+            composite=is_composite(node, self._opset),
+            decides=decides(node, self._leaves_floats(node)),
+            exact=self._is_exact(node, attributes),
+        )
+
+    def _decide(self, key: Key, node: Any, inputs: list[Any], context: dict[str, Any], plan: _Plan) -> tuple[Any, ...]:
         values = {i: v for i, v in enumerate(inputs) if isinstance(v, np.ndarray) and v.dtype == np.float64}
         decision = self._decisions.setdefault(key, Decision())
         first = next((t for t in map(self._types.get, node.input) if t), None)
@@ -154,7 +188,7 @@ class OnnxShadow:
         moved = self._run.decide(decision, values, own)
         results = _evaluated(node, [moved.get(i, v) for i, v in enumerate(inputs)], context)
         results = self._chosen(key, node, inputs, tuple(_lifted(r) for r in results))
-        return self._rounded(key, node, inputs, self._run.leave_open(key, node, inputs, results), dtypes)
+        return self._rounded(key, node, inputs, self._run.leave_open(key, node, inputs, results), plan)
 
     def _chosen(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
         """The choice of the compiler in place of our own, where it was found valid."""
@@ -173,18 +207,17 @@ class OnnxShadow:
         return (choice.picked(inputs[0], chosen, results[0]), chosen)
 
     def _rounded(
-        self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...], dtypes: tuple[str | None, ...]
+        self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...], plan: _Plan
     ) -> tuple[Any, ...]:
-        attributes = _attributes(node)
-        if self._is_exact(node, attributes):
+        if plan.exact:
             return results
         floats = tuple(
             dtype if isinstance(result, np.ndarray) and result.dtype.kind in "fc" else None
-            for result, dtype in zip(results, dtypes, strict=False)
+            for result, dtype in zip(results, plan.dtypes, strict=False)
         )
         if not any(floats):
             return results
-        return self._run.round(key, Call(node, tuple(inputs), attributes, results, floats, self._arithmetic))
+        return self._run.round(key, Call(node, tuple(inputs), plan.attributes, results, floats, self._arithmetic))
 
     def _is_exact(self, node: Any, attributes: dict[str, Any]) -> bool:
         if node.op_type not in ("Cast", "CastLike"):
@@ -212,8 +245,7 @@ class OnnxShadow:
         usual = next((t for t in known if t), None)
         return tuple(self._types.get(name, usual or "") or None for name in node.output)
 
-    def _key(self, node: Any) -> Key:
-        names = tuple(node.output)
+    def _key(self, names: tuple[str, ...]) -> Key:
         self._turns[names] += 1
         return names, self._turns[names] - 1
 
@@ -388,6 +420,8 @@ def _lifted(value: Any) -> Any:
     if not isinstance(value, np.ndarray) and not isinstance(value, np.generic):
         return value
     array = np.asarray(value)
+    if array.dtype.char in "dlb?":  # by far the most frequent, and the name of a dtype is slow to find out
+        return array
     if array.dtype.name in ("float32", "float16", "bfloat16"):
         return array.astype(np.float64)
     return array.astype(np.complex128) if array.dtype.name == "complex64" else array
