@@ -24,6 +24,7 @@ _REJECTION_TEXTS = (
     "Missing operator:",
     "Unhandled dtype",
     "Unsupported",
+    "Expect input tensor to be 3-D or 4-D",  # a convolution over three axes has no kernel
 )
 _LOG_LINE = re.compile(r"^\[[\w.]+:\d+\] (.*(?:Check failed|Missing operator:|Unhandled dtype|not supported).*)$", re.M)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from driftline.backends._export import flat_runner
-from driftline.backends._torch import TorchBackend, flatten_outputs
+from driftline.backends._torch import TorchBackend, TorchCalls, flatten_outputs
 from driftline.backends.base import BOOLEAN, Compiled, Option, Options, Unsupported, option
 from driftline.core.execution import Stage
 from driftline.core.tensors import Arrays
@@ -104,8 +104,6 @@ def _can_freeze(graph: Any) -> bool:
 def _script(program: OpenedProgram) -> Taken:
     import torch
 
-    from driftline.programs.torch_tensors import tensor_from_array
-
     try:
         graph = torch.jit.script(program.live.function)
         if isinstance(graph, torch.jit.ScriptModule) and not graph._c._has_method("forward"):
@@ -114,11 +112,13 @@ def _script(program: OpenedProgram) -> Taken:
         # The scripting language is a small part of Python: what it does not compile, it does not support.
         raise Unsupported(f"torch.jit.script: {first_line(str(error))}") from error
 
+    calls = TorchCalls(program)
+
     def wrap(optimised: Any) -> Compiled:
         def run(arrays: Arrays) -> Arrays:
-            args, kwargs = program.live.call_arguments(arrays, tensor_from_array)
+            call = calls.prepare(arrays)  # the tensors lie as the program's own do
             with torch.no_grad():
-                return flatten_outputs(optimised(*args, **kwargs))
+                return flatten_outputs(optimised(*call.args, **call.kwargs))
 
         return run
 

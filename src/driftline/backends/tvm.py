@@ -19,7 +19,7 @@ from driftline.programs.opened import OpenedProgram
 _REJECTIONS = re.compile(
     "not supported|not yet supported|currently supported|unsupported|not implemented|must be a constant|"
     "cannot handle ShapeExpr|requires the input new shape to be Shape|Missing outputs during conversion|"
-    "only applies to float|only support "
+    "only applies to float|only support |param datatype should be one of"
 )
 
 

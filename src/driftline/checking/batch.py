@@ -28,6 +28,7 @@ from driftline.core.tensors import Arrays, save_tensors
 from driftline.core.verdict import Kind
 from driftline.execute.pool import Pool, Report
 from driftline.execute.tasks import RESULTS, TOGETHER, load_samples
+from driftline.generate.table import OPERATORS
 
 _TASKS = "driftline.checking.batch_tasks"
 _ENDINGS = {"died": Outcome.CRASH, "timeout": Outcome.TIMEOUT, "memory": Outcome.OOM}
@@ -181,8 +182,10 @@ class Screening:
         for number, made in programs.items():
             if made["grad"] and not backend.gradients:
                 done[number] = _refused("this backend computes no gradients")
-            elif _shares_memory(made) and not backend.mutates:
-                done[number] = _refused("this backend is given copies: inputs that share memory mean something else")
+            elif _depends_on_memory(made) and not backend.mutates:
+                done[number] = _refused(
+                    "this backend is given copies, where what is written to memory means another thing"
+                )
         waiting = {number: job for number, job in waiting.items() if number not in done}
         while waiting:
             folder = self._new_folder()
@@ -263,8 +266,11 @@ def _refused(reason: str) -> dict[str, Any]:
     return {"outcome": Outcome.REJECTED, "stage": "COMPILE", "failure": failure, "outputs": []}
 
 
-def _shares_memory(made: Mapping[str, Any]) -> bool:
-    return bool(made["graph"]) and any(leaf["layout"].startswith("alias:") for leaf in made["graph"]["leaves"])
+def _depends_on_memory(made: Mapping[str, Any]) -> bool:
+    """Does the meaning of the program depend on how its inputs lie in memory? It does when it writes into them."""
+    if not made["graph"] or all(leaf["layout"] == "contiguous" for leaf in made["graph"]["leaves"]):
+        return False
+    return any(OPERATORS[node["op"]].inplace for node in made["graph"]["nodes"])
 
 
 def _read_results(folder: Path) -> dict[int, dict[str, Any]]:

@@ -123,6 +123,9 @@ class Checker:
             verdict = self._judge(case, target, execution, reference)
             if verdict.judgement is not Judgement.FAIL:
                 return TargetResult(target, execution, verdict)
+            if verdict.kind is Kind.BIAS and case.program.inputs and not self._drifts_elsewhere(case, target):
+                told = "on these inputs the errors drift, on fresh ones they do not: chance cannot be ruled out"
+                return TargetResult(target, execution, Verdict(Judgement.INCONCLUSIVE, told))
             failed, runs = self._confirm(case, target, reference, verdict)
             blame = self._blame(case, target, execution, reference, verdict) if failed else ""
             return TargetResult(target, execution, verdict, blame, (failed, runs))
@@ -151,7 +154,7 @@ class Checker:
         """Run again in fresh processes: how often does it fail in the same way, of how many runs?"""
         failed, runs = 1, 1
         if first.kind is Kind.BIAS and case.program.inputs:
-            return (2, 2) if self._drifts_elsewhere(case, target) else (1, 2)
+            return 2, 2  # it was seen on fresh inputs already
         for _ in range(CONFIRMATIONS):
             failed += self._fails_again(case, target, reference, first)
             runs += 1

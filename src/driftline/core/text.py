@@ -27,7 +27,8 @@ def first_line(text: str, limit: int = 300) -> str:
 
 _WRAPPERS = re.compile(
     r"^(Exception from |Traceback \(most recent call last\)|C\+\+ compile error|Command:|\^+$|During handling|--|"
-    r"Check 'false' failed at|FrontEnd API failed|Model wasn't fully converted|While validating )"
+    r"Check 'false' failed at|FrontEnd API failed|Model wasn't fully converted|While validating |"
+    r"LLVM module verification failed with the following errors)"
 )
 
 
@@ -42,7 +43,7 @@ def telling_line(text: str, limit: int = 600) -> str:
     if lines[0].startswith("Traceback (most recent call last)"):
         return first_line(lines[-1], limit)
     said = next((line for line in lines if not _WRAPPERS.match(line)), lines[0])
-    target = next((line for line in lines[1:] if line.startswith("target: ")), "")
+    target = next((line for line in lines[1:] if line.startswith(("target: ", "Offending call: "))), "")
     return first_line(f"{said} ({target})" if target else said, limit)
 
 

@@ -113,6 +113,8 @@ def pattern(graph: Graph) -> str:
         if number not in makers:
             return _WORDS.get(graph.types()[number].dtype, graph.types()[number].dtype)
         node = graph.nodes[makers[number]]
+        if node.op == "identity" and node.inputs[0] in makers:
+            return words(node.inputs[0])  # it adds nothing to what went wrong
         return f"{node.op}({', '.join(dict.fromkeys(words(argument) for argument in node.inputs))})"
 
     if len(graph.nodes) > 6:

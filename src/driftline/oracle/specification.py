@@ -110,6 +110,24 @@ _ONNX = (
         "ONNX operator specification, Max, Min, ReduceMax, ReduceMin, Clip, Relu, MaxPool, ArgMax, TopK: silent on NaN",
     ),
     Clause(
+        "onnx.clip-without-bound",
+        ("Clip",),
+        "an infinity on the side without a bound may be clipped to the largest number",
+        "ONNX operator specification, Clip: a missing bound is the lowest or largest number of the type",
+    ),
+    Clause(
+        "onnx.integer-overflow",
+        ("ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1", "MatMul", "Gemm", "CumSum"),
+        "a sum or product of integers that does not fit their type may be any integer",
+        "ONNX operator specification: silent on integer overflow",
+    ),
+    Clause(
+        "onnx.padded-infinity",
+        ("Conv", "ConvTranspose"),
+        "a NaN or infinity that meets padding, or the holes of a dilated window, may count or not",
+        "ONNX operator specification, Conv and ConvTranspose: silent on what padding does to non-finite numbers",
+    ),
+    Clause(
         "onnx.quantised-infinity",
         ("DynamicQuantizeLinear", "QuantizeLinear"),
         "a tensor that holds NaN or infinities may be quantised to anything",

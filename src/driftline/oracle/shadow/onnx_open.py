@@ -11,7 +11,7 @@ from driftline.core.tensors import Array
 from driftline.oracle.specification import clauses_of
 
 # What open elements are replaced by in the runs that show what depends on them.
-ALTERNATIVES = (3, -7, 0)
+ALTERNATIVES = (3, -7, 0, 2**62, -(2**62))
 
 
 def open_elements(node: Any, inputs: list[Any], result: Any) -> tuple[str, Array] | None:
@@ -50,6 +50,31 @@ def _power(node: Any, inputs: list[Any], result: Array) -> Array | None:
         whole = np.power(base, exponent)
     out = (whole < float(limits.min)) | (whole >= float(limits.max)) | (exponent < 0) | np.isnan(whole)
     return np.broadcast_to(out, result.shape)
+
+
+def _unbounded(node: Any, inputs: list[Any], result: Array) -> Array | None:
+    given = [len(inputs) > at and inputs[at] is not None for at in (1, 2)]
+    if all(given) or result.dtype.kind != "f":
+        return None
+    return np.asarray(np.isinf(inputs[0]))
+
+
+def _overflow(node: Any, inputs: list[Any], result: Array) -> Array | None:
+    """Where the same operation on doubles leaves the range of the integers."""
+    if result.dtype.kind not in "iu":
+        return None
+    limits = np.iinfo(result.dtype)
+    numbers = inputs[:2] if node.op_type in ("MatMul", "Gemm") else inputs[:1]
+    doubles = [np.asarray(value).astype(np.float64) for value in numbers]
+    whole = np.asarray(node.run(*doubles, *inputs[len(numbers) :])[0])
+    return (whole < float(limits.min)) | (whole > float(limits.max))
+
+
+def _padded(node: Any, inputs: list[Any], result: Array) -> Array | None:
+    plain = node.op_type == "Conv" and not any(node.pads or ()) and all(step == 1 for step in node.dilations or ())
+    auto = getattr(node, "auto_pad", None) in ("SAME_UPPER", "SAME_LOWER")
+    finite = all(bool(np.isfinite(value).all()) for value in inputs[:2] if value.dtype.kind == "f")
+    return None if finite or (plain and not auto) else np.ones(result.shape, dtype=bool)
 
 
 def _shift(node: Any, inputs: list[Any], result: Array) -> Array | None:
@@ -116,6 +141,9 @@ _RULES: dict[str, Callable[[Any, list[Any], Array], Array | None]] = {
     "onnx.power-out-of-range": _power,
     "onnx.shift-beyond-width": _shift,
     "onnx.nan-in-max-min": _nan_compared,
+    "onnx.clip-without-bound": _unbounded,
+    "onnx.integer-overflow": _overflow,
+    "onnx.padded-infinity": _padded,
     "onnx.interpolated-infinity": _not_finite,
     "onnx.quantised-infinity": _not_finite,
     "onnx.scatter-duplicates": _scatter,

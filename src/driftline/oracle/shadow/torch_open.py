@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from driftline.oracle.shadow.call import schema_argument
@@ -11,7 +12,7 @@ from driftline.oracle.shadow.torch_rules import is_cast, name_of
 from driftline.oracle.specification import clauses_of
 
 # What open elements are replaced by in the runs that show what depends on them.
-ALTERNATIVES = (3, -7, 0)
+ALTERNATIVES = (3, -7, 0, 2**62, -(2**62))
 
 
 def open_elements(
@@ -90,4 +91,7 @@ def replaced(result: torch.Tensor, mask: torch.Tensor, alternative: int) -> torc
     if not (result.is_floating_point() or result.is_complex() or result.dtype == torch.bool):
         limits = torch.iinfo(result.dtype)
         value = min(max(alternative, limits.min), limits.max)
+    # by way of numpy: torch has no masked_fill for the wide unsigned types
+    if not (result.is_floating_point() or result.is_complex() or result.dtype == torch.bool):
+        return torch.from_numpy(np.where(mask.numpy(), np.asarray(value, result.numpy().dtype), result.numpy()))
     return result.masked_fill(mask, value)

@@ -26,6 +26,11 @@ def _squared(value: Any) -> Any:
     return value.square() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
 
+def _factor(value: Any) -> Any:
+    """A keyword: numbers such as alpha and beta multiply terms, so they are squared with them."""
+    return value * value if isinstance(value, (int, float)) and not isinstance(value, bool) else _squared(value)
+
+
 def _numpy(value: torch.Tensor) -> Array:
     array = value.detach().numpy()
     return array.real if array.dtype.kind == "c" else array
@@ -35,7 +40,7 @@ def products(terms: Callable[[Call], float]) -> Rule:
     """A sum of `terms` products of two arguments, perhaps with an addend."""
 
     def rule(call: Call) -> list[Array | None]:
-        squares = call.target(*[_squared(a) for a in call.args], **{k: _squared(v) for k, v in call.kwargs.items()})
+        squares = call.target(*[_squared(a) for a in call.args], **{k: _factor(v) for k, v in call.kwargs.items()})
         squares = squares if isinstance(squares, (tuple, list)) else (squares,)
         sizes: list[Array | None] = []
         for index, (square, result) in enumerate(zip(squares, call.results, strict=True)):
