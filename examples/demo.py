@@ -16,8 +16,8 @@ FINDINGS = 1  # the exit code of a hunt that found something
 
 def main() -> int:
     print(
-        "Driftline makes small programs, runs them on every deep-learning compiler installed here, and looks for wrong\n"
-        "results. Rounding is no bug: an element counts as wrong when no legal order of operations explains it.\n"
+        "Driftline makes small programs, runs them on every deep-learning compiler installed here, and looks for\n"
+        "wrong results. Rounding is no bug: an element is wrong when no legal order of operations explains it.\n"
         "This takes about two minutes.\n",
         flush=True,
     )

@@ -15,14 +15,15 @@ ALTERNATIVES = (3, -7, 0, 2**62, -(2**62))
 
 
 def open_elements(node: Any, inputs: list[Any], result: Any) -> tuple[str, Array] | None:
-    """The clause that applies to this node on these values, and the elements of its result that it leaves open."""
+    """The first clause that applies to this node on these values, and the elements of its result that are open."""
     if not isinstance(result, np.ndarray) or not result.size:
         return None
+    found: tuple[str, Array] | None = None
     for clause in clauses_of("onnx", str(node.op_type)):
         mask = _RULES[clause.id](node, inputs, result) if clause.id in _RULES else None
         if mask is not None and bool(mask.any()):
-            return clause.id, mask
-    return None
+            found = (found[0], found[1] | mask) if found else (clause.id, mask)
+    return found
 
 
 def _cast(node: Any, inputs: list[Any], result: Array) -> Array | None:
@@ -155,7 +156,9 @@ def replaced(node: Any, inputs: list[Any], result: Array, mask: Array, alternati
     value: Any = alternative
     if node.op_type in ("ArgMax", "ArgMin", "TopK") and result.dtype.kind == "i":
         axis = getattr(node, "axis", None)
-        value = alternative % max(inputs[0].shape[-1 if axis is None else int(axis)], 1) if inputs[0].ndim else 0
+        count = max(inputs[0].shape[-1 if axis is None else int(axis)], 1) if inputs[0].ndim else 1
+        # each another one: what is computed from indices may not tell one constant from another
+        value = (alternative + np.arange(result.size).reshape(result.shape)) % count
     elif result.dtype.kind in "iu":
         limits = np.iinfo(result.dtype)
         value = min(max(alternative, int(limits.min)), int(limits.max))
