@@ -151,7 +151,7 @@ def test_two_hunts_share_a_store(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--budget", "soon"], "write a time such as"),
+        (["--budget", "soon"], "write a time with its unit"),
         (["--budget", "1m", "--programs", "3"], "not both"),
         (["--targets", "onnxruntim"], "Did you mean 'onnxruntime'"),
         (["--targets", "tflite"], "No generator writes programs"),

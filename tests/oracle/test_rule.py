@@ -52,6 +52,14 @@ def test_infinities() -> None:
     assert program.judge(outputs).finding
 
 
+def test_a_nan_does_not_hide_that_the_numbers_are_wrong_too() -> None:
+    program = Program(lambda x: x * 2, torch.arange(8.0))
+    outputs = {"output": np.array([NAN, 7, 7, 7, 7, 7, 7, 7], np.float32)}
+    finding = program.judge(outputs).finding
+    assert finding and finding.kind is Kind.WRONG_VALUE
+    assert "besides, 1 of 8 elements differ in NaN or Inf" in finding.reason
+
+
 def test_neighbouring_large_integers() -> None:
     program = Program(lambda x: x + 0, torch.tensor([2**53], dtype=torch.int64))
     outputs = program.copy()

@@ -57,6 +57,8 @@ def cli() -> None:
 
     \b
     Start here:
+      driftline hunt --budget 2m                    what is wrong with the compilers that are here?
+      driftline report --out report.html            show me what was found
       driftline doctor                              which compilers are here?
       driftline check model.onnx                    is any of them wrong on my model?
       driftline check model.py:make --targets inductor,onnxruntime:opt=off

@@ -10,6 +10,7 @@ import click
 from driftline.cli.common import json_option, note, plugin_option, print_json, seed_option, store_option
 from driftline.core.errors import DriftlineError, InternalError
 
+_SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -17,7 +18,7 @@ def parse_budget(text: str) -> float:
     """Seconds, from `90s`, `10m`, `1h` or `1h30m`."""
     parts = re.findall(r"(\d+(?:\.\d+)?)([smh])", text)
     if not parts or "".join(a + b for a, b in parts) != text:
-        raise DriftlineError(f"--budget {text}: write a time such as 90s, 10m or 1h30m.")
+        raise DriftlineError(f"--budget {text}: write a time with its unit, such as 90s, 10m or 1h30m.")
     seconds = sum(float(amount) * _UNITS[unit] for amount, unit in parts)
     if not seconds:
         raise DriftlineError("--budget 0: give some time, or a number of programs with --programs.")
@@ -36,7 +37,8 @@ def parse_budget(text: str) -> float:
     metavar="I1,I2",
     default="random,specials,boundary",
     show_default=True,
-    help="How tensors are chosen: ordinary numbers; NaN, infinities, extremes; the edges of the operators' domains.",
+    help="How tensors are chosen: random (ordinary numbers), specials (NaN, infinities, extremes), boundary (the edges"
+    " of the operators' domains).",
 )
 @click.option(
     "--jobs", type=click.IntRange(1), default=2, show_default=True, help="Compilers that run at the same time."
@@ -76,7 +78,7 @@ def hunt(
       driftline report --out report.html                 what was found, for people
 
     The same seed gives the same programs. Exit codes: 0 nothing found, 1 bugs found, 3 Driftline itself failed
-    somewhere (what was found is kept), 130 interrupted (resume it).
+    somewhere (what was found is kept), 130 interrupted (resume it); 2 and 4 as everywhere.
     """
     from driftline.campaign.hunt import Hunter
     from driftline.campaign.plan import HuntPlan, choose_lanes, resumable
@@ -96,10 +98,15 @@ def hunt(
     seconds = parse_budget(budget) if budget else 0.0 if programs else 600.0
     if resume and (targets or generators):
         raise DriftlineError("--resume goes on with what was asked for then; leave out --targets and --generators.")
+    if resume and not (store / "store.db").is_file():
+        raise DriftlineError(
+            f"There is no store in {store}, and so no unfinished hunt; leave out --resume to start one."
+        )
     if out:
-        from driftline.report.formats import choose_format, require_place
+        from driftline.report.formats import require_place
 
-        choose_format(None, out)
+        if out.suffix not in _SUFFIXES:
+            raise DriftlineError(f"--out {out}: the name must end in {', '.join(_SUFFIXES)}.")
         require_place(out)
     with Store.create(store) as kept:
         if resume:
@@ -125,8 +132,9 @@ def hunt(
             with Pool() as pool, HuntProgress(plan) as progress:
                 result = Hunter(pool, kept, plan, jobs=jobs, listener=progress).run(going, skipped)
         except KeyboardInterrupt:
-            note(f"driftline: go on with: driftline hunt --resume --store {store}")
-            raise
+            command = f"driftline hunt --resume --store {store}"
+            note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
+            return 130
         if out:
             from driftline.report import write_report
 

@@ -12,6 +12,7 @@ from typing import Any
 from driftline.campaign.events import BugSeen, Event, LaneStopped, Started, TurnDone
 from driftline.campaign.plan import HuntPlan
 from driftline.cli.common import note
+from driftline.report.words import duration
 
 _LINE_EVERY = 10.0  # seconds, where there is no terminal
 
@@ -63,8 +64,8 @@ class HuntProgress:
 
     def _begin(self, event: Started) -> None:
         self._started = time.monotonic() - event.spent
-        goal = f"for {event.seconds / 60:.3g} min" if event.seconds else f"{event.programs} programs each"
-        resumed = f", going on after {event.resumed} turns" if event.resumed else ""
+        goal = f"for {duration(event.seconds)}" if event.seconds else f"{event.programs} programs each"
+        resumed = f", going on after {duration(event.spent)}" if event.resumed else ""
         self._tell(f"Hunting on {', '.join(event.targets)} ({goal}, seed {self._plan.seed}{resumed}).")
         for skipped in event.skipped:
             self._tell(f"Not hunted: {skipped.target} ({skipped.reason}).")
@@ -84,7 +85,7 @@ class HuntProgress:
     def _left(self) -> str:
         if not self._plan.seconds:
             return ""
-        return f"  {max(0.0, self._plan.seconds - (time.monotonic() - self._started)) / 60:.1f} min left"
+        return f"  {duration(max(0.0, self._plan.seconds - (time.monotonic() - self._started)))} left"
 
     def _tell(self, line: str) -> None:
         if self._live:

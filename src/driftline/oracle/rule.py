@@ -209,15 +209,17 @@ def _judge_float(
     with np.errstate(all="ignore"):
         value = got.astype(np.float64)
         finding, undecided = _judge_classes(name, got, value, native, reference, samples, arithmetic)
-        if finding:
-            return finding, 0, {}
         noise = Noise(reference, samples - reference, low, high)
         deviation = measure(value, noise, dtype, arithmetic)
         own = measure(native.astype(np.float64), noise, dtype, arithmetic, aggregates=False)
     evidence = _evidence(name, value, native, reference, deviation, own, samples.shape[0])
     unjudged = int((deviation.unjudged | undecided).sum())
     if deviation.element > ELEMENT_LIMIT:
-        return Finding(Kind.WRONG_VALUE, name, _words(evidence), evidence), unjudged, evidence
+        # Where numbers are wrong too, a NaN among them is the lesser news.
+        reason = _words(evidence) + (f"; besides, {finding.reason}" if finding else "")
+        return Finding(Kind.WRONG_VALUE, name, reason, evidence), unjudged, evidence
+    if finding:
+        return finding, 0, {}
     if deviation.aggregate > AGGREGATE_LIMIT:
         reason = (
             f"bias: no single element stands out, but together they drift ({deviation.direction},"

@@ -100,7 +100,8 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
     elsewhere = verdict.get("other_inputs") or (0, 0)
     return Bug(
         id=bug.id,
-        title=words.title(compiler, kind, stage, operators, program, str(failure.get("type") or "")),
+        title=str(known.get("title") or "")
+        or words.title(compiler, kind, stage, operators, program, str(failure.get("type") or "")),
         group=KNOWN if known.get("url") and group == OPEN else group,
         status=str(bug.status),
         severity=severity,

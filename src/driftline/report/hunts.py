@@ -14,8 +14,8 @@ from rich.table import Table
 from driftline.core.config import default_store
 from driftline.report.gather import gather_store
 from driftline.report.results import replay_command
-from driftline.report.view import OPEN, Bug
-from driftline.report.words import plural
+from driftline.report.view import KNOWN, OPEN, Bug
+from driftline.report.words import duration, plural
 from driftline.store import Store
 from driftline.store.hunts import HuntLog
 
@@ -57,7 +57,8 @@ def show_hunt(result: HuntResult, store: Store, report: Path | None = None) -> N
     """What was found, the worst first; the clearest one in full; and what to do next."""
     out = Console(width=None if sys.stdout.isatty() else 150, highlight=False, soft_wrap=False)
     programs = sum(result.programs.values())
-    out.print(f"\n{programs} programs on {len(result.programs)} compilers in {result.hunt.seconds / 60:.1f} minutes.")
+    tested = f"{plural(programs, 'program')} on {plural(len(result.programs), 'compiler')}"
+    out.print(f"\n{tested} in {duration(result.hunt.seconds)}.")
     for lane, reason in result.stopped.items():
         out.print(f"{lane} stopped early: {escape(reason)}")
     if not result.bugs:
@@ -66,9 +67,10 @@ def show_hunt(result: HuntResult, store: Store, report: Path | None = None) -> N
         return
     bugs = [bug for bug in gather_store(store).bugs if bug.id in result.bugs]
     compilers = {bug.compiler for bug in bugs}
+    reported = sum(bug.group == KNOWN for bug in bugs)
     out.print(
-        f"[bold]{plural(len(bugs), 'distinct bug')}[/] in {plural(len(compilers), 'compiler')}"
-        f" ({len(result.new)} new to this store), each run again in a fresh process.\n"
+        f"[bold]{plural(len(bugs), 'distinct bug')}[/] in {plural(len(compilers), 'compiler')}, each run again in a"
+        f" fresh process ({reported} of them reported upstream already; {len(result.new)} not in this store before).\n"
     )
     table = Table(box=None, pad_edge=False)
     table.add_column("bug", no_wrap=True)

@@ -75,7 +75,7 @@ def _details(bug: Bug) -> list[str]:
 def _statistics(statistics: Statistics | None) -> list[str]:
     if statistics is None:
         return []
-    verdicts = ("pass", "fail", "rejected", "inconclusive", "invalid")
+    verdicts = ("pass", "fail", "rejected", "inconclusive", "invalid", "nothing")
     rows = [
         (
             lane.target,
