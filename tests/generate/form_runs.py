@@ -33,7 +33,7 @@ def one_node(operator: Operator, dtype: str, seed: int, language: str) -> Graph 
     needs, attributes = operator.draw(draw, first)
     leaves = [Leaf("input", first, operator.first_values)]
     for need in needs:
-        weight = need.prefer and seed == 1 and need.type.dtype.startswith(("float", "bfloat"))
+        weight = need.prefer == "parameter" and seed == 1 and need.type.dtype.startswith(("float", "bfloat"))
         leaves.append(Leaf("parameter" if weight else "input", need.type, need.values, seed=seed))
     outputs = tuple(operator.infer([leaf.type for leaf in leaves], attributes))
     node = Node(operator.name, tuple(range(len(leaves))), outputs, attributes)
