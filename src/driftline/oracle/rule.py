@@ -272,7 +272,8 @@ def _evidence(
     name: str, value: Array, native: Array, reference: Array, deviation: Deviation, own: Deviation, runs: int
 ) -> dict[str, Any]:
     place = deviation.place
-    eager = float(np.abs(native.astype(np.float64)[place] - reference[place])) if reference.size else 0.0
+    with np.errstate(all="ignore"):
+        eager = float(np.abs(native.astype(np.float64)[place] - reference[place])) if reference.size else 0.0
     return {
         "output": name,
         "z": max(deviation.element, deviation.aggregate * ELEMENT_LIMIT / AGGREGATE_LIMIT),
