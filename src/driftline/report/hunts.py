@@ -95,8 +95,8 @@ def _show_unexamined(out: Console, result: HuntResult) -> None:
 
 
 def _show_clearest(out: Console, bugs: Sequence[Bug]) -> None:
-    """One bug that can be understood at a glance: the worst kind, open, with few numbers."""
-    clear = min(bugs, key=lambda bug: (bug.group != OPEN, bug.severity, len(bug.script)))
+    """One bug that can be understood at a glance: open, not debatable, of the worst kind, with few numbers."""
+    clear = min(bugs, key=lambda bug: (bug.group != OPEN, bool(bug.known_note), bug.severity, len(bug.script)))
     out.print(f"\n[bold]The clearest one[/]: {escape(clear.title)}\n")
     lines = [line for line in clear.script.splitlines() if line.strip()]
     for line in lines[:PROGRAM_LINES]:
