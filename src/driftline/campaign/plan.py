@@ -10,7 +10,7 @@ from typing import Any
 
 from driftline.backends import BACKENDS
 from driftline.backends.base import Backend
-from driftline.campaign.session import require_target
+from driftline.campaign.session import each_backend, require_target
 from driftline.checking.checker import Skipped
 from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
@@ -72,18 +72,15 @@ def choose_lanes(wanted: Sequence[Target] | None) -> tuple[list[Target], list[Sk
                 )
         return list(wanted), []
     chosen, skipped = [], []
-    for name in BACKENDS:
-        target = Target.parse(name)
-        try:
-            backend = BACKENDS.get(name)
-        except DriftlineError as error:  # somebody's broken plug-in is not a reason to stop
-            skipped.append(Skipped(target, str(error)))
+    for target, backend in each_backend():
+        if isinstance(backend, Skipped):
+            skipped.append(backend)
             continue
         found = backend.installed()
-        if backend.reference or name.startswith("dynamo:"):
+        if backend.reference or target.backend.startswith("dynamo:"):
             continue
-        if name in LEFT_OUT:
-            skipped.append(Skipped(target, LEFT_OUT[name]))
+        if target.backend in LEFT_OUT:
+            skipped.append(Skipped(target, LEFT_OUT[target.backend]))
         elif form_of(backend) is None:
             skipped.append(Skipped(target, "no generator writes programs for it yet"))
         elif not found.available:

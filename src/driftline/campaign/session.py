@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from driftline.backends import BACKENDS, resolve
+from driftline.backends.base import Backend
 from driftline.checking.checker import Checker, CheckOutcome, Progress, Skipped, TargetResult
 from driftline.checking.lift import can_be_lifted, lift
 from driftline.checking.open import OpenProgram
@@ -43,12 +44,9 @@ def choose_targets(program: Program, wanted: Sequence[Target] | None) -> tuple[l
         return list(wanted), []
     chosen: list[Target] = []
     skipped: list[Skipped] = []
-    for name in BACKENDS:
-        target = Target.parse(name)
-        try:
-            backend = BACKENDS.get(name)
-        except DriftlineError as error:  # somebody's broken plug-in is not a reason to stop
-            skipped.append(Skipped(target, str(error)))
+    for target, backend in each_backend():
+        if isinstance(backend, Skipped):
+            skipped.append(backend)
             continue
         found = backend.installed()
         converter = find_converter(program.form, program.framework, backend.accepts)
@@ -61,6 +59,16 @@ def choose_targets(program: Program, wanted: Sequence[Target] | None) -> tuple[l
         else:
             chosen.append(target)
     return chosen, skipped
+
+
+def each_backend() -> Iterator[tuple[Target, Backend | Skipped]]:
+    """Every backend there is. Somebody's broken plug-in is not a reason to stop: it is skipped, with what it said."""
+    for name in BACKENDS:
+        target = Target.parse(name)
+        try:
+            yield target, BACKENDS.get(name)
+        except DriftlineError as error:
+            yield target, Skipped(target, str(error))
 
 
 _FORMS = {

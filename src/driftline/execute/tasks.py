@@ -154,7 +154,7 @@ def _run_together(
                 path = folder / f"{job.number}.{index}.safetensors"
                 save_tensors(path, outputs)
                 kept.append(str(path))
-    except Exception:
+    except Exception:  # whose fault it is, and what it says, is found out program by program
         return {}
     done = {"version": backend.version(), "outcome": Outcome.OK, "stage": Stage.RUN, "durations": {}}
     return {job.number: {**done, "outputs": kept} for job, kept in zip(group, paths, strict=True)}

@@ -256,7 +256,7 @@ def _differentiable(model: Any, tensors: Sequence[torch.Tensor]) -> bool:
     try:
         with quiet():
             backward(model(*leaves), 0)
-    except Exception:
+    except Exception:  # no gradient is asked for then; eager's refusal is nobody's bug
         return False
     return any(leaf.grad is not None for leaf in leaves)
 
