@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from driftline.backends._dynamo import compile_together_with_dynamo, compile_with_dynamo
 from driftline.backends._torch import TorchBackend
 from driftline.backends.base import BOOLEAN, Availability, Compiled, CompiledTogether, Option, Options
+from driftline.core.errors import DriftlineError
 from driftline.core.tensors import Arrays
+from driftline.core.text import did_you_mean
+from driftline.programs.inductor_options import inductor_config
 from driftline.programs.opened import OpenedProgram
-
-# target option -> Inductor configuration key
-_CONFIG = {
-    "freezing": "freezing",
-    "pattern_matcher": "pattern_matcher",
-    "epilogue_fusion": "epilogue_fusion",
-    "constant_folding": "joint_graph_constant_folding",
-    "max_autotune": "max_autotune",
-    "layout": "layout_optimization",
-    "simdlen": "cpp.simdlen",
-    "fusion_size": "max_fusion_size",
-    "shape_padding": "shape_padding",
-    "inject_relu_bug": "cpp.inject_relu_bug_TESTING_ONLY",
-}
 
 
 class Inductor(TorchBackend):
@@ -42,6 +32,13 @@ class Inductor(TorchBackend):
         "fusion_size": Option("largest number of nodes in one kernel", ("1", "8", "64")),
         "shape_padding": Option("pad matrix shapes", BOOLEAN, "true"),
         "dynamic": Option("symbolic shapes", BOOLEAN, "false"),
+        "linear_folding": Option("fold arithmetic into the weights of linear layers", BOOLEAN, "false"),
+        "conv_bn_eval": Option("rewrite of convolution and batch norm in eval mode", BOOLEAN, "false"),
+        "b2b_gemm": Option("fuse two matrix products", BOOLEAN, "false"),
+        "partitioned_scatter": Option("split scatters that collide", BOOLEAN, "false"),
+        "concat_linear": Option("join linear layers that share an input", BOOLEAN, "false"),
+        "fusions": Option("optional fusion passes by name, joined with '+'"),
+        "forbid": Option("rewrite rules that must not fire, by id (driftline patterns list), joined with '+'"),
         "inject_relu_bug": Option("Inductor's own planted bug", ("accuracy", "compile_error", "runtime_error")),
     }
 
@@ -75,15 +72,21 @@ class Inductor(TorchBackend):
         config, dynamic = _settings(options)
         # Some settings (freezing) are read while Dynamo traces, which `options` do not reach; later recompilations see
         # the `options` alone.
-        with torch._inductor.config.patch(config):
-            return compile_with_dynamo(
+        with torch._inductor.config.patch(config), _forbidding(options):
+            run = compile_with_dynamo(
                 program, "inductor", options.get("device", "cpu"), options=config or None, dynamic=dynamic
             )
+
+        def watched(arrays: Arrays) -> Arrays:
+            with _forbidding(options):  # other sizes are compiled anew
+                return run(arrays)
+
+        return watched if options.get("forbid") else run
 
     def compile_together(self, programs: Sequence[OpenedProgram], options: Options) -> CompiledTogether | None:
         import torch._inductor.config
 
-        if options.get("device", "cpu") != "cpu" or any(program.grad for program in programs):
+        if options.get("device", "cpu") != "cpu" or options.get("forbid") or any(program.grad for program in programs):
             return None
         config, dynamic = _settings(options)
         run = compile_together_with_dynamo(programs, "inductor", options=config or None, dynamic=dynamic)
@@ -95,9 +98,28 @@ class Inductor(TorchBackend):
         return patched
 
 
+@contextlib.contextmanager
+def _forbidding(options: Options) -> Iterator[None]:
+    """No rule that the option `forbid` names may fire inside the block."""
+    names = frozenset(filter(None, options.get("forbid", "").split("+")))
+    if not names:
+        yield
+        return
+    import torch._inductor.config
+
+    from driftline.backends.inductor_rules.recorder import recorder
+    from driftline.backends.inductor_rules.registry import registered
+
+    known = [each.rule.id for each in registered()]
+    for name in names.difference(known):
+        raise DriftlineError(f"forbid={name}: there is no such rule.{did_you_mean(name, known)}")
+    # Compiled code is kept by the program and the configuration, to which the forbidden rules do not belong.
+    with recorder().recording(names), torch._inductor.config.patch(force_disable_caches=True):
+        yield
+
+
 def _settings(options: Options) -> tuple[dict[str, object], bool | None]:
-    config = {_CONFIG[key]: _value(text) for key, text in options.items() if key in _CONFIG}
-    return config, {"true": True, "false": False}.get(options.get("dynamic", ""))
+    return inductor_config(options), {"true": True, "false": False}.get(options.get("dynamic", ""))
 
 
 def _keep_headers() -> None:
@@ -108,9 +130,3 @@ def _keep_headers() -> None:
     if cache and hasattr(codecache, "_HEADER_DIR"):
         codecache._HEADER_DIR = os.path.join(cache, "precompiled_headers")
         codecache._HEADER_LOCK_DIR = os.path.join(cache, "precompiled_headers", "locks")
-
-
-def _value(text: str) -> object:
-    if text in BOOLEAN:
-        return text == "true"
-    return int(text) if text.isdigit() else text

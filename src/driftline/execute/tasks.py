@@ -15,6 +15,7 @@ import numpy as np
 
 from driftline.backends import BACKENDS
 from driftline.backends.base import Backend
+from driftline.core.errors import DriftlineError
 from driftline.core.execution import Failure, Outcome, Stage
 from driftline.core.plugins import load_plugins
 from driftline.core.tensors import Arrays, load_tensors, save_tensors
@@ -66,7 +67,7 @@ def _run(
         answer["outcome"] = Outcome.OK
     except MemoryError:
         answer["outcome"] = Outcome.OOM
-    except ProgramChanged as error:
+    except (ProgramChanged, DriftlineError) as error:  # what the user can mend, not what the compiler did
         answer["outcome"] = Outcome.ERROR
         answer["problem"] = str(error)
     except Exception as error:

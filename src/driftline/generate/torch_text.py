@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 from driftline.generate.base import NoProgram
-
-# Where functions are looked for, the most readable path first.
-_SPACES = (
-    "torch", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special", "torch.masked",
-    "torch.signal.windows", "torch.sparse", "torch.Tensor", "torch._C._nn",
-)  # fmt: skip
+from driftline.programs.torch_names import Unwritable, literal, path_of
 
 
 @dataclass(frozen=True)
@@ -53,33 +46,6 @@ class _Recorder(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         self.calls.append(Call(func, args, kwargs or {}, result))
         return result
-
-
-@lru_cache(4096)
-def path_of(function: Any) -> str | None:
-    """`torch.nn.functional.pad`; `.view` for a method, `.T` with no call for a property."""
-    if getattr(function, "__name__", "") == "__get__":
-        return f".{function.__self__.__name__}"
-    if type(function).__name__ in ("OpOverload", "OpOverloadPacket"):
-        return f"torch.ops.{str(function).replace('::', '.')}"
-    return _paths().get(function)
-
-
-@lru_cache(1)
-def _paths() -> dict[Any, str]:
-    """Every function of torch by identity. Of several names it takes the function's own, then a public one."""
-    found: dict[Any, str] = {}
-    for space in _SPACES:
-        holder: Any = torch
-        for part in space.split(".")[1:]:
-            holder = getattr(holder, part)
-        values = {name: getattr(holder, name, None) for name in dir(holder)}
-        own = {name: getattr(value, "__name__", "") == name for name, value in values.items()}
-        for name in sorted(values, key=lambda name: (not own[name], name.startswith("_"), name)):
-            value = values[name]
-            if callable(value) and not isinstance(value, type) and isinstance(value, Hashable):
-                found.setdefault(value, f".{name}" if space == "torch.Tensor" else f"{space}.{name}")
-    return found
 
 
 @dataclass
@@ -139,32 +105,10 @@ class Writer:
 
     def literal(self, value: Any) -> str:
         """Python text for an argument."""
-        if isinstance(value, torch.Tensor):
-            return self._tensor(value)
-        if isinstance(value, bool) or value is None or value is Ellipsis:
-            return "..." if value is Ellipsis else repr(value)
-        if isinstance(value, (int, str)):
-            return repr(value) if type(value) in (int, str) else self._refuse(value)
-        if isinstance(value, float):
-            return repr(float(value)) if math.isfinite(value) else f'float("{float(value)}")'
-        if isinstance(value, complex):
-            return f"complex({self.literal(value.real)}, {self.literal(value.imag)})"
-        if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
-            return str(value)
-        if isinstance(value, torch.device):
-            return f'torch.device("{value}")'
-        if isinstance(value, list):
-            return f"[{', '.join(map(self.literal, value))}]"
-        if isinstance(value, tuple):
-            return f"({', '.join(map(self.literal, value))}{',' * (len(value) == 1)})"
-        if isinstance(value, slice):
-            return f"slice({', '.join(self.literal(v) for v in (value.start, value.stop, value.step))})"
-        if isinstance(value, dict):
-            return f"{{{', '.join(f'{self.literal(k)}: {self.literal(v)}' for k, v in value.items())}}}"
-        return self._refuse(value)
-
-    def _refuse(self, value: Any) -> str:
-        raise NoProgram(f"{type(value).__name__} cannot be written as text")
+        try:
+            return literal(value, lambda item: self._tensor(item) if isinstance(item, torch.Tensor) else None)
+        except Unwritable as reason:
+            raise NoProgram(str(reason)) from reason
 
     def _tensor(self, tensor: torch.Tensor) -> str:
         if id(tensor) not in self._names:

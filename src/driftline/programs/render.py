@@ -17,6 +17,7 @@ from typing import Any
 from driftline.core.program import Program, SourceBundle
 from driftline.core.target import Target
 from driftline.core.tensors import Array, Arrays
+from driftline.programs.inductor_options import BOOLEAN, inductor_config
 from driftline.programs.literals import UNPACK, Literals
 from driftline.programs.onnx_text import constants, model_text
 from driftline.programs.script_parts import EXPORT, FILL, LAYOUT, REFERENCE, RUNNERS, SHOW
@@ -123,24 +124,9 @@ def _compiled(framework: str, target: Target) -> str:
     return ""
 
 
-# target option -> Inductor's own name, where they differ (backends/inductor.py)
-_INDUCTOR = {
-    "constant_folding": "joint_graph_constant_folding",
-    "layout": "layout_optimization",
-    "simdlen": "cpp.simdlen",
-    "fusion_size": "max_fusion_size",
-    "inject_relu_bug": "cpp.inject_relu_bug_TESTING_ONLY",
-}
-
-
 def _inductor_options(options: dict[str, str]) -> str:
-    known = {"true": True, "false": False}
-    dynamic = f", dynamic={known[options['dynamic']]}" if options.get("dynamic") in known else ""
-    config = {
-        _INDUCTOR.get(key, key): known.get(text, int(text) if text.isdigit() else text)
-        for key, text in options.items()
-        if key not in ("dynamic", "device")
-    }
+    dynamic = f", dynamic={BOOLEAN[options['dynamic']]}" if options.get("dynamic") in BOOLEAN else ""
+    config = inductor_config(options)
     return dynamic + (f", options={config!r}" if config else "")
 
 

@@ -1,0 +1,105 @@
+"""Which rules do something while a program is compiled; and how to forbid some of them.
+
+A rule's extra check is called only after its pattern matched; `apply` only after the check agreed. Many handlers then
+leave the graph as it is, so a rule counts as fired only when the graph is another one afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch._inductor.pattern_matcher as pm
+import torch.fx as fx
+
+from driftline.backends.inductor_rules.registry import registered
+
+
+@dataclass
+class Activity:
+    """How often one rule did what."""
+
+    matched: int = 0
+    agreed: int = 0
+    applied: int = 0
+    changed: int = 0
+    error: str = ""  # what its check or handler raised
+
+
+class Recorder:
+    """Counts while its `recording` block runs. One for a process: it wraps Inductor's own classes."""
+
+    def __init__(self) -> None:
+        self._ids = {id(each.entry): each.rule.id for each in registered()}
+        self._activity: dict[str, Activity] = {}
+        self._forbidden: frozenset[str] = frozenset()
+        self._listening = False
+        for each in registered():
+            each.entry.extra_check = self._watched_check(each.rule.id, each.entry.extra_check)
+        for kind in (pm.LoweringPatternEntry, pm.GraphPatternEntry, pm.ReplacementPatternEntry):
+            kind.apply = self._watched_apply(kind.apply)
+
+    @contextlib.contextmanager
+    def recording(self, forbidden: frozenset[str] = frozenset()) -> Iterator[dict[str, Activity]]:
+        """What rules do inside the block, by rule; `forbidden` rules find no match there."""
+        self._activity, self._forbidden, self._listening = {}, forbidden, True
+        try:
+            yield self._activity
+        finally:
+            self._forbidden, self._listening = frozenset(), False
+
+    def _of(self, rule_id: str) -> Activity:
+        return self._activity.setdefault(rule_id, Activity())
+
+    def _watched_check(self, rule_id: str, check: Any) -> Any:
+        def watched(match: Any) -> Any:
+            if not self._listening:
+                return check(match)
+            if rule_id in self._forbidden:
+                return False
+            activity = self._of(rule_id)
+            activity.matched += 1
+            try:
+                answer = check(match)
+            except Exception as error:
+                activity.error = f"{type(error).__name__}: {error}"
+                raise
+            activity.agreed += answer is not False
+            return answer
+
+        return watched
+
+    def _watched_apply(self, apply: Any) -> Any:
+        def watched(entry: Any, match: Any, graph: fx.Graph, node: fx.Node) -> Any:
+            rule_id = self._ids.get(id(entry))
+            if not self._listening or rule_id is None:
+                return apply(entry, match, graph, node)
+            activity = self._of(rule_id)
+            before = signature(graph)
+            try:
+                result = apply(entry, match, graph, node)
+            except Exception as error:
+                activity.error = f"{type(error).__name__}: {error}"
+                raise
+            activity.applied += 1
+            activity.changed += signature(graph) != before
+            return result
+
+        return watched
+
+
+def signature(graph: fx.Graph) -> tuple[tuple[str, str, str, str], ...]:
+    """Everything that makes a graph what it is, for comparison."""
+    return tuple((node.op, str(node.target), str(node.args), str(node.kwargs)) for node in graph.nodes)
+
+
+_RECORDER: list[Recorder] = []
+
+
+def recorder() -> Recorder:
+    """The recorder of this process."""
+    if not _RECORDER:
+        _RECORDER.append(Recorder())
+    return _RECORDER[0]

@@ -1,0 +1,1 @@
+"""Compilers' own rewrite rules, audited: every rule is a claim that two graphs mean the same."""

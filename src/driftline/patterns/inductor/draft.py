@@ -1,0 +1,100 @@
+"""A program that is being made for a rule: an FX graph whose leaves know how their tensors are written.
+
+Drafts are changed as graphs and judged as text: what is compiled is the file that a user could have written.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+import torch.fx as fx
+
+from driftline.programs.fx_text import program_text
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A tensor that the program is given or owns. `fill` says which numbers are in it, `layout` how they lie."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    fill: str = "normal"  # normal, small (few small integers), zeros, ones, positive, indices:N, or a Python literal
+    layout: str = "plain"  # plain, transposed, strided, expanded
+    parameter: bool = False
+
+    def text(self) -> str:
+        made = self._laid_out()
+        return f"torch.nn.Parameter({made})" if self.parameter else made
+
+    def _laid_out(self) -> str:
+        if self.layout == "transposed" and len(self.shape) > 1:
+            *first, rows, columns = self.shape
+            return f"{self._numbers((*first, columns, rows))}.mT"
+        if self.layout == "strided" and self.shape:
+            return f"{self._numbers((*self.shape[:-1], 2 * self.shape[-1]))}[..., ::2]"
+        if self.layout == "expanded" and self.shape:
+            return f"{self._numbers((1, *self.shape[1:]))}.expand({_sizes(self.shape)})"
+        return self._numbers(self.shape)
+
+    def _numbers(self, shape: tuple[int, ...]) -> str:
+        dtype = "" if self.dtype is torch.float32 else f", dtype={self.dtype}"
+        sizes = f"({_sizes(shape)}{',' * (len(shape) == 1)})"
+        if self.fill in ("zeros", "ones"):
+            return f"torch.{self.fill}({sizes}{dtype})"
+        if self.fill.startswith("indices:"):
+            return f"torch.randint(0, {self.fill[8:]}, {sizes}, dtype={self.dtype})"
+        if self.fill not in ("normal", "small", "positive"):
+            return f"torch.full({sizes}, {self.fill}{dtype})"
+        if self.dtype is torch.bool:
+            return f"torch.rand({sizes}) > 0.5"
+        if not (self.dtype.is_floating_point or self.dtype.is_complex):
+            low, high = (0, 20) if self.dtype is torch.uint8 or self.fill == "positive" else (-5, 6)
+            return f"torch.randint({low}, {high}, {sizes}, dtype={self.dtype})"
+        if self.fill == "small":
+            return f"torch.randint(-3, 4, {sizes}).to({self.dtype})"
+        made = "rand" if self.fill == "positive" else "randn"
+        offset = " + 0.5" if self.fill == "positive" else ""
+        return f"torch.{made}({sizes}{dtype}){offset}"
+
+
+def _sizes(shape: tuple[int, ...]) -> str:
+    return ", ".join(map(str, shape))
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A graph with its leaves. `owned` may also hold the text of a submodule."""
+
+    graph: fx.Graph
+    inputs: dict[str, Leaf]
+    owned: dict[str, Leaf | str] = field(default_factory=dict)
+    needs: tuple[tuple[str, str], ...] = ()  # options of the target
+    training: bool = False  # the backward graph is compiled too
+    user_level: bool = True  # written with the operators that people write
+
+    def text(self) -> str:
+        owned = {name: leaf if isinstance(leaf, str) else leaf.text() for name, leaf in self.owned.items()}
+        inputs = {name: leaf.text() for name, leaf in self.inputs.items()}
+        return program_text(self.graph, inputs, owned, user_level=self.user_level)
+
+    def copy(self) -> tuple[Draft, dict[fx.Node, fx.Node]]:
+        """The same again, to be changed; and which node became which."""
+        graph = fx.Graph()
+        places: dict[fx.Node, fx.Node] = {}
+        result = graph.graph_copy(self.graph, places)
+        graph.output(result)
+        for old, new in places.items():
+            new.meta = copy.copy(old.meta)
+        return replace(self, graph=graph, inputs=dict(self.inputs), owned=dict(self.owned)), places
+
+
+def live(text: str, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
+    """The callable and the example inputs that the text makes."""
+    space: dict[str, Any] = {"__name__": "draft"}
+    exec(compile(text, "<draft>", "exec"), space)
+    torch.manual_seed(seed)
+    made: tuple[Any, tuple[Any, ...]] = space["program"]()
+    return made

@@ -1,0 +1,120 @@
+"""The whole of TorchInductor but code generation: Dynamo, AOTAutograd and every graph pass, in a fraction of a second.
+
+What comes out is a graph that still runs (unless a rule put a lowering into it), so it also tells whether the passes
+kept the program's meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch._dynamo
+import torch._inductor.compile_fx as compile_fx
+import torch.fx as fx
+from torch._functorch.aot_autograd import make_boxed_func
+from torch._inductor import config
+from torch._inductor.fx_passes.post_grad import view_to_reshape
+from torch._inductor.virtualized import V
+
+from driftline.backends.inductor_rules.recorder import Activity, recorder
+from driftline.patterns.inductor.draft import live
+from driftline.programs.inductor_options import inductor_config
+
+
+@dataclass
+class Passed:
+    """What the passes made of a program."""
+
+    activity: dict[str, Activity]
+    outputs: list[torch.Tensor] | None = None  # of the graph after all passes; None where it does not run
+    error: str = ""  # what the compiler raised, if it did
+    graphs: list[fx.GraphModule] = field(default_factory=list)
+
+    @property
+    def fired(self) -> set[str]:
+        return {rule for rule, activity in self.activity.items() if activity.changed}
+
+
+def run_passes(
+    text: str,
+    needs: Mapping[str, str],
+    *,
+    training: bool = False,
+    dynamic: bool = False,
+    forbidden: frozenset[str] = frozenset(),
+    seed: int = 0,
+) -> Passed:
+    """Compile the program as `torch.compile` would with these options, up to code generation, and run the result."""
+    model, inputs = live(text, seed)
+    torch._dynamo.reset()
+    graphs: list[fx.GraphModule] = []
+    settings = {**inductor_config(needs), "force_disable_caches": True}
+    with config.patch(settings), recorder().recording(forbidden) as activity:
+        passed = Passed(activity, graphs=graphs)
+        compiled = torch.compile(model, backend=_stop_before_code(graphs), dynamic=dynamic)
+        try:
+            passed.outputs = results(compiled, inputs, training=training)
+        except Exception as error:
+            if any(_has_lowering(graph.graph) for graph in graphs):
+                return passed  # all passes ran; the graph they made is for code generation only
+            passed.error = f"{type(error).__name__}: {error}"
+    return passed
+
+
+def results(function: Callable[..., Any], inputs: Sequence[Any], *, training: bool) -> list[torch.Tensor]:
+    """The tensors that a program gives; with `training` their gradients too."""
+    if not training:
+        with torch.no_grad():
+            return [leaf for leaf in _leaves(function(*_fresh(inputs))) if isinstance(leaf, torch.Tensor)]
+    given = [x.detach().clone().requires_grad_(x.is_floating_point()) for x in inputs]
+    outputs = [leaf for leaf in _leaves(function(*given)) if isinstance(leaf, torch.Tensor)]
+    loss = sum(out.double().sum() for out in outputs if out.requires_grad)
+    if isinstance(loss, torch.Tensor):
+        loss.backward()
+    return [out.detach() for out in outputs] + [x.grad for x in given if x.grad is not None]
+
+
+def _fresh(inputs: Sequence[Any]) -> list[Any]:
+    """A program may write into its inputs: each run gets its own."""
+    return [x.clone() if isinstance(x, torch.Tensor) and x.is_contiguous() else x for x in inputs]
+
+
+def _leaves(value: Any) -> list[Any]:
+    return list(torch.utils._pytree.tree_leaves(value))
+
+
+def _stop_before_code(graphs: list[fx.GraphModule]) -> Callable[..., Any]:
+    def inner(graph: fx.GraphModule, example_inputs: Sequence[Any], **settings: Any) -> Any:
+        view_to_reshape(graph)
+        with torch.no_grad():
+            fake = compile_fx.fake_tensor_prop(graph, example_inputs)
+        with V.set_fake_mode(fake):
+            compile_fx._recursive_post_grad_passes(graph, is_inference=settings.get("is_inference", False))
+        graphs.append(graph)
+        return make_boxed_func(graph.forward)
+
+    def backend(graph: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        return compile_fx.compile_fx(graph, inputs, inner_compile=inner)
+
+    return backend
+
+
+def _has_lowering(graph: fx.Graph) -> bool:
+    """Did a rule put its lowering into the graph? Only code generation understands that."""
+    from torch._inductor.pattern_matcher import LoweringPatternEntry
+
+    handlers = {
+        getattr(each.entry, "handler", None) for each in _registered() if isinstance(each.entry, LoweringPatternEntry)
+    }
+    return any(
+        node.op == "call_function" and getattr(node.target, "func", node.target) in handlers for node in graph.nodes
+    )
+
+
+def _registered() -> Any:
+    from driftline.backends.inductor_rules.registry import registered
+
+    return registered()

@@ -1,0 +1,83 @@
+"""How torch's functions and values are written: functions by their public paths, the rest as literals.
+
+Runs in a worker: it imports torch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+# Where functions are looked for, the most readable path first.
+_SPACES = (
+    "torch", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special", "torch.masked",
+    "torch.signal.windows", "torch.sparse", "torch.Tensor", "torch._C._nn",
+)  # fmt: skip
+
+
+class Unwritable(Exception):
+    """This value has no text that gives it back."""
+
+
+@lru_cache(4096)
+def path_of(function: Any) -> str | None:
+    """`torch.nn.functional.pad`; `.view` for a method, `.T` with no call for a property."""
+    if getattr(function, "__name__", "") == "__get__":
+        return f".{function.__self__.__name__}"
+    if type(function).__name__ in ("OpOverload", "OpOverloadPacket"):
+        return f"torch.ops.{str(function).replace('::', '.')}"
+    return _paths().get(function)
+
+
+@lru_cache(1)
+def _paths() -> dict[Any, str]:
+    """Every function of torch by identity. Of several names it takes the function's own, then a public one."""
+    found: dict[Any, str] = {}
+    for space in _SPACES:
+        holder: Any = torch
+        for part in space.split(".")[1:]:
+            holder = getattr(holder, part)
+        values = {name: getattr(holder, name, None) for name in dir(holder)}
+        own = {name: getattr(value, "__name__", "") == name for name, value in values.items()}
+        for name in sorted(values, key=lambda name: (not own[name], name.startswith("_"), name)):
+            value = values[name]
+            if callable(value) and not isinstance(value, type) and isinstance(value, Hashable):
+                found.setdefault(value, f".{name}" if space == "torch.Tensor" else f"{space}.{name}")
+    return found
+
+
+def literal(value: Any, name_of: Callable[[Any], str | None]) -> str:
+    """Python text for an argument. `name_of` names what has a name already, such as a tensor or a node of a graph."""
+    if (name := name_of(value)) is not None:
+        return name
+
+    def inner(value: Any) -> str:
+        return literal(value, name_of)
+
+    if isinstance(value, bool) or value is None or value is Ellipsis:
+        return "..." if value is Ellipsis else repr(value)
+    if type(value) in (int, str):
+        return repr(value)
+    if isinstance(value, float):
+        return repr(float(value)) if math.isfinite(value) else f'float("{float(value)}")'
+    if isinstance(value, complex):
+        return f"complex({inner(value.real)}, {inner(value.imag)})"
+    if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
+        return str(value)
+    if isinstance(value, torch.device):
+        return f'torch.device("{value}")'
+    if isinstance(value, torch.Size):
+        return inner(tuple(value))
+    if isinstance(value, list):
+        return f"[{', '.join(map(inner, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(inner, value))}{',' * (len(value) == 1)})"
+    if isinstance(value, slice):
+        return f"slice({', '.join(inner(v) for v in (value.start, value.stop, value.step))})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{inner(k)}: {inner(v)}' for k, v in value.items())}}}"
+    raise Unwritable(f"{type(value).__name__} cannot be written as text")
