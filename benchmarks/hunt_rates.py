@@ -1,7 +1,8 @@
 """Programs with a verdict (pass, fail, inconclusive) a minute: by real hunts, and by screening alone.
 
-Screening makes, runs and judges a batch; a hunt also examines and keeps what failed. A hunt on a single target is one
-lane, whose steps follow each other: it keeps about one core busy. Two lanes are what a hunt on two targets has.
+Screening makes, runs and judges a batch; a hunt also examines and keeps what failed. Screening on one lane, whose steps
+follow each other, keeps about one core busy; two lanes are what a hunt on two targets has. A hunt on a single target
+runs each batch in two pieces, side by side, and examines what failed beside the next one.
 """
 
 from __future__ import annotations

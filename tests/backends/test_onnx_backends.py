@@ -22,7 +22,7 @@ from driftline.core.tensors import TensorSpec
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-COMPILERS = ("onnx-reference", "onnxruntime", "openvino", "tvm", "iree")
+COMPILERS = ("onnx-reference", "onnxruntime", "onnxscript", "openvino", "tvm", "iree")
 X = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
 
 

@@ -73,6 +73,10 @@ OPEN: tuple[Open, ...] = (
         "whether padding and the holes of a dilated window meet the weight as zeros is open",
     ),
     Open(
+        ("conv_transpose2d_depthwise",), _JNP, ("nan", "inf"),
+        "XLA on a CPU multiplies every channel by the weights of all groups, which are zeros outside its own",
+    ),
+    Open(
         ("max_pool1d", "max_pool2d", "max_pool3d", "global_max_pool1d", "global_max_pool3d"), _ONNX, ("nan",),
         "torch keeps NaN, the reference evaluator drops it; ONNX does not say",
     ),

@@ -169,7 +169,7 @@ def onnx_program(folder: Path) -> tuple[Program, Arrays]:
 
 def test_a_model_without_faithful_text_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program, arrays = onnx_program(tmp_path)
-    monkeypatch.setattr("driftline.programs.render.model_text", lambda model: ("", []))
+    monkeypatch.setattr("driftline.programs.recipe_onnx.model_text", lambda model: ("", []))
     script = render_script(program, arrays, "onnxruntime")
     assert "load_model_from_string" in script
     assert "got:" in run_script(script, tmp_path)

@@ -19,6 +19,7 @@ _BUILTIN = {
     "onnx-reference": "driftline.backends.onnx_reference:OnnxReference",
     "onnxruntime": "driftline.backends.onnxruntime:OnnxRuntime",
     "openvino": "driftline.backends.openvino:OpenVino",
+    "onnxscript": "driftline.backends.onnxscript:OnnxScript",
     "tvm": "driftline.backends.tvm:Tvm",
     "iree": "driftline.backends.iree:Iree",
     "xla": "driftline.backends.xla:Xla",

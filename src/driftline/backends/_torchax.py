@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,8 @@ def is_torchax_rejection(error: BaseException) -> bool:
     return missing or is_export_rejection(error)
 
 
-def torchax_runner(program: OpenedProgram) -> Compiled:
+def torchax_runner(program: OpenedProgram, settings: Mapping[str, Any]) -> Compiled:
+    """Compiled as a whole; the settings are XLA's own."""
     import jax
     import jax.numpy as jnp
     import torch
@@ -74,7 +75,7 @@ def torchax_runner(program: OpenedProgram) -> Compiled:
     with precision(True, {}):
         needed = {spec.target for spec in graph.graph_signature.input_specs if spec.target in stored}
         state = {name: jnp.asarray(array_from_tensor(stored[name])) for name in needed}
-    compiled = jax.jit(whole)
+    compiled = jax.jit(whole, compiler_options=dict(settings) or None)
 
     def run(arrays: Arrays) -> Arrays:
         with precision(True, {}):

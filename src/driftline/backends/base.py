@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
 from driftline.core.tensors import Arrays
 from driftline.core.text import did_you_mean, first_line
@@ -50,6 +51,10 @@ class Option:
 BOOLEAN = ("true", "false")
 # Every target takes it; the names are checked where they are understood.
 ARITHMETIC = Option("arithmetic it declares, joined with '+': tf32, half-accumulation, fast-exp, flush-to-zero")
+
+
+# Which of the compiler's own rewrite rules fired on a program, by name
+Behaviour = Callable[[OpenedProgram], list[str]]
 
 
 class Backend:
@@ -114,6 +119,15 @@ class Backend:
                     f" Valid values: {', '.join(values)}."
                 )
 
+    def knobs(self, options: Options) -> list[Knob]:
+        """What can be switched off, whatever the program: options in their plainer values, those of the target taken
+        away, and names that the option for them may list."""
+        found = [Knob(key, "") for key in options if key in self.options and not self.options[key].default]
+        for key, known in self.options.items():
+            now = options.get(key, known.default)
+            found += [Knob(key, value, about=known.help) for value in _plainer(known.values, now)]
+        return found
+
     # -- in a worker -------------------------------------------------------------------------------------------------
 
     def warm(self) -> None:
@@ -146,9 +160,27 @@ class Backend:
         """
         return None
 
+    def knobs_at_work(self, program: OpenedProgram, options: Options) -> list[Knob]:
+        """Rules and passes that do something to this very program, each of which can be left out by name."""
+        return []
+
+    def watching(self) -> contextlib.AbstractContextManager[Behaviour | None]:
+        """Watch what the compiler does inside the block; afterwards the answer tells which of its rewrite rules fired
+        on a program. `None`: this backend cannot tell."""
+        return contextlib.nullcontext(None)
+
     def is_rejection(self, error: BaseException) -> bool:
         """Does this error say "not supported"? Then it is no finding. Anything else the compiler raises is."""
         return isinstance(error, (Unsupported, NotImplementedError))
+
+
+def _plainer(values: tuple[str, ...], now: str) -> tuple[str, ...]:
+    """Values that do less: false for true, the other of two, lower ones of a scale."""
+    if values == BOOLEAN:
+        return ("false",) if now == "true" else ()
+    if len(values) == 2:
+        return tuple(value for value in values if now and value != now)
+    return values[: values.index(now)] if now in values else values[:1]
 
 
 def option(options: Options, backend: Backend, key: str) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from driftline.backends._dynamo import compile_together_with_dynamo, compile_with_dynamo
 from driftline.backends._torch import TorchBackend
-from driftline.backends.base import BOOLEAN, Availability, Compiled, CompiledTogether, Option, Options
+from driftline.backends.base import BOOLEAN, Availability, Behaviour, Compiled, CompiledTogether, Option, Options
+from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
 from driftline.core.tensors import Arrays
 from driftline.core.text import did_you_mean
@@ -41,6 +42,10 @@ class Inductor(TorchBackend):
         "forbid": Option("rewrite rules that must not fire, by id (driftline patterns list), joined with '+'"),
         "inject_relu_bug": Option("Inductor's own planted bug", ("accuracy", "compile_error", "runtime_error")),
     }
+
+    def knobs(self, options: Options) -> list[Knob]:
+        # Its planted bug is not a way of doing less.
+        return [knob for knob in super().knobs(options) if knob.option != "inject_relu_bug" or not knob.value]
 
     def warm(self) -> None:
         import torch
@@ -97,6 +102,47 @@ class Inductor(TorchBackend):
 
         return patched
 
+    def knobs_at_work(self, program: OpenedProgram, options: Options) -> list[Knob]:
+        """The rules that change this program; also when it does not get through the compiler."""
+        import torch._inductor.config
+
+        from driftline.backends.inductor_rules.describe import described
+        from driftline.backends.inductor_rules.recorder import recorder
+
+        config, dynamic = _settings(options)
+        forbidden = frozenset(filter(None, options.get("forbid", "").split("+")))
+        settings = {**config, "force_disable_caches": True}
+        patched, watched = torch._inductor.config.patch(settings), recorder().recording(forbidden)
+        with patched, watched as seen, contextlib.suppress(Exception):
+            device = options.get("device", "cpu")
+            compile_with_dynamo(program, "inductor", device, options=config or None, dynamic=dynamic)
+        fired = [name for name, activity in seen.items() if activity.changed or activity.error]
+        return [Knob("forbid", rule.id, rule.kind, rule.about, rule.label) for rule in described(fired)]
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[Behaviour]:
+        import torch._functorch.config
+        import torch._inductor.config
+
+        from driftline.backends.inductor_rules.recorder import recorder
+
+        # A graph that comes out of a cache goes through no rule, and would seem to fire none.
+        with (
+            torch._inductor.config.patch(fx_graph_cache=False),
+            torch._functorch.config.patch(enable_autograd_cache=False),
+            recorder().recording() as activity,
+        ):
+            yield lambda program: sorted(
+                rule for rule, one in activity.items() if one.changed and _file_of(program) in one.files
+            )
+
+
+def _file_of(program: OpenedProgram) -> str:
+    """The file whose lines the graph remembers."""
+    function = program.live.function
+    function = getattr(type(function), "forward", function)
+    return str(getattr(getattr(function, "__code__", None), "co_filename", ""))
+
 
 @contextlib.contextmanager
 def _forbidding(options: Options) -> Iterator[None]:
@@ -107,10 +153,11 @@ def _forbidding(options: Options) -> Iterator[None]:
         return
     import torch._inductor.config
 
+    from driftline.backends.inductor_rules.outside import outside_rules
     from driftline.backends.inductor_rules.recorder import recorder
     from driftline.backends.inductor_rules.registry import registered
 
-    known = [each.rule.id for each in registered()]
+    known = [*(each.rule.id for each in registered()), *(rule.id for rule in outside_rules())]
     for name in names.difference(known):
         raise DriftlineError(f"forbid={name}: there is no such rule.{did_you_mean(name, known)}")
     # Compiled code is kept by the program and the configuration, to which the forbidden rules do not belong.

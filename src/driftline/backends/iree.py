@@ -7,11 +7,15 @@ said in MLIR diagnostics only.
 from __future__ import annotations
 
 import ctypes
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from driftline.backends.base import Backend, Compiled, Option, Options, option
+from driftline.backends.knobs import Knob
+from driftline.core.errors import DriftlineError
 from driftline.core.tensors import Arrays
 from driftline.programs.opened import OpenedProgram
 
@@ -22,6 +26,30 @@ _FLAGS = (
     "--iree-llvmcpu-target-cpu=host",
     "--iree-input-demote-f64-to-f32=false",
 )
+# Flags that switch a part of the compiler off, for ablation.
+_PARTS = (
+    "iree-opt-const-eval=false",
+    "iree-opt-const-expr-hoisting=false",
+    "iree-opt-data-tiling=false",
+    "iree-opt-strip-assertions=false",
+    "iree-global-optimization-opt-level=O0",
+    "iree-dispatch-creation-opt-level=O0",
+    "iree-dispatch-creation-fuse-multi-use=false",
+    "iree-dispatch-creation-enable-aggressive-fusion=false",
+    "iree-dispatch-creation-enable-fuse-padding-into-linalg-consumer-ops=false",
+    "iree-llvmcpu-mlir-opt-level=O0",
+    "iree-llvmcpu-enable-ukernels=none",
+    "iree-llvmcpu-loop-interleaving=false",
+    "iree-llvmcpu-loop-unrolling=false",
+    "iree-llvmcpu-loop-vectorization=false",
+    "iree-llvmcpu-slp-vectorization=false",
+    "iree-llvmcpu-reassociate-fp-reductions=false",
+    "iree-llvmcpu-skip-intermediate-roundings=false",
+    "iree-llvmcpu-use-fast-min-max-ops=false",
+    "iree-llvmcpu-use-decompose-softmax-fuse=false",
+    "iree-llvmcpu-target-cpu=generic",
+)
+_FLAG = re.compile(r"iree-[\w-]+(=[\w.+-]+)?")
 _REJECTIONS = (
     "failed to legalize operation 'torch.",  # an operator, or an element type of it, without a lowering
     "missing onnx opset version attribute",  # a model of other domains only
@@ -50,7 +78,23 @@ class Iree(Backend):
     module = "iree.compiler"
     distribution = "iree-base-compiler"
     install = "pip install iree-base-compiler iree-base-runtime onnx"
-    options = {"opt": Option("optimisation level", ("O0", "O1", "O2", "O3"), "O2")}
+    options = {
+        "opt": Option("optimisation level", ("O0", "O1", "O2", "O3"), "O2"),
+        "flags": Option("flags of iree-compile without their dashes, joined with '+'"),
+    }
+
+    def validate(self, options: Options, target: str) -> None:
+        super().validate(options, target)
+        for flag in _flags(options):
+            if not _FLAG.fullmatch(flag):
+                raise DriftlineError(
+                    f"Target {target!r}: {flag!r} is no flag; write it without dashes, as in"
+                    " 'iree:flags=iree-opt-const-eval=false', and join several with '+'."
+                )
+
+    def knobs(self, options: Options) -> list[Knob]:
+        left = [flag for flag in _PARTS if flag not in _flags(options)]
+        return [*super().knobs(options), *(Knob("flags", flag, "flag") for flag in left)]
 
     def warm(self) -> None:
         import iree.compiler.api
@@ -66,7 +110,8 @@ class Iree(Backend):
         inputs = [value.name for value in model.graph.input if value.name not in constants]
         outputs = {value.name: _dtype(value) for value in model.graph.output}
         model.graph.name = "main"  # any text is a valid graph name, but not a function's
-        code = _compile(_import(model), f"--iree-opt-level={option(options, self, 'opt')}")
+        flags = [f"iree-opt-level={option(options, self, 'opt')}", *_flags(options)]
+        code = _compile(_import(model), [f"--{flag}" for flag in flags])
         config = iree.runtime.Config(device=iree.runtime.get_device("local-sync"))
         module = iree.runtime.load_vm_module(iree.runtime.VmModule.copy_buffer(config.vm_instance, code), config)
 
@@ -103,7 +148,11 @@ def _import(model: Any) -> str:
     return str(module.get_asm())
 
 
-def _compile(text: str, level: str) -> bytes:
+def _flags(options: Options) -> list[str]:
+    return options["flags"].split("+") if "flags" in options else []
+
+
+def _compile(text: str, flags: Sequence[str]) -> bytes:
     """Through the C interface, because its Python wrapper prints the diagnostics instead of handing them over."""
     from iree.compiler.api import Output, Session, Source, ctypes_dl
 
@@ -115,7 +164,10 @@ def _compile(text: str, level: str) -> bytes:
     collector = _DiagnosticCallback(collect)  # must live as long as the invocation
 
     session = Session()
-    session.set_flags(*_FLAGS, level)
+    try:
+        session.set_flags(*_FLAGS, *flags)
+    except ValueError as error:
+        raise DriftlineError(f"IREE does not take these flags: {' '.join(str(error).split())}") from error
     invocation = session.invocation()
     enable = ctypes_dl._dylib.ireeCompilerInvocationEnableCallbackDiagnostics
     enable.restype, enable.argtypes = None, [ctypes.c_void_p, ctypes.c_int, _DiagnosticCallback, ctypes.c_void_p]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from driftline.backends.base import Backend, Compiled, Option, Options, Unsupported, option
+from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
 from driftline.core.tensors import Array, Arrays, numpy_dtype
 from driftline.core.text import did_you_mean
@@ -42,12 +43,23 @@ OPTIMIZERS = frozenset(
     QDQSelectorActionTransformer QuickGeluFusion ReshapeFusion SimplifiedLayerNormFusion SkipLayerNormFusion
     SliceConcatToSpaceToDepthFusion TransposeOptimizer TransposeOptimizer_CPUExecutionProvider WeightBiasQuantization
     WhereDummyDq
+    ConstantFoldingDQ DQMatMulNBitsFusion GqaValueLayoutTransformer MatMulNBitsMlpFusion MatMulNBitsQkvFusion
+    NhwcTransformerC4
     CastChainElimination CastElimination ClipQuantRewrite ConvAddFusion ConvBNFusion ConvMulFusion DivMulFusion
     EliminateDropout EliminateIdentity EliminateSlice ExpandElimination FuseReluClip GemmSumFusion GemmTransposeFusion
     LabelEncoderFusion MatMul_BatchNormalization_Fusion NoopElimination NotWhereFusion Pad_Fusion
     PreShapeNodeElimination ReluQuantRewrite UnsqueezeElimination
     """.split()
 )
+
+# Optimisers that are off unless a setting of the session asks for them.
+SETTINGS = {
+    "Avx2WeightS8ToU8Transformer": "session.x64quantprecision",
+    "CastChainElimination": "optimization.enable_cast_chain_elimination",
+    "DQMatMulNBitsFusion": "session.enable_dq_matmulnbits_fusion",
+    "GeluApproximation": "optimization.enable_gelu_approximation",
+    "QDQFinalCleanupTransformer": "session.enable_quant_qdq_cleanup",
+}
 
 # Element types that numpy does not know: their number in ONNX, and the integers that carry their bits.
 _BITS = {"bfloat16": (16, np.uint16), "float8_e4m3fn": (17, np.uint8), "float8_e5m2": (19, np.uint8)}
@@ -72,46 +84,51 @@ class OnnxRuntime(Backend):
     options = {
         "opt": Option("graph optimisation level", tuple(_LEVELS), "all"),
         "disable": Option("optimisers to leave out, joined with '+'"),
+        "enable": Option("optimisers to use that are off by default, joined with '+'"),
     }
 
     def validate(self, options: Options, target: str) -> None:
         super().validate(options, target)
-        for name in _disabled(options):
+        for name in _listed(options, "disable"):
             if name not in OPTIMIZERS:
                 raise DriftlineError(
                     f"Target {target!r}: ONNX Runtime has no optimiser {name!r}.{did_you_mean(name, OPTIMIZERS)}"
                     " Join several with '+'."
                 )
+        for name in _listed(options, "enable"):
+            if name not in SETTINGS:
+                raise DriftlineError(
+                    f"Target {target!r}: {name!r} is no optimiser that has to be enabled.{did_you_mean(name, SETTINGS)}"
+                    f" These are off by default: {', '.join(SETTINGS)}."
+                )
+
+    def knobs(self, options: Options) -> list[Knob]:
+        left = OPTIMIZERS.difference(_listed(options, "disable"))
+        return [*super().knobs(options), *(Knob("disable", name, "optimiser") for name in sorted(left))]
 
     def warm(self) -> None:
         os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         super().warm()
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        return runner(self.session(program.data, options))
+
+    def session(self, data: bytes, options: Options, *, optimised: str = "", severity: int = 3) -> Any:
+        """A session for a model. `optimised` is a file for what the optimisers made of it; with the `severity` 1 the
+        log says which of them changed something."""
         import onnxruntime as ort
 
         ort.set_default_logger_severity(3)
         settings = ort.SessionOptions()
-        settings.log_severity_level = 3
+        settings.log_severity_level = severity
         settings.intra_op_num_threads = settings.inter_op_num_threads = 1
         settings.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[option(options, self, "opt")])
-        session = ort.InferenceSession(
-            program.data, settings, providers=["CPUExecutionProvider"], disabled_optimizers=_disabled(options) or None
-        )
-        names = [output.name for output in session.get_outputs()]
-        wanted = {value.name for value in session.get_inputs()}
-        unusual = any(value.type in _TYPE_NAMES for value in (*session.get_inputs(), *session.get_outputs()))
-
-        def run(arrays: Arrays) -> Arrays:
-            feed = {name: array for name, array in arrays.items() if name in wanted}
-            if unusual:
-                values = {name: _to_ort(ort, array) for name, array in feed.items()}
-                results = [_from_ort(value) for value in session.run_with_ort_values(names, values)]
-            else:
-                results = session.run(names, feed)
-            return dict(zip(names, results, strict=True))
-
-        return run
+        if optimised:
+            settings.optimized_model_filepath = optimised
+        for name in _listed(options, "enable"):
+            settings.add_session_config_entry(SETTINGS[name], "1")
+        disabled = _listed(options, "disable") or None
+        return ort.InferenceSession(data, settings, providers=["CPUExecutionProvider"], disabled_optimizers=disabled)
 
     def is_rejection(self, error: BaseException) -> bool:
         return (
@@ -121,8 +138,28 @@ class OnnxRuntime(Backend):
         )
 
 
-def _disabled(options: Options) -> list[str]:
-    return options["disable"].split("+") if "disable" in options else []
+def runner(session: Any) -> Compiled:
+    """A session as a function of named arrays."""
+    import onnxruntime as ort
+
+    names = [output.name for output in session.get_outputs()]
+    wanted = {value.name for value in session.get_inputs()}
+    unusual = any(value.type in _TYPE_NAMES for value in (*session.get_inputs(), *session.get_outputs()))
+
+    def run(arrays: Arrays) -> Arrays:
+        feed = {name: array for name, array in arrays.items() if name in wanted}
+        if unusual:
+            values = {name: _to_ort(ort, array) for name, array in feed.items()}
+            results = [_from_ort(value) for value in session.run_with_ort_values(names, values)]
+        else:
+            results = session.run(names, feed)
+        return dict(zip(names, results, strict=True))
+
+    return run
+
+
+def _listed(options: Options, key: str) -> list[str]:
+    return options[key].split("+") if key in options else []
 
 
 def _to_ort(ort: Any, array: Array) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.backends.base import Backend, Compiled, Options
+from driftline.backends.base import BOOLEAN, Backend, Compiled, Option, Options
 from driftline.core.tensors import Array, Arrays, numpy_dtype
 from driftline.programs.opened import OpenedProgram
 
@@ -36,6 +36,12 @@ class OpenVino(Backend):
     module = "openvino"
     distribution = "openvino"
     arithmetic = "double-as-single"  # documented: the CPU plug-in has no float64 kernels
+    options = {
+        "snippets": Option("fuse elementwise operations into generated kernels", BOOLEAN, "true"),
+        "low_precision": Option("low-precision transformations of quantised models", BOOLEAN, "true"),
+        "mode": Option("what it is tuned for", ("performance", "accuracy"), "performance"),
+        "kernel_cache": Option("reuse compiled kernels within a model", BOOLEAN, "true"),
+    }
 
     def warm(self) -> None:
         forbid_telemetry()
@@ -47,7 +53,7 @@ class OpenVino(Backend):
 
         core = openvino.Core()
         model = core.read_model(program.data, b"")
-        compiled = core.compile_model(model, "CPU", CONFIG)
+        compiled = core.compile_model(model, "CPU", {**CONFIG, **_settings(options)})
         request = compiled.create_infer_request()
         inputs = _names(model.inputs, [spec.name for spec in program.program.inputs] or list(program.example))
         outputs = _names(model.outputs, list(program.program.outputs))
@@ -60,6 +66,20 @@ class OpenVino(Backend):
 
     def is_rejection(self, error: BaseException) -> bool:
         return super().is_rejection(error) or bool(re.search(REJECTIONS, str(error)))
+
+
+# What an option is called by the CPU plug-in, when it has not its default. The first two are not in its list of
+# properties, but it takes them, and refuses names that it does not know.
+_PROPERTIES = {
+    ("snippets", "false"): ("SNIPPETS_MODE", "DISABLE"),
+    ("low_precision", "false"): ("LP_TRANSFORMS_MODE", "NO"),
+    ("mode", "accuracy"): ("EXECUTION_MODE_HINT", "ACCURACY"),
+    ("kernel_cache", "false"): ("CPU_RUNTIME_CACHE_CAPACITY", "0"),
+}
+
+
+def _settings(options: Options) -> dict[str, str]:
+    return dict(_PROPERTIES[option] for option in options.items() if option in _PROPERTIES)
 
 
 def _names(ports: Sequence[Any], declared: Sequence[str]) -> list[str]:

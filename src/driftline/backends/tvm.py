@@ -1,7 +1,8 @@
 """Apache TVM through Relax, compiled with LLVM for this processor.
 
 Traps: generated code checks nothing, so a Gather out of range is a SIGSEGV and an integer division by zero a SIGFPE.
-The importer needs the `onnx` package and fixes every shape from the example inputs.
+The importer needs the `onnx` package and fixes every shape from the example inputs. What `tvm.compile` runs by default
+lowers a model and hardly optimises it: the graph rewrites of Relax are transforms that users call (`passes=...`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from typing import Any
 import numpy as np
 
 from driftline.backends.base import Backend, Compiled, Option, Options, option
+from driftline.backends.knobs import Knob
+from driftline.core.errors import DriftlineError
 from driftline.core.tensors import Array, Arrays
+from driftline.core.text import did_you_mean
 from driftline.programs.opened import OpenedProgram
 
 # The importer has no single wording for what it does not do; above all it wants shapes, axes and counts as constants.
@@ -22,6 +26,49 @@ _REJECTIONS = re.compile(
     "only applies to float|only support |param datatype should be one of"
 )
 
+# The passes of the default pipeline of 0.27, Relax first, then TensorIR, as an instrument sees them.
+PIPELINE = tuple(
+    """
+    DispatchSampling DispatchSortScan LegalizeOps RewriteDataflowReshape ToNonDataflow RemovePurityChecking
+    CallTIRRewrite StaticPlanBlockMemory RewriteCUDAGraph LowerAllocTensor KillAfterLastUse LowerRuntimeBuiltin
+    ComputePrimValue VMShapeLower AttachGlobalSymbol
+    tirx.BindTarget s_tir.CanonicalizeLoop s_tir.LowerCrossThreadReduction s_tir.LowerInitBlock
+    s_tir.PlanAndUpdateBufferAllocationLocation s_tir.ConvertBlocksToOpaque s_tir.LiftThreadBinding
+    s_tir.ManifestSharedMemoryLocalStage s_tir.CompactBufferAllocation s_tir.LowerAutoCopy s_tir.UnifyThreadBinding
+    s_tir.LowerMatchBuffer s_tir.StmtSimplify s_tir.InjectPermutedLayout s_tir.AnnotateIrregularLoop
+    s_tir.InjectSoftwarePipeline s_tir.TransformMmaBufferLayout s_tir.LowerOpaqueBlock tirx.FlattenBuffer
+    tirx.BF16ComputeLegalize tirx.NarrowDataType s_tir.LoopPartition tirx.VectorizeLoop s_tir.InjectVirtualThread
+    s_tir.InjectDoubleBuffer tirx.StorageRewrite s_tir.HoistIfThenElse tirx.UnrollLoop s_tir.RenormalizeSplitPattern
+    tirx.StmtSimplify tirx.RemoveNoOp s_tir.RewriteUnsafeSelect tirx.CommonSubexprElim tirx.FP8ComputeLegalize
+    s_tir.VerifyVTCMLimit s_tir.LowerVtcmAlloc tirx.VerifyMemory tirx.AnnotateEntryFunc s_tir.ThreadSync
+    s_tir.InferFragment s_tir.LowerThreadAllreduce s_tir.MergeSharedMemoryAllocations tirx.SplitHostDevice
+    tirx.MakePackedAPI tirx.FP8StorageLegalize tirx.BF16StorageLegalize tirx.LowerTVMBuiltin tirx.LowerIntrin
+    """.split()
+)
+# Without these nothing compiles: they lower what the next ones cannot take.
+REQUIRED = frozenset(
+    """
+    LegalizeOps CallTIRRewrite LowerAllocTensor LowerRuntimeBuiltin AttachGlobalSymbol tirx.BindTarget
+    s_tir.LowerInitBlock s_tir.ConvertBlocksToOpaque s_tir.LowerOpaqueBlock tirx.FlattenBuffer tirx.MakePackedAPI
+    tirx.LowerIntrin
+    """.split()
+)
+# Transforms of `tvm.relax.transform` that rewrite a graph and need no arguments; with what must run around them.
+TRANSFORMS: dict[str, tuple[str, ...]] = {
+    **{
+        name: (name,)
+        for name in """
+        AdjustMatmulOrder CanonicalizeBindings CombineParallelMatmul ConvertToDataflow DataflowUseInplaceCalls
+        DeadCodeElimination DecomposeOpsForInference EliminateCommonSubexpr ExpandMatmulOfSum FastMathTransform
+        FoldBatchnormToConv2D FuseTransposeMatmul InlinePrivateFunctions LambdaLift Normalize OptimizeLayoutTransform
+        RemoveRedundantReshape RemoveUnusedOutputs ReorderPermuteDimsAfterConcat ReorderTakeAfterMatmul
+        ToMixedPrecision TopologicalSort
+        """.split()
+    },
+    "FoldConstant": ("LegalizeOps", "FoldConstant"),
+    "FuseOps": ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR"),
+}
+
 
 class Tvm(Backend):
     name = "tvm"
@@ -30,27 +77,78 @@ class Tvm(Backend):
     accepts = ("onnx",)
     module = "tvm"
     distribution = "apache-tvm"
-    options = {"opt": Option("optimisation level", ("0", "1", "2", "3"), "3")}
+    options = {
+        "opt": Option("optimisation level", ("0", "1", "2", "3"), "3"),
+        "skip": Option("passes to leave out, joined with '+'"),
+        "passes": Option("transforms of Relax to apply first, joined with '+'"),
+    }
+
+    def validate(self, options: Options, target: str) -> None:
+        super().validate(options, target)
+        for name in listed(options, "skip"):
+            if name in REQUIRED:
+                raise DriftlineError(f"Target {target!r}: nothing compiles without {name}; leave out another pass.")
+            if name not in PIPELINE:
+                raise DriftlineError(f"Target {target!r}: TVM runs no pass {name!r}.{did_you_mean(name, PIPELINE)}")
+        for name in listed(options, "passes"):
+            if name not in TRANSFORMS:
+                raise DriftlineError(
+                    f"Target {target!r}: there is no transform {name!r} that needs no arguments."
+                    f"{did_you_mean(name, TRANSFORMS)} Known: {', '.join(TRANSFORMS)}."
+                )
+
+    def knobs(self, options: Options) -> list[Knob]:
+        left = [name for name in PIPELINE if name not in REQUIRED and name not in listed(options, "skip")]
+        return [*super().knobs(options), *(Knob("skip", name, "pass") for name in left)]
 
     def warm(self) -> None:
         import tvm.relax.frontend.onnx  # noqa: F401
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        import onnx
+        model = ImportedModel(program.data, program.example)
+        with self.context(options):
+            module = model.module()
+            for name in listed(options, "passes"):
+                module = transformed(module, name)
+            return model.built(module)
+
+    def context(self, options: Options, *instruments: Any) -> Any:
+        """A pass context with what the options ask for."""
         import tvm
-        from tvm import relax
+
+        skipped = frozenset(listed(options, "skip"))
+        watching = [*instruments, _skipping(skipped)] if skipped else list(instruments)
+        return tvm.transform.PassContext(opt_level=int(option(options, self, "opt")), instruments=watching)
+
+    def is_rejection(self, error: BaseException) -> bool:
+        return super().is_rejection(error) or bool(_REJECTIONS.search(str(error)))
+
+
+class ImportedModel:
+    """An ONNX model on its way through TVM, with the sizes of an example."""
+
+    def __init__(self, data: bytes, example: Arrays) -> None:
+        import onnx
+
+        self._model = onnx.load_model_from_string(data)
+        constants = {tensor.name for tensor in self._model.graph.initializer}
+        self._inputs = [value.name for value in self._model.graph.input if value.name not in constants]
+        self._outputs = [value.name for value in self._model.graph.output]
+        self._shapes = {name: list(example[name].shape) for name in self._inputs}
+        self._dtypes = {name: example[name].dtype.name for name in self._inputs}
+
+    def module(self) -> Any:
         from tvm.relax.frontend.onnx import from_onnx
 
-        model = onnx.load_model_from_string(program.data)
-        constants = {tensor.name for tensor in model.graph.initializer}
-        inputs = [value.name for value in model.graph.input if value.name not in constants]
-        outputs = [value.name for value in model.graph.output]
-        shapes = {name: list(program.example[name].shape) for name in inputs}
-        dtypes = {name: program.example[name].dtype.name for name in inputs}
-        with tvm.transform.PassContext(opt_level=int(option(options, self, "opt"))):
-            module = from_onnx(model, shape_dict=shapes, dtype_dict=dtypes)
-            executable = tvm.compile(module, target="llvm")
-        machine = relax.VirtualMachine(executable, tvm.cpu())
+        return from_onnx(self._model, shape_dict=self._shapes, dtype_dict=self._dtypes)
+
+    def built(self, module: Any) -> Compiled:
+        """The module, compiled by the default pipeline."""
+        import tvm
+        from tvm import relax
+
+        machine = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
+        inputs, outputs = self._inputs, self._outputs
 
         def run(arrays: Arrays) -> Arrays:
             result = machine["main"](*(tvm.runtime.tensor(np.asarray(arrays[name], order="C")) for name in inputs))
@@ -59,8 +157,31 @@ class Tvm(Backend):
 
         return run
 
-    def is_rejection(self, error: BaseException) -> bool:
-        return super().is_rejection(error) or bool(_REJECTIONS.search(str(error)))
+
+def transformed(module: Any, name: str) -> Any:
+    """The module after a transform of the table."""
+    import tvm
+    from tvm import relax
+
+    with tvm.target.Target("llvm"):
+        for step in TRANSFORMS[name]:
+            module = getattr(relax.transform, step)()(module)
+    return module
+
+
+def _skipping(names: frozenset[str]) -> Any:
+    import tvm
+
+    @tvm.instrument.pass_instrument
+    class Skipping:
+        def should_run(self, module: Any, information: Any) -> bool:
+            return information.name not in names
+
+    return Skipping()
+
+
+def listed(options: Options, key: str) -> list[str]:
+    return options[key].split("+") if key in options else []
 
 
 def _to_array(value: Any) -> Array:

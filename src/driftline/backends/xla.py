@@ -6,16 +6,23 @@ otherwise the user's file decides.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from driftline.backends._jax import precision
 from driftline.backends._torchax import import_torchax, is_torchax_rejection, torchax_runner
-from driftline.backends.base import Backend, Compiled, Option, Options, option
+from driftline.backends.base import BOOLEAN, Backend, Compiled, Option, Options, option
+from driftline.backends.knobs import Knob
+from driftline.core.errors import DriftlineError
 from driftline.core.structure import flatten
 from driftline.core.tensors import Arrays
 from driftline.programs.live import LiveProgram
@@ -28,6 +35,9 @@ _REJECTIONS = (  # Python that depends on values, which a compiler of whole prog
     "ConcretizationTypeError",
     "NonConcreteBooleanIndexError",
 )
+_PASS = re.compile(r"[\w-]+")
+_AFTER = re.compile(r"\.after_([\w-]+)\.before_")
+_MARKS = ("pipeline-start",)  # no pass: where a pipeline begins
 
 
 class Xla(Backend):
@@ -39,7 +49,20 @@ class Xla(Backend):
     distribution = "jax"
     also_in = ("jaxlib",)
     install = "pip install jax torchax"
-    options = {"jit": Option("compile the program as a whole, or run it operation by operation", ("on", "off"), "on")}
+    options = {
+        "jit": Option("compile the program as a whole, or run it operation by operation", ("on", "off"), "on"),
+        "opt": Option("optimisation level of its LLVM code", ("0", "1", "2", "3"), "3"),
+        "fusion_emitters": Option("generate code for fusions by the newer emitters", BOOLEAN, "true"),
+        "disable": Option("passes over HLO to leave out by name, joined with '+'"),
+    }
+
+    def validate(self, options: Options, target: str) -> None:
+        super().validate(options, target)
+        for name in options.get("disable", "algsimp").split("+"):
+            if not _PASS.fullmatch(name):
+                raise DriftlineError(
+                    f"Target {target!r}: {name!r} is no name of a pass; join several with '+', as in 'algsimp+fusion'."
+                )
 
     def warm(self) -> None:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -52,7 +75,7 @@ class Xla(Backend):
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         import jax
 
-        run = _jax_runner(program) if program.framework == "jax" else torchax_runner(program)
+        run = _runner(program, _settings(options))
         if option(options, self, "jit") == "on":
             run(program.example)  # XLA compiles during the first call
             return run
@@ -63,15 +86,40 @@ class Xla(Backend):
 
         return operation_by_operation
 
+    def knobs_at_work(self, program: OpenedProgram, options: Options) -> list[Knob]:
+        """The passes that change the program: XLA writes the program down after each of them."""
+        with tempfile.TemporaryDirectory() as folder:
+            dump = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": ".*"}
+            with contextlib.suppress(Exception):
+                _runner(program, {**_settings(options), **dump})(program.example)
+            names = [found[1] for path in sorted(Path(folder).iterdir()) if (found := _AFTER.search(path.name))]
+        return [Knob("disable", name, "pass") for name in dict.fromkeys(names) if name not in _MARKS]
+
     def is_rejection(self, error: BaseException) -> bool:
         return super().is_rejection(error) or type(error).__name__ in _REJECTIONS or is_torchax_rejection(error)
 
 
-def _jax_runner(program: OpenedProgram) -> Compiled:
+def _settings(options: Options) -> dict[str, object]:
+    """The options in XLA's own words."""
+    settings: dict[str, object] = {}
+    if "opt" in options:
+        settings["xla_backend_optimization_level"] = int(options["opt"])
+    if "fusion_emitters" in options:
+        settings["xla_cpu_use_fusion_emitters"] = options["fusion_emitters"] == "true"
+    if "disable" in options:
+        settings["xla_disable_hlo_passes"] = options["disable"].replace("+", ",")
+    return settings
+
+
+def _runner(program: OpenedProgram, settings: Mapping[str, object]) -> Compiled:
+    return _jax_runner(program, settings) if program.framework == "jax" else torchax_runner(program, settings)
+
+
+def _jax_runner(program: OpenedProgram, settings: Mapping[str, object]) -> Compiled:
     import jax
 
     live, wide = load_with_own_precision(program)
-    compiled = jax.jit(lambda arrays: leaves_of(call(live, arrays)))
+    compiled = jax.jit(lambda arrays: leaves_of(call(live, arrays)), compiler_options=dict(settings) or None)
 
     def run(arrays: Arrays) -> Arrays:
         with precision(wide, arrays):

@@ -7,9 +7,11 @@ nothing else.
 
 from __future__ import annotations
 
+import math
 import platform
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +21,7 @@ from driftline.backends import BACKENDS
 from driftline.campaign.events import BugSeen, LaneStopped, Listener, Started, TurnDone
 from driftline.campaign.lane import Lane
 from driftline.campaign.plan import HuntPlan, form_of, locked
+from driftline.campaign.roster import Roster, Task, Work
 from driftline.campaign.triage import Examined, Triage
 from driftline.checking.batch import Screened, Screening
 from driftline.checking.checker import Checker, Skipped
@@ -33,10 +36,8 @@ from driftline.generate.table import OPERATORS
 from driftline.store import Bug, Store
 from driftline.store.hunts import Hunt, HuntLog, Suspect, Turn
 
-TRIAGE_SHARE = 0.5  # of a lane's time, for suspects that look like what was seen before
 MOST_FAILURES = 3  # of ours, in one lane
 GRACE = 15.0  # seconds after the end of the budget for what is still running
-REPEATS = 4  # such suspects examined after one turn
 
 
 @dataclass
@@ -53,7 +54,7 @@ class HuntResult:
 
 
 class Hunter:
-    """Runs one hunt. `jobs` lanes have their turn at the same time."""
+    """Runs one hunt, with `jobs` threads that each have one thing in hand."""
 
     def __init__(self, pool: Pool, store: Store, plan: HuntPlan, *, jobs: int = 2, listener: Listener) -> None:
         self._pool = pool
@@ -64,13 +65,7 @@ class Hunter:
         self._log = HuntLog(store)
         self._options = CheckOptions(seed=plan.seed, timeout=plan.timeout, plugins=plan.plugins)
         self._triage = Triage(Checker(pool, jobs=1), store, self._options, self._peers)
-        self._free = threading.Condition()
         self._lanes: dict[str, Lane] = {}
-        self._busy: set[str] = set()
-        self._done: set[str] = set()  # lanes that have nothing more to do
-        self._spent: dict[str, float] = {}
-        self._interrupted: set[str] = set()  # lanes whose last turn was not examined to its end
-        self._stopping = False
         self._failure: BaseException | None = None
 
     # -- from beginning to end ---------------------------------------------------------------------------------------
@@ -82,9 +77,13 @@ class Hunter:
             self._hunt, self._result = hunt, HuntResult(hunt)
             self._lanes = {lane.name: lane for lane in lanes}
             before = sum(self._rebuilt(hunt))
-            self._interrupted = set(self._lanes) if resume else set()
-            self._spent = {lane.name: lane.seconds for lane in lanes}
             self._started = time.monotonic() - hunt.seconds
+            self._roster = Roster(
+                [(lane, self._waiting(lane, new=True), self._waiting(lane, new=False)) for lane in lanes],
+                jobs=self._jobs,
+                time_left=self._time_left,
+                in_order=bool(self._plan.programs),
+            )
             self._listener(
                 Started(
                     tuple(self._lanes),
@@ -153,6 +152,9 @@ class Hunter:
                 self._lanes[turn.lane].absorb(turn)
                 yield 1
 
+    def _waiting(self, lane: Lane, *, new: bool) -> int:
+        return len(self._log.waiting(self._hunt, lane.name, new=new))
+
     def _peers(self, form: str, all_of_them: bool) -> list[Target]:
         """The targets of one form. To start a compiler just to hear its opinion takes long: those at work do."""
         lanes = [lane for lane in self._lanes.values() if lane.form == form]
@@ -168,7 +170,7 @@ class Hunter:
         try:
             self._wait_for(threads)
         except BaseException:
-            self._stop()
+            self._roster.stop()
             self._wait_for(threads, at_once=True)
             raise
         if self._failure:
@@ -177,61 +179,40 @@ class Hunter:
     def _wait_for(self, threads: Sequence[threading.Thread], at_once: bool = False) -> None:
         """Until all have ended; what still runs after the end of the budget, or when it is to end at once, is ended."""
         while any(thread.is_alive() for thread in threads):
-            if at_once or self._over(GRACE):
-                self._stop()
+            if at_once or self._time_left() < -GRACE:
+                self._roster.stop()
                 self._pool.interrupt()
             for thread in threads:
                 thread.join(0.5)
 
+    def _time_left(self) -> float:
+        return self._plan.seconds - (time.monotonic() - self._started) if self._plan.seconds else math.inf
+
     def _serve(self) -> None:
-        """Take the lane that has had least, again and again."""
-        while (lane := self._take()) is not None:
-            started = time.monotonic()
+        """Take what is to be done next, again and again."""
+        while (task := self._roster.take()) is not None:
+            suspects: Counter[bool] = Counter()
             try:
-                self._have_turn(lane, started)
+                suspects = self._do(task)
             except PoolInterrupted:
-                self._stop()
+                self._roster.stop()
             except BaseException as error:
                 self._failure = self._failure or error
-                self._stop()
+                self._roster.stop()
             finally:
-                with self._free:
-                    self._spent[lane.name] = self._spent.get(lane.name, 0.0) + time.monotonic() - started
-                    self._busy.discard(lane.name)
-                    self._free.notify_all()
+                self._roster.finish(task, new=suspects[True], repeated=suspects[False])
 
-    def _have_turn(self, lane: Lane, started: float) -> None:
+    def _do(self, task: Task) -> Counter[bool]:
+        """Do it, and say how many suspects it brought, by whether they seem new."""
         try:
-            if lane.name in self._interrupted:  # first what was in hand when the hunt was interrupted
-                self._examine(lane, started)
-                self._interrupted.discard(lane.name)
-            self._turn(lane)
-            self._examine(lane, started)
+            if task.work is Work.TURN:
+                return self._turn(task.lane)
+            self._examine(task.lane, new=task.work is Work.NEW_SUSPECT)
         except WorkerStartError as error:
-            self._retire(lane, f"cannot start: {error}")
+            self._retire(task.lane, f"cannot start: {error}")
         except InternalError as error:
-            self._failed(lane, str(error))
-
-    def _take(self) -> Lane | None:
-        with self._free:
-            while True:
-                left = [lane for lane in self._lanes.values() if lane.name not in self._done]
-                if self._stopping or self._over() or not left:
-                    return None
-                idle = [lane for lane in left if lane.name not in self._busy]
-                if idle:
-                    lane = min(idle, key=lambda one: self._spent.get(one.name, 0.0))
-                    self._busy.add(lane.name)
-                    return lane
-                self._free.wait(1.0)
-
-    def _over(self, grace: float = 0.0) -> bool:
-        return 0 < self._plan.seconds < time.monotonic() - self._started - grace
-
-    def _stop(self) -> None:
-        with self._free:
-            self._stopping = True
-            self._free.notify_all()
+            self._failed(task.lane, str(error))
+        return Counter()
 
     def _failed(self, lane: Lane, error: str) -> None:
         """A fault of ours: the turn is counted as such, and the lane goes on with the next one."""
@@ -244,20 +225,19 @@ class Hunter:
             self._retire(lane, "Driftline itself failed on it, again and again")
 
     def _retire(self, lane: Lane, reason: str = "") -> None:
-        with self._free:
-            self._done.add(lane.name)
+        self._roster.retire(lane, at_once=bool(reason))
         if reason:
             self._result.stopped[lane.name] = reason
             self._listener(LaneStopped(lane.name, reason))
 
     # -- one turn ----------------------------------------------------------------------------------------------------
 
-    def _turn(self, lane: Lane) -> None:
+    def _turn(self, lane: Lane) -> Counter[bool]:
         """Screen one batch and write down what came of it. A lane that has its number is done."""
         limit = self._plan.programs - lane.programs if self._plan.programs else lane.batch
         if limit <= 0:
             self._retire(lane)
-            return
+            return Counter()
         started = time.monotonic()
         plan = self._plan
         with Screening(
@@ -266,31 +246,23 @@ class Hunter:
             seed=plan.seed,
             plugins=plan.plugins,
             timeout=plan.timeout,
-            shards=max(1, self._jobs // (len(self._lanes) - len(self._done))),
+            shards=self._roster.shards,
         ) as screening:
             results = screening.screen(lane.requests(limit), lane.target)
         self._result.internal_errors += [result.internal_error for result in results if result.internal_error]
         body = lane.summarise(results, time.monotonic() - started)
         turn = Turn(lane.name, lane.turns, body)
-        self._log.add_turn(self._hunt, turn, list(_suspects(lane, results, set(body["keys"]))))
+        suspects = list(_suspects(lane, results, set(body["keys"])))
+        self._log.add_turn(self._hunt, turn, suspects)
         self._log.spend(self._hunt, time.monotonic() - self._started)
         lane.absorb(turn)
         lane.failures = 0
         self._listener(TurnDone(lane.name, turn.number, body["counts"], body["seconds"]))
+        return Counter(bool(suspect["new"]) for suspect in suspects)
 
-    def _examine(self, lane: Lane, started: float) -> None:
-        """Look at the suspects: all that seem new, and of the others what time allows."""
-        screened = time.monotonic() - started
-        for suspect in self._log.waiting(self._hunt, lane.name, new=True):
-            if self._stopping or self._over():
-                return
-            self._settle(suspect, self._examined(lane, suspect))
-        counted = bool(self._plan.programs)  # a hunt by numbers has all the time it needs
-        for suspect in self._log.waiting(self._hunt, lane.name, new=False, most=-1 if counted else REPEATS):
-            examining = time.monotonic() - started - screened
-            enough = not counted and examining > TRIAGE_SHARE * (screened + examining)
-            if self._stopping or self._over() or enough:
-                return
+    def _examine(self, lane: Lane, *, new: bool) -> None:
+        """Look at the suspect that has waited longest."""
+        for suspect in self._log.waiting(self._hunt, lane.name, new=new, most=1):
             self._settle(suspect, self._examined(lane, suspect))
 
     def _examined(self, lane: Lane, suspect: Suspect) -> Examined:

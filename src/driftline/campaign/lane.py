@@ -175,9 +175,11 @@ class Lane:
             new = bool(key) and key not in self.seen and key not in keys
             if new:
                 keys.add(key)
-            arm.reward += 1.0 if new else 0.1 if fresh and result.judgement == "pass" else 0.0
+            rules = {f"rule {name}" for name in result.behaviour} - self.seen - keys
+            keys |= rules
+            arm.reward += 1.0 if new else 0.3 if rules else 0.1 if fresh and result.judgement == "pass" else 0.0
             near = result.judgement == "pass" and result.z > NEAR_MISS
-            if (new or near) and result.made and result.made["graph"] and len(interesting) < INTERESTING:
+            if (new or near or rules) and result.made and result.made["graph"] and len(interesting) < INTERESTING:
                 interesting.append(result.made["graph"])
         return {
             "programs": len(results),

@@ -32,6 +32,17 @@ def replay(store: Store, name: str, checker: Checker, target: Target | None = No
     return Replay(store.bug(bug.id), answer, reason, result)
 
 
+def replay_case(store: Store, case_id: str, checker: Checker, target: Target | None = None) -> TargetResult:
+    """Run a stored case by itself, whether or not a bug is known by it."""
+    case = store.load_case(case_id)
+    load_plugins(case.options.plugins)
+    wanted = target or case.targets[0]
+    outcome = checker.check(case.only(wanted))
+    if outcome.skipped:
+        raise BackendUnavailable(f"{wanted} {outcome.skipped[0].reason}. Run driftline doctor.")
+    return outcome.results[0]
+
+
 def _compare(bug: Bug, case: Case, result: TargetResult) -> tuple[ReplayAnswer, str]:
     verdict = result.verdict
     if verdict.judgement is Judgement.PASS:

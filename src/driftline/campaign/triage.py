@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,15 @@ from driftline.checking.batch import Screened, Screening, case_of, native_of
 from driftline.checking.checker import Checker, TargetResult
 from driftline.core.case import Case, CheckOptions
 from driftline.core.errors import InternalError
+from driftline.core.execution import Execution, Outcome, Stage
+from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays, numpy_dtype
 from driftline.core.text import normalise_message
-from driftline.core.verdict import Judgement, Kind, Status
-from driftline.diagnose.fingerprint import message_fingerprint
+from driftline.core.verdict import Fingerprint, Judgement, Kind, Status, Verdict
+from driftline.diagnose.fingerprint import fingerprint, message_fingerprint
 from driftline.execute.pool import WorkerStartError
-from driftline.execute.tasks import save_samples
+from driftline.execute.shelf import Shelf
 from driftline.generate.blueprint import LANGUAGE
 from driftline.generate.graph import Graph
 from driftline.generate.mutate import retyped
@@ -46,6 +49,7 @@ from driftline.store.hunts import Suspect
 
 _VALUE_KINDS = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE, Kind.WRONG_SHAPE, Kind.WRONG_DTYPE)
 OTHER_INPUTS = 4
+CHECKED_FINDINGS = 2  # of one bug; what looks the same after that is not checked by itself again
 KEPT_FINDINGS = 5  # of one bug, with their programs and tensors; further sightings are counted only
 PATIENCE = 120.0  # seconds for one suspect
 _PART: dict[str, Any] = {"generator": "part", "arm": "", "number": 0, "strategies": ["part"], "seed": ""}
@@ -85,9 +89,21 @@ class Triage:
         """An error whose message was seen before needs no second look; one that counts as fixed does."""
         if whole.kind != Kind.ERROR:
             return None
-        seen = message_fingerprint(target.backend, whole.stage, whole.kind, whole.reason).bug_id
-        bug = self._store.bug(seen) if self._store.has_bug(seen) else None
-        return bug if bug and bug.status is not Status.FIXED else None
+        return self._known(message_fingerprint(target.backend, whole.stage, whole.kind, whole.reason))
+
+    def known_value(self, target: Target, part: Screened) -> Bug | None:
+        """A smallest part that fails as one did that was checked and confirmed before is only counted."""
+        if part.kind not in _VALUE_KINDS or not part.made:
+            return None
+        program = replace(Program.from_json(part.made["program"], Path(part.made["path"])), operators=(words_of(part),))
+        execution = Execution(target.backend, Outcome.OK, Stage.RUN)
+        verdict = Verdict(Judgement.FAIL, part.reason, Kind(part.kind))
+        bug = self._known(fingerprint(program, target, execution, verdict))
+        return bug if bug and len(bug.findings) >= CHECKED_FINDINGS else None
+
+    def _known(self, found: Fingerprint) -> Bug | None:
+        bug = self._store.bug(found.bug_id) if self._store.has_bug(found.bug_id) else None
+        return bug if bug and bug.status not in (Status.FIXED, Status.FLAKY) else None
 
 
 class _Examination:
@@ -102,7 +118,6 @@ class _Examination:
         self._target = target
         self._form = form
         self._deadline = time.monotonic() + PATIENCE
-        self._files = 0
 
     def examine(self, request: Mapping[str, Any]) -> Examined:
         whole = self._screening.screen([request], self._target)[0]
@@ -114,6 +129,9 @@ class _Examination:
         doubts: list[str] = []
         flaky = False
         for part in map(self._canonical, self._smallest(whole)):
+            if known := self._triage.known_value(self._target, part):
+                found.setdefault(known.id, (known, False))
+                continue
             result, reference, case = self._checked(part)
             if result is None or result.verdict.judgement is not Judgement.FAIL:
                 continue
@@ -227,8 +245,7 @@ class _Examination:
         assert part.made
         varying = bool(part.made["graph"] and part.made["graph"]["varying"])
         case = case_of(part.made, self._target, self._options, [] if varying else [part.sample])
-        words = pattern(Graph.from_json(part.made["graph"])) if part.made["graph"] else named(part.coverage)
-        case = replace(case, program=replace(case.program, operators=(words,)))
+        case = replace(case, program=replace(case.program, operators=(words_of(part),)))
         outcome = self._checker.check(case)
         result = outcome.results[0] if outcome.results else None
         if result and result.internal_error:
@@ -328,10 +345,14 @@ class _Examination:
         return dict(case_of(part.made, self._target, self._options, [part.sample]).samples[0].arrays)
 
     def _written(self, arrays: Arrays) -> str:
-        self._files += 1
-        path = self._screening.folder / f"{self._files}.arrays"
-        save_samples(path, [arrays])
-        return str(path)
+        with Shelf(self._screening.folder / "arrays") as shelf:
+            return shelf.put_samples([arrays])
+
+
+def words_of(part: Screened) -> str:
+    """What a part computes, in operators and dtypes."""
+    assert part.made
+    return pattern(Graph.from_json(part.made["graph"])) if part.made["graph"] else named(part.coverage)
 
 
 def _cast(arrays: Arrays, old: str, new: str) -> Arrays:

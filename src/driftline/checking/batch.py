@@ -24,10 +24,11 @@ from driftline.core.errors import InternalError
 from driftline.core.execution import Failure, Outcome
 from driftline.core.program import Program
 from driftline.core.target import Target
-from driftline.core.tensors import Arrays, save_tensors
+from driftline.core.tensors import Arrays
 from driftline.core.verdict import Kind
 from driftline.execute.pool import Pool, Report
-from driftline.execute.tasks import RESULTS, TOGETHER, load_samples
+from driftline.execute.shelf import Shelf, load_samples
+from driftline.execute.tasks import RESULTS, TENSORS, TOGETHER
 from driftline.generate.table import OPERATORS
 
 _TASKS = "driftline.checking.batch_tasks"
@@ -49,6 +50,7 @@ class Screened:
     sample: int = 0
     internal_error: str = ""  # a fault of ours; the judgement is then inconclusive
     made: Mapping[str, Any] | None = None  # what `prepare` answered: the program and its files
+    behaviour: tuple[str, ...] = ()  # rewrite rules of the compiler that fired, where it tells
 
     @property
     def coverage(self) -> list[tuple[str, str]]:
@@ -131,6 +133,7 @@ class Screening:
         executions = self._execute(runnable, target)
         ran = {}
         for number, execution in executions.items():
+            results[number] = replace(results[number], behaviour=tuple(execution.get("behaviour", ())))
             if execution["outcome"] == Outcome.OK:
                 ran[number] = execution
             else:
@@ -202,9 +205,10 @@ class Screening:
                 payload,
                 timeout=self._timeout * max(1, backend.together / 4),
             )
-            done |= _read_results(folder)
+            results, unfinished = _read_results(folder)
+            done |= results
             if report.ending != "done":
-                _take_casualty(report, folder, waiting, done)
+                _take_casualty(report, unfinished, waiting, done, backend.together)
             waiting = {number: job for number, job in waiting.items() if number not in done}
             if report.ending == "done" and waiting:
                 raise InternalError(f"{len(waiting)} of the programs were never run")
@@ -244,13 +248,9 @@ class Screening:
 
     def contradicts(self, made: Mapping[str, Any], outputs: Sequence[Arrays]) -> str:
         """Is this what the reference of a program would fail, had a compiler returned it? The reason, or nothing."""
-        folder = self._new_folder()
-        paths = []
-        for index, arrays in enumerate(outputs):
-            path = folder / f"{index}.outputs"
-            save_tensors(path, arrays)
-            paths.append(str(path))
-        report = self._ask_judge([{**made, "outputs": paths}], mutates=False, renames=True)
+        with Shelf(self._new_folder() / TENSORS) as shelf:
+            places = [shelf.put(arrays) for arrays in outputs]
+        report = self._ask_judge([{**made, "outputs": places}], mutates=False, renames=True)
         if report.ending != "done":
             return ""
         verdict = report.result["verdicts"][0]
@@ -273,36 +273,43 @@ def _depends_on_memory(made: Mapping[str, Any]) -> bool:
     return any(OPERATORS[node["op"]].inplace for node in made["graph"]["nodes"])
 
 
-def _read_results(folder: Path) -> dict[int, dict[str, Any]]:
-    """What was finished."""
-    results = {}
+def _read_results(folder: Path) -> tuple[dict[int, dict[str, Any]], dict[int, list[str]]]:
+    """What was finished, and of what was not, the places of the outputs so far."""
+    results: dict[int, dict[str, Any]] = {}
+    unfinished: dict[int, list[str]] = {}
     path = folder / RESULTS
     for line in path.read_text().splitlines() if path.exists() else []:
         try:
             answer = json.loads(line)
         except json.JSONDecodeError:  # the process died while it wrote this one
             continue
-        results[answer["number"]] = answer
-    return results
+        if "outcome" in answer:
+            results[answer["number"]] = answer
+        else:
+            unfinished.setdefault(answer["number"], []).append(answer["finished"])
+    return results, unfinished
 
 
 def _take_casualty(
-    report: Report, folder: Path, waiting: dict[int, dict[str, Any]], done: dict[int, dict[str, Any]]
+    report: Report,
+    unfinished: Mapping[int, list[str]],
+    waiting: dict[int, dict[str, Any]],
+    done: dict[int, dict[str, Any]],
+    together: int,
 ) -> None:
-    """Which program was it that ended the worker? Those compiled together are asked one by one."""
+    """Which program was it that ended the worker? Those that were compiled together with it are asked one by one."""
     number, _, stage = report.stage.partition(" ")
     if stage == TOGETHER:
-        for job in waiting.values():
+        company = [job for job in waiting.values() if job["together"] and job["number"] >= int(number)]
+        for job in company[:together]:
             job["together"] = False
         return
     culprit = int(number) if number else next(iter(waiting))
-    failure = {"type": report.detail, "message": ""}
-    finished = sorted(str(path) for path in folder.glob(f"{culprit}.*.safetensors"))
     done[culprit] = {
         "outcome": _ENDINGS[report.ending],
         "stage": stage or "COMPILE",
-        "failure": failure,
-        "outputs": finished,
+        "failure": {"type": report.detail, "message": ""},
+        "outputs": unfinished.get(culprit, []),
     }
 
 

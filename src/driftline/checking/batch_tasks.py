@@ -19,10 +19,11 @@ from driftline.core.execution import Execution, Outcome, Stage
 from driftline.core.plugins import load_plugins
 from driftline.core.program import Program, SourceBundle
 from driftline.core.registry import import_string
-from driftline.core.tensors import Arrays, TensorSpec, is_float, load_tensors
+from driftline.core.tensors import Arrays, TensorSpec, is_float
 from driftline.core.text import first_line
 from driftline.core.verdict import Judgement, Verdict
-from driftline.execute.tasks import load_samples, save_samples
+from driftline.execute.shelf import Shelf, load_from, load_samples
+from driftline.execute.tasks import TENSORS
 from driftline.execute.worker import Context
 from driftline.generate import GENERATORS
 from driftline.generate.base import Blueprint, NoProgram, Request
@@ -30,12 +31,13 @@ from driftline.generate.blueprint import blueprint
 from driftline.generate.graph import Graph, value_name
 from driftline.inputs.plan import InputPlan
 from driftline.inputs.strategies import INPUTS
-from driftline.oracle.arithmetic import IEEE, declared
+from driftline.oracle.arithmetic import declared
 from driftline.oracle.judge import NoShadow, Reference, ReferenceSample, Trait, judge
 from driftline.oracle.reference import REFERENCES, measure_spread
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.rule import ShadowAnswer
-from driftline.oracle.shadow.task import FRONT_ENDS, ask_shadow
+from driftline.oracle.shadow.player import Player
+from driftline.oracle.shadow.task import FRONT_ENDS
 from driftline.programs.opened import OpenedProgram
 
 ENTRY = "program.py"
@@ -59,18 +61,18 @@ def arms(payload: dict[str, Any], context: object) -> dict[str, Any]:
 
 def prepare(payload: dict[str, Any], context: Context) -> dict[str, Any]:
     """Make the programs that are asked for, draw their inputs and run their reference. One answer for each request:
-    either `invalid` with the reason, or the program with the files of its inputs and reference results."""
+    either `invalid` with the reason, or the program and where its inputs and reference results are."""
     load_plugins(payload["plugins"])
     folder = Path(payload["folder"])
     programs = []
-    for number, item in enumerate(payload["requests"]):
-        context.lap()
-        programs.append(_prepare_one(item, payload, folder, number))
+    with Shelf(folder / TENSORS) as shelf:
+        for number, item in enumerate(payload["requests"]):
+            context.lap()
+            programs.append(_prepare_one(item, payload, folder / f"{number}.program", shelf))
     return {"programs": programs}
 
 
-def _prepare_one(item: Mapping[str, Any], payload: Mapping[str, Any], folder: Path, number: int) -> dict[str, Any]:
-    path = folder / f"{number}.program"
+def _prepare_one(item: Mapping[str, Any], payload: Mapping[str, Any], path: Path, shelf: Shelf) -> dict[str, Any]:
     try:
         made = _make(item, payload)
         program = write_program(made, path, f"{item['generator']}:{item['arm']}#{item['number']}")
@@ -93,10 +95,12 @@ def _prepare_one(item: Mapping[str, Any], payload: Mapping[str, Any], folder: Pa
         drawn = [_sample(made, opened, reference, item, index) for index in range(len(item["strategies"]))]
     except Exception as error:
         return {**answer, "invalid": f"{type(error).__name__}: {first_line(str(error), 200)}"}
-    tensors, native = folder / f"{number}.inputs", folder / f"{number}.native"
-    save_samples(tensors, [arrays for arrays, _, _ in drawn])
-    save_samples(native, [outputs for _, outputs, _ in drawn])
-    return {**answer, "tensors": str(tensors), "native": str(native), "origins": [origin for _, _, origin in drawn]}
+    return {
+        **answer,
+        "tensors": shelf.put_samples([arrays for arrays, _, _ in drawn]),
+        "native": shelf.put_samples([outputs for _, outputs, _ in drawn]),
+        "origins": [origin for _, _, origin in drawn],
+    }
 
 
 def _make(item: Mapping[str, Any], payload: Mapping[str, Any]) -> Blueprint:
@@ -221,8 +225,8 @@ def _judge_one(item: Mapping[str, Any], trait: Trait) -> dict[str, Any]:
     inputs, natives = load_samples(item["tensors"]), load_samples(item["native"])
     program = Program.from_json(item["program"], Path(item["path"]))
     verdicts: list[Verdict] = []
-    for index, (arrays, native, path) in enumerate(zip(inputs, natives, item["outputs"], strict=True)):
-        got = load_tensors(path)
+    for index, (arrays, native, place) in enumerate(zip(inputs, natives, item["outputs"], strict=True)):
+        got = load_from(place)
         opened = OpenedProgram(program, example=arrays, grad=item["grad"])
         verdict = _judge_sample(opened, arrays, native, got, trait)
         if verdict.judgement is Judgement.FAIL:
@@ -244,7 +248,7 @@ def _judge_sample(opened: OpenedProgram, arrays: Arrays, native: Arrays, got: Ar
         exact = shadow.exact()
     except NoExactReference as reason:
         return Verdict(Judgement.INCONCLUSIVE, f"no exact reference: {first_line(str(reason), 150)}")
-    sample = ReferenceSample(native=native, exact=exact, shadow=shadow.ask)
+    sample = ReferenceSample(native=native, exact=exact, shadow=shadow.ask, sparing=True)
     return judge(_finished(got), Reference((sample,)), trait)
 
 
@@ -264,24 +268,22 @@ class _LocalShadow:
 
     def __init__(self, opened: OpenedProgram, arrays: Arrays) -> None:
         self._opened, self._arrays = opened, arrays
-        self._played: dict[str, Any] = {}
+        self._players: dict[str, Player] = {}
 
     def exact(self) -> Arrays:
-        return self._shadow("").reference()
+        return self._player("").reference()
 
     def ask(self, arithmetic: str, runs: int, outputs: Arrays | None) -> ShadowAnswer:
         try:
-            return ask_shadow(self._shadow(arithmetic), runs, outputs)
+            return self._player(arithmetic).ask(runs, outputs)
         except NoExactReference as reason:
             raise NoShadow(str(reason)) from reason
 
-    def _shadow(self, arithmetic: str) -> Any:
-        if arithmetic not in self._played:
-            rules = declared(arithmetic) if arithmetic else IEEE
-            self._played[arithmetic] = import_string(FRONT_ENDS[self._opened.framework])(
-                self._opened, self._arrays, rules
-            )
-        return self._played[arithmetic]
+    def _player(self, arithmetic: str) -> Player:
+        if arithmetic not in self._players:
+            open_shadow = import_string(FRONT_ENDS[self._opened.framework])
+            self._players[arithmetic] = Player(open_shadow(self._opened, self._arrays, declared(arithmetic)))
+        return self._players[arithmetic]
 
 
 def _same_bits(got: Any, native: Any) -> bool:

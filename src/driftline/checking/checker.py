@@ -120,7 +120,7 @@ class Checker:
     def _check_target(self, case: Case, target: Target, reference: Reference) -> TargetResult | Skipped:
         try:
             execution = self.execute(case, target)
-            verdict = self._judge(case, target, execution, reference)
+            verdict = self.judge(case, target, execution, reference)
             if verdict.judgement is not Judgement.FAIL:
                 return TargetResult(target, execution, verdict)
             if verdict.kind is Kind.BIAS and case.program.inputs and not self._drifts_elsewhere(case, target):
@@ -136,7 +136,8 @@ class Checker:
             execution = Execution(str(target), Outcome.ERROR, Stage.RUN, problem="internal error")
             return TargetResult(target, execution, verdict, internal_error=str(error))
 
-    def _judge(self, case: Case, target: Target, execution: Execution, reference: Reference) -> Verdict:
+    def judge(self, case: Case, target: Target, execution: Execution, reference: Reference) -> Verdict:
+        """Is what a target did what the program means?"""
         backend = BACKENDS.get(target.backend)
         return judge(
             execution,
@@ -168,12 +169,12 @@ class Checker:
         like = case.samples[0].arrays
         seeds = range(case.options.seed + 1, case.options.seed + 1 + FRESH_INPUTS)
         fresh = replace(case, samples=tuple(random_inputs(case.program.inputs, like, seed) for seed in seeds))
-        verdict = self._judge(case, target, self.execute(fresh, target, fresh=True), self.reference(fresh))
+        verdict = self.judge(case, target, self.execute(fresh, target, fresh=True), self.reference(fresh))
         return verdict.judgement is Judgement.FAIL
 
     def _fails_again(self, case: Case, target: Target, reference: Reference, first: Verdict) -> bool:
         execution = self.execute(case, target, fresh=True)
-        again = self._judge(case, target, execution, reference)
+        again = self.judge(case, target, execution, reference)
         return again.judgement is Judgement.FAIL and again.kind is first.kind
 
     def _blame(self, case: Case, target: Target, execution: Execution, reference: Reference, first: Verdict) -> str:
@@ -186,7 +187,7 @@ class Checker:
         witness = self.execute(case, outside)
         if witness.outcome is not Outcome.OK or witness.converter != execution.converter:
             return ""  # no outside evaluator for what this converter makes
-        verdict = self._judge(case, outside, witness, reference)
+        verdict = self.judge(case, outside, witness, reference)
         # A small flaw of the converter does not excuse a compiler that is much further off.
         explained = _size(verdict) * SAME_SIZE >= _size(first)
         return execution.converter if verdict.kind is first.kind and explained else ""

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from driftline.cli.common import Ticker, json_option, note, plugin_option, print_json, seed_option, store_option
+from driftline.cli.explaining import Explained, diagnose_option, explain
 from driftline.core.errors import InternalError
 
 
@@ -35,6 +36,7 @@ from driftline.core.errors import InternalError
 )
 @click.option("--timeout", type=click.FloatRange(0.1), default=300.0, show_default=True, help="Seconds for one target.")
 @click.option("--memory", type=click.IntRange(1), default=8, show_default=True, help="GiB of memory for one target.")
+@diagnose_option
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Targets that run at the same time.")
 @seed_option
 @store_option
@@ -51,6 +53,7 @@ def check(
     oracle: str,
     timeout: float,
     memory: int,
+    diagnose: bool,
     jobs: int,
     seed: int,
     store: Path,
@@ -121,12 +124,14 @@ def check(
                 lifted=lift,
                 progress=progress,
             )
+        explained = explain([bug.id for bug in result.bugs.values()], kept, pool) if diagnose else Explained()
     if as_json:
-        print_json(check_json(result))
+        print_json({**check_json(result), **explained.to_json()})
     else:
         from driftline.report.terminal import show_check
 
         show_check(result)
+        explained.show()
     if result.internal_error:
         report_internal_error(result.internal_error)
         return InternalError.exit_code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -96,6 +97,52 @@ class Ticker:
             note(f"[{self._done}/{self._total}] {name}: {outcome}")
 
     def __enter__(self) -> Ticker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
+
+class Activity:
+    """Progress of work that is measured by its time: a bar on a terminal, a line now and then elsewhere."""
+
+    LINE_EVERY = 10.0  # seconds
+
+    def __init__(self, title: str, seconds: float) -> None:
+        self._began = time.monotonic()
+        self._last = 0.0
+        self._bar: Any = None
+        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TimeElapsedColumn(),
+                TextColumn("[dim]{task.fields[now]}"),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._task = self._bar.add_task(title, total=seconds, now="")
+            self._bar.start()
+
+    def __call__(self, words: str) -> None:
+        """What is going on. Words that begin with `new` are for keeping: they stay on the screen."""
+        elapsed = time.monotonic() - self._began
+        if words.startswith("new"):
+            if self._bar:
+                self._bar.console.print(words, highlight=False, markup=False)
+            else:
+                note(words)
+        elif self._bar:
+            self._bar.update(self._task, completed=elapsed, now=words)
+        elif elapsed - self._last >= self.LINE_EVERY or not self._last:
+            self._last = elapsed
+            note(f"[{elapsed:.0f} s] {words}")
+
+    def __enter__(self) -> Activity:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from driftline.cli.common import json_option, note, plugin_option, print_json, seed_option, store_option
+from driftline.cli.explaining import Explained, diagnose_option, explain
 from driftline.core.errors import DriftlineError, InternalError
 
 _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
@@ -45,6 +46,7 @@ def parse_budget(text: str) -> float:
 )
 @click.option("--timeout", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds for one program.")
 @click.option("--resume", is_flag=True, help="Go on with the last hunt in the store that did not come to its end.")
+@diagnose_option
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the report here, as report.html for example.")
 @seed_option
 @store_option
@@ -59,6 +61,7 @@ def hunt(
     jobs: int,
     timeout: float,
     resume: bool,
+    diagnose: bool,
     out: Path | None,
     seed: int,
     store: Path,
@@ -135,14 +138,19 @@ def hunt(
             command = f"driftline hunt --resume --store {store}"
             note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
             return 130
+        explained = Explained()
+        if diagnose:
+            with Pool() as pool:
+                explained = explain(result.new, kept, pool)
         if out:
             from driftline.report import write_report
 
             write_report(kept, out)
         if as_json:
-            print_json(hunt_json(result, kept))
+            print_json({**hunt_json(result, kept), **explained.to_json()})
         else:
             show_hunt(result, kept, out)
+            explained.show()
     if result.internal_errors:
         from driftline.cli import report_internal_error
 

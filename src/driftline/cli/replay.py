@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from driftline.cli.common import json_option, note, print_json, store_option
 
+if TYPE_CHECKING:
+    from driftline.checking.checker import TargetResult
+
 
 @click.command()
-@click.argument("bug")
+@click.argument("bug", metavar="BUG|CASE")
 @click.option("--target", metavar="TARGET", help="Another target than the bug's own, such as another version.")
 @store_option
 @json_option
@@ -18,9 +23,11 @@ def replay(bug: str, target: str | None, store: Path, as_json: bool) -> int:
     """Run a stored bug again and say: still fails, fixed, or differs.
 
     BUG is its name as `driftline bugs list` shows it; a unique prefix is enough. Exit code 0 means fixed, 1 means that
-    it still fails or fails in another way.
+    it still fails or fails in another way. The id of a stored CASE, such as a part of a program that another command
+    names, runs that case: 0 means that it passes.
     """
     from driftline.campaign.replay import replay as run_again
+    from driftline.campaign.replay import replay_case
     from driftline.checking.checker import Checker
     from driftline.checking.result import ReplayAnswer
     from driftline.core.plugins import load_plugins
@@ -31,6 +38,9 @@ def replay(bug: str, target: str | None, store: Path, as_json: bool) -> int:
 
     Store.open(store).close()
     with Store.create(store) as kept, Pool() as pool:
+        if re.fullmatch(r"[0-9a-f]{16}", bug):
+            result = replay_case(kept, bug, Checker(pool), Target.parse(target) if target else None)
+            return _show_case(bug, result, as_json)
         stored = kept.bug(bug)
         case = kept.load_case(stored.findings[0].case_id)
         load_plugins(case.options.plugins)
@@ -52,3 +62,15 @@ def replay(bug: str, target: str | None, store: Path, as_json: bool) -> int:
 
             show_replay(answer)
     return 0 if answer.answer is ReplayAnswer.FIXED else 1
+
+
+def _show_case(case_id: str, result: TargetResult, as_json: bool) -> int:
+    from driftline.report.results import SCHEMA
+
+    verdict = result.verdict
+    if as_json:
+        told = {"target": str(result.target), "answer": str(verdict.judgement), "reason": verdict.reason}
+        print_json({"schema": SCHEMA, "case": case_id, **told})
+    else:
+        click.echo(f"{case_id} on {result.target}: {verdict.judgement} ({verdict.reason})")
+    return 0 if str(verdict.judgement) == "pass" else 1

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -78,17 +78,28 @@ def spec_of(name: str, array: Array) -> TensorSpec:
 
 def save_tensors(path: Path | str, tensors: Mapping[str, Array]) -> None:
     """Write named arrays to a file, whole or not at all: a reader never sees half a file."""
+    pieces = packed(tensors)
+    part = f"{path}.part{os.getpid()}"
+    with open(part, "wb") as file:
+        file.writelines(pieces)
+    os.replace(part, path)
+
+
+def packed(tensors: Mapping[str, Array]) -> list[bytes]:
+    """The bytes that stand for named arrays in a file, in pieces."""
     header: dict[str, Any] = {}
     metadata: dict[str, str] = {}
     blobs: list[bytes] = []
     offset = 0
     for name, value in tensors.items():
         array = np.asarray(value)
-        if array.dtype.name in _COMPLEX:
-            metadata[f"complex:{name}"] = array.dtype.name
+        dtype = array.dtype.name
+        if dtype in _COMPLEX:
+            metadata[f"complex:{name}"] = dtype
             pairs = np.stack([array.real, array.imag], axis=-1)
-            array = pairs.astype(_COMPLEX[array.dtype.name], copy=False)
-        code = _CODES.get(array.dtype.name)
+            dtype = _COMPLEX[dtype]
+            array = pairs.astype(dtype, copy=False)
+        code = _CODES.get(dtype)
         if code is None:
             raise TypeError(f"tensor {name!r} has dtype {array.dtype}, which cannot be stored")
         if array.dtype.byteorder == ">":
@@ -101,28 +112,27 @@ def save_tensors(path: Path | str, tensors: Mapping[str, Array]) -> None:
         header["__metadata__"] = metadata
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    part = f"{path}.part{os.getpid()}"
-    with open(part, "wb") as file:
-        file.write(struct.pack("<Q", len(text)))
-        file.write(text)
-        for blob in blobs:
-            file.write(blob)
-    os.replace(part, path)
+    return [struct.pack("<Q", len(text)), text, *blobs]
 
 
 def load_tensors(path: Path | str) -> Arrays:
     """Read what `save_tensors` wrote; the arrays are writable and own their memory."""
     with open(path, "rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
-        metadata = header.pop("__metadata__", {})
-        arrays: Arrays = {}
-        for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"][0]):
-            start, end = entry["data_offsets"]
-            dtype = numpy_dtype(_NAMES[entry["dtype"]])
-            array = np.frombuffer(bytearray(file.read(end - start)), dtype=dtype).reshape(entry["shape"])
-            if f"complex:{name}" in metadata:
-                # a view, not arithmetic: infinity times 1j is NaN
-                array = array.view(metadata[f"complex:{name}"]).reshape(array.shape[:-1])
-            arrays[name] = array
+        return read_tensors(file)
+
+
+def read_tensors(file: BinaryIO) -> Arrays:
+    """The same from where an open file stands."""
+    (length,) = struct.unpack("<Q", file.read(8))
+    header = json.loads(file.read(length))
+    metadata = header.pop("__metadata__", {})
+    arrays: Arrays = {}
+    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"][0]):
+        start, end = entry["data_offsets"]
+        dtype = numpy_dtype(_NAMES[entry["dtype"]])
+        array = np.frombuffer(bytearray(file.read(end - start)), dtype=dtype).reshape(entry["shape"])
+        if f"complex:{name}" in metadata:
+            # a view, not arithmetic: infinity times 1j is NaN
+            array = array.view(metadata[f"complex:{name}"]).reshape(array.shape[:-1])
+        arrays[name] = array
     return {name: arrays[name] for name in header}

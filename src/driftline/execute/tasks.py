@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from driftline.backends import BACKENDS
 from driftline.backends.base import Backend
@@ -19,8 +17,13 @@ from driftline.core.errors import DriftlineError
 from driftline.core.execution import Failure, Outcome, Stage
 from driftline.core.plugins import load_plugins
 from driftline.core.tensors import Arrays, load_tensors, save_tensors
+from driftline.execute.shelf import Shelf
+from driftline.execute.shelf import load_samples as load_samples
+from driftline.execute.shelf import save_samples as save_samples
 from driftline.execute.worker import Context
 from driftline.programs.opened import OpenedProgram, ProgramChanged
+
+Keep = Callable[[Arrays, int], str]  # puts the outputs for a sample away, and says where
 
 
 def probe(payload: dict[str, Any], context: Context) -> dict[str, Any]:
@@ -42,7 +45,14 @@ def run(payload: dict[str, Any], context: Context) -> dict[str, Any]:
     samples = [load_tensors(path) for path in payload["inputs"]]
     stage = _StageClock(context)
     program = OpenedProgram.from_payload(payload, samples[0], stage.enter)
-    return _run(backend, payload["options"], program, samples, Path(payload["folder"]), stage)
+    folder = Path(payload["folder"])
+
+    def keep(arrays: Arrays, index: int) -> str:
+        path = folder / f"{index}.safetensors"
+        save_tensors(path, arrays)
+        return str(path)
+
+    return {"version": backend.version(), **_run(backend, payload["options"], program, samples, keep, stage)}
 
 
 def _run(
@@ -50,20 +60,17 @@ def _run(
     options: dict[str, str],
     program: OpenedProgram,
     samples: Sequence[Arrays],
-    folder: Path,
+    keep: Keep,
     stage: _StageClock,
-    prefix: str = "",
 ) -> dict[str, Any]:
-    answer: dict[str, Any] = {"version": backend.version(), "outputs": []}
+    answer: dict[str, Any] = {"outputs": []}
     try:
         stage.enter(Stage.COMPILE)
         compiled = backend.compile(program, options)
         stage.enter(Stage.RUN)
         for index, arrays in enumerate(samples):
             program.reseed()
-            path = folder / f"{prefix}{index}.safetensors"
-            save_tensors(path, compiled(arrays))
-            answer["outputs"].append(str(path))
+            answer["outputs"].append(keep(compiled(arrays), index))
         answer["outcome"] = Outcome.OK
     except MemoryError:
         answer["outcome"] = Outcome.OOM
@@ -79,6 +86,7 @@ def _run(
 
 
 RESULTS = "results.jsonl"
+TENSORS = "tensors"
 TOGETHER = "together"  # the stage of programs that are compiled as one
 
 
@@ -86,23 +94,35 @@ def run_many(payload: dict[str, Any], context: Context) -> dict[str, Any]:
     """Run many programs, each by itself, and write each result down as soon as it is there: should a program kill
     this process, those before it are safe, and the last stage tells which one it was."""
     load_plugins(payload["plugins"])
-    backend = BACKENDS.get(payload["backend"])
+    backend, options = BACKENDS.get(payload["backend"]), payload["options"]
     folder = Path(payload["folder"])
     batch = [_Job(job, context) for job in payload["jobs"]]
-    with open(folder / RESULTS, "a") as results:
+    with open(folder / RESULTS, "a") as results, Shelf(folder / TENSORS) as shelf, backend.watching() as behaviour:
+
+        def note(job: _Job, **what: Any) -> None:
+            results.write(json.dumps({"number": job.number, **what}) + "\n")
+            results.flush()
+
+        def keeper(job: _Job) -> Keep:
+            def keep(arrays: Arrays, index: int) -> str:
+                place = shelf.put(arrays)
+                note(job, finished=place)
+                return place
+
+            return keep
+
         for group in _groups(batch, backend.together):
-            context.lap()
-            answers = _run_together(backend, payload["options"], group, folder)
+            together = _run_in_halves(backend, options, group, shelf, context)
             for job in group:
                 context.lap()
-                answer = answers.get(job.number)
-                if answer is None:
+                answer, program = together.get(job.number, (None, None))
+                if answer is None or program is None:
                     samples = load_samples(job.payload["tensors"])
                     program = OpenedProgram.from_payload(job.payload, samples[0], job.stage.enter)
-                    answer = _run(backend, payload["options"], program, samples, folder, job.stage, f"{job.number}.")
-                answer["number"] = job.number
-                results.write(json.dumps(answer) + "\n")
-                results.flush()
+                    answer = _run(backend, options, program, samples, keeper(job), job.stage)
+                if behaviour:
+                    answer["behaviour"] = behaviour(program)
+                note(job, **answer)
     return {}
 
 
@@ -132,50 +152,49 @@ def _groups(batch: list[_Job], size: int) -> Iterator[list[_Job]]:
     yield from alone
 
 
-def _run_together(
-    backend: Backend, options: dict[str, str], group: list[_Job], folder: Path
-) -> dict[int, dict[str, Any]]:
-    """Results by number; nothing when it did not work: then each is run by itself."""
+_Answers = dict[int, tuple[dict[str, Any], OpenedProgram]]  # by number, each with its program
+
+
+def _run_in_halves(
+    backend: Backend, options: dict[str, str], group: list[_Job], shelf: Shelf, context: Context
+) -> _Answers:
+    """Results by number, of programs compiled together. Those among which one fails are tried again in halves, so that
+    it does not cost all of them their company; what is missing at the end is to be run by itself."""
     if len(group) < 2:
         return {}
+    context.lap()
+    results = _run_together(backend, options, group, shelf)
+    if results is not None:
+        return results
+    half = len(group) // 2
+    parts = (_run_in_halves(backend, options, part, shelf, context) for part in (group[:half], group[half:]))
+    return {number: answer for part in parts for number, answer in part.items()}
+
+
+def _run_together(backend: Backend, options: dict[str, str], group: list[_Job], shelf: Shelf) -> _Answers | None:
+    """Results by number; `None` when it did not work. Nothing when this backend does not do it at all."""
     samples = [load_samples(job.payload["tensors"]) for job in group]
     programs = [
         OpenedProgram.from_payload(job.payload, own[0], lambda stage: None)
         for job, own in zip(group, samples, strict=True)
     ]
     group[0].stage.announce(TOGETHER)
-    paths: list[list[str]] = [[] for _ in group]
+    places: list[list[str]] = [[] for _ in group]
     try:
         compiled = backend.compile_together(programs, options)
         if compiled is None:
             return {}
         for index in range(len(samples[0])):
             programs[0].reseed()
-            for job, kept, outputs in zip(group, paths, compiled([own[index] for own in samples]), strict=True):
-                path = folder / f"{job.number}.{index}.safetensors"
-                save_tensors(path, outputs)
-                kept.append(str(path))
+            for kept, outputs in zip(places, compiled([own[index] for own in samples]), strict=True):
+                kept.append(shelf.put(outputs))
     except Exception:  # whose fault it is, and what it says, is found out program by program
-        return {}
-    done = {"version": backend.version(), "outcome": Outcome.OK, "stage": Stage.RUN, "durations": {}}
-    return {job.number: {**done, "outputs": kept} for job, kept in zip(group, paths, strict=True)}
-
-
-def load_samples(path: str) -> list[Arrays]:
-    """Input samples from one file, in which `2/x` is the input x of the third sample."""
-    samples: dict[int, Arrays] = {}
-    for name, array in load_tensors(path).items():
-        number, _, inner = name.partition("/")
-        sample = samples.setdefault(int(number), {})
-        if inner:
-            sample[inner] = array
-    return [samples[number] for number in sorted(samples)]
-
-
-def save_samples(path: Path, samples: Sequence[Arrays]) -> None:
-    named = {f"{n}/{name}": array for n, arrays in enumerate(samples) for name, array in arrays.items()}
-    empty = {f"{n}/": np.zeros(0, np.int8) for n, arrays in enumerate(samples) if not arrays}  # it counts all the same
-    save_tensors(path, {**named, **empty})
+        return None
+    done = {"outcome": Outcome.OK, "stage": Stage.RUN, "durations": {}}
+    return {
+        job.number: ({**done, "outputs": kept}, program)
+        for job, kept, program in zip(group, places, programs, strict=True)
+    }
 
 
 def _classify(backend: Backend, error: Exception) -> Outcome:

@@ -41,6 +41,7 @@ class ReferenceSample:
     failure: Failure | None = None
     note: str = ""
     shadow: AskArithmetic | None = None  # how far rounding may move the result, on demand
+    sparing: bool = False  # it is worth while to ask the shadow for a few runs first, and then for more
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,9 @@ def _judge_by_shadow(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
         return _inconclusive("the reference is NaN everywhere: there is nothing to compare")
     ask = partial(sample.shadow, trait.arithmetic)
     try:
-        judged = judge_outputs(got, expected, sample.exact, ask, declared(trait.arithmetic), thorough=thorough)
+        judged = judge_outputs(
+            got, expected, sample.exact, ask, declared(trait.arithmetic), thorough=thorough, sparing=sample.sparing
+        )
     except NoShadow as error:
         return _inconclusive(f"the rounding noise could not be found out: {error}")
     if judged.finding:

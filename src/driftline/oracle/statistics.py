@@ -60,6 +60,7 @@ class Deviation:
     aggregate: float
     direction: str
     unjudged: Array
+    noisy: int  # those of them that are left out because they move too much
     totals: dict[str, tuple[float, float]]  # direction -> sum and variance over the whole tensor, for pooling
 
 
@@ -71,7 +72,9 @@ def measure(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic, *, agg
         widen = ROUNDED_REFERENCE if dtype in ("float64", "complex128") else 1.0
         sigma = _sigma(noise, unit, tiny) * widen
         judged = np.isfinite(got) & np.isfinite(reference) & noise.steady
-        judged &= sigma <= ILL_CONDITIONED * np.maximum(np.abs(reference), _scale(reference, judged)) + 4 * tiny
+        quiet = sigma <= ILL_CONDITIONED * np.maximum(np.abs(reference), _scale(reference, judged)) + 4 * tiny
+        noisy = int((judged & ~quiet).sum())
+        judged &= quiet
         nearest = np.clip(got, noise.low, noise.high)  # within the band of legal steps nothing is wrong
         off = np.minimum(np.abs(got - reference), np.abs(got - nearest))
         excess = np.maximum(off - unit * np.abs(reference) - 4 * tiny, 0.0)
@@ -93,6 +96,7 @@ def measure(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic, *, agg
         aggregate=aggregate,
         direction=direction,
         unjudged=~judged & np.isfinite(reference),
+        noisy=noisy,
         totals=totals,
     )
 

@@ -65,7 +65,7 @@ def call_text(path: str, args: Sequence[Any], kwargs: Mapping[str, Any], write: 
 # Functions of torch.nn.functional that take what the overload of the same name takes.
 _SAME_ARGUMENTS = frozenset(
     "gelu silu mish leaky_relu elu hardtanh hardswish hardsigmoid softplus log_sigmoid linear relu6 celu selu glu"
-    " pixel_shuffle one_hot adaptive_avg_pool2d scaled_dot_product_attention".split()
+    " pixel_shuffle one_hot max_pool2d_with_indices adaptive_avg_pool2d scaled_dot_product_attention".split()
 )
 
 
@@ -123,6 +123,17 @@ def _drop_device(path: str) -> Spelling:
     return text
 
 
+def _convolution(args: Sequence[Any], kwargs: Mapping[str, Any], write: Write) -> str:
+    if len(args) != 9 or kwargs:
+        return ""
+    image, weight, bias, stride, padding, dilation, transposed, output_padding, groups = args
+    dimensions = len(stride)
+    if transposed:
+        rest = (stride, padding, output_padding, groups, dilation)
+        return call_text(f"F.conv_transpose{dimensions}d", (image, weight, bias, *rest), {}, write)
+    return call_text(f"F.conv{dimensions}d", (image, weight, bias, stride, padding, dilation, groups), {}, write)
+
+
 def _renamed(path: str) -> Spelling:
     return lambda args, kwargs, write: call_text(path, args, kwargs, write)
 
@@ -137,6 +148,9 @@ _SPECIAL: dict[str, Spelling] = {
     "aten.slice": _slice,
     "aten.index": _index,
     "prims.iota": _iota,
+    "aten._int_mm": _renamed("torch._int_mm"),
+    "aten.convolution": _convolution,
+    "prims._low_memory_max_pool_with_offsets": _renamed("F.max_pool2d_with_indices"),  # what it is made of
     "aten._unsafe_view": _renamed(".reshape"),
     "aten.view": _renamed(".view"),
     "aten.reshape": _renamed(".reshape"),

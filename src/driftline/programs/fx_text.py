@@ -35,6 +35,8 @@ def program_text(
     head = ["import torch"]
     if "F." in text or any("F." in made for made in owned.values()):
         head.append("import torch.nn.functional as F")
+    if "torch.ops.quantized_decomposed." in text:  # what the quantisation of a model writes; this brings them in
+        head.append("import torch.ao.quantization.fx._decomposed")
     lines = [*head, "", ""]
     if owned:
         lines += ["class Model(torch.nn.Module):", "    def __init__(self):", "        super().__init__()"]
@@ -90,6 +92,16 @@ def _write(value: Any) -> str:
     return literal(value, _name_of)
 
 
+def _place(value: Any) -> str:
+    """What stands between square brackets."""
+    if isinstance(value, tuple) and value:
+        return ", ".join(map(_place, value)) + "," * (len(value) == 1)
+    if isinstance(value, slice):
+        ends = ["" if end is None else _write(end) for end in (value.start, value.stop)]
+        return ":".join(ends if value.step is None else [*ends, _write(value.step)])
+    return _write(value)
+
+
 def _expression(node: fx.Node, user_level: bool) -> str:
     args, kwargs = node.args, node.kwargs
     if node.op == "call_method":
@@ -102,7 +114,7 @@ def _expression(node: fx.Node, user_level: bool) -> str:
             return spelled(target, args, kwargs, _write)
         return call_text(str(path_of(target)), args, kwargs, _write)
     if target is operator.getitem:
-        return f"{_write(args[0])}[{_write(args[1])}]"
+        return f"{_write(args[0])}[{_place(args[1])}]"
     if target in _INFIX and len(args) == 2 and not kwargs:
         return f"{_write(args[0])} {_INFIX[target]} {_write(args[1])}"
     if target is operator.neg:

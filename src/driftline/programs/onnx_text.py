@@ -20,16 +20,39 @@ def model_text(model: Any) -> tuple[str, list[Any]]:
     kept = [tensor for tensor in body.graph.initializer if _inline(tensor)]
     del body.graph.initializer[:]
     body.graph.initializer.extend(kept)
-    for name in ("producer_name", "producer_version", "doc_string"):
-        body.ClearField(name)
+    _forget_remarks(body)
     text = onnx.printer.to_text(body)
     if '"""' in text or "\\" in text:
         return "", []
-    try:
-        again = onnx.parser.parse_model(text)
-    except Exception:  # the parser does not know all that the printer writes
-        return "", []
-    return (text, apart) if _plain(again) == _plain(body) else ("", [])
+    for spelled in (_shorter(text), text):
+        try:
+            again = onnx.parser.parse_model(spelled)
+        except Exception:  # the parser does not know all that the printer writes
+            continue
+        if _plain(again) == _plain(body):
+            return spelled, apart
+    return "", []
+
+
+def _forget_remarks(model: Any) -> None:
+    """Drop what exporters note down beside the program and what does not change its meaning."""
+    for name in ("producer_name", "producer_version", "doc_string", "metadata_props"):
+        model.ClearField(name)
+    for name in ("doc_string", "value_info", "metadata_props"):
+        model.graph.ClearField(name)
+    for part in (*model.graph.node, *model.graph.input, *model.graph.output):
+        part.ClearField("doc_string")
+        part.ClearField("metadata_props")
+
+
+def _shorter(text: str) -> str:
+    """The head in one line and the graph's signature in one, as people write them."""
+    head, _, body = text.partition(">")
+    joined = f"{' '.join(head.split()).replace('< ', '<')}>{body}"
+    signature, brace, nodes = joined.partition("{\n")
+    first, _, rest = signature.partition("\n")
+    line = f"{first}\n{' '.join(rest.split())} {{"
+    return f"{line}\n{nodes}" if brace and len(line) < 200 else joined
 
 
 def constants(tensors: list[Any]) -> Arrays:

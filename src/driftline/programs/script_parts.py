@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from driftline.core.target import Target
+
 # The example arguments of a source program with the failing inputs in them; %s is how a tensor is replaced.
 FILL = '''\
 def filled(example, values):
@@ -41,52 +45,87 @@ def laid_out(example, values):
     return storage.as_strided(*layout)
 '''
 
-# ONNX models: `compiled(model, feeds)`, to be filled in by `str.format`.
-RUNNERS = {
-    "onnxruntime": '''\
-def compiled(model, feeds):
-    import onnxruntime
+# -- ONNX models -------------------------------------------------------------------------------------------------------
 
+
+@dataclass(frozen=True)
+class Runner:
+    """How a compiler runs an ONNX model in a script."""
+
+    package: str
+    imports: tuple[str, ...]
+    text: str  # the function `compiled(model, inputs)`; nothing when the call is short enough to stand alone
+    call: str = "compiled(model, inputs)"
+
+
+_LEVELS = {"off": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
+
+_ONNXRUNTIME = """\
+def compiled(model, inputs):
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{level}
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]{disabled}
     )
-    return session.run(None, feeds)
-''',
-    "openvino": '''\
-def compiled(model, feeds):
-    import io
-
-    import openvino
-
+    return session.run(None, inputs)
+"""
+_ONNXRUNTIME_PLAIN = "onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)"
+_OPENVINO = """\
+def compiled(model, inputs):
     core = openvino.Core()
-    network = core.compile_model(
-        core.read_model(io.BytesIO(model.SerializeToString())), "CPU", {{"INFERENCE_PRECISION_HINT": "f32"}}
-    )
-    return list(network(feeds).values())
-''',
-    "tvm": '''\
-def compiled(model, feeds):
-    import tvm
-    from tvm import relax
-    from tvm.relax.frontend.onnx import from_onnx
-
-    names = [value.name for value in model.graph.input if value.name in feeds]
-    shapes = {{name: list(feeds[name].shape) for name in names}}
-    dtypes = {{name: feeds[name].dtype.name for name in names}}
+    model = core.read_model(model.SerializeToString(), b"")
+    return list(core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(inputs).values())
+"""
+_TVM = """\
+def compiled(model, inputs):
+    names = [value.name for value in model.graph.input if value.name in inputs]
+    shapes = {{name: list(inputs[name].shape) for name in names}}
+    dtypes = {{name: inputs[name].dtype.name for name in names}}
     with tvm.transform.PassContext(opt_level={opt}):
         built = tvm.compile(from_onnx(model, shape_dict=shapes, dtype_dict=dtypes), target="llvm")
-    result = relax.VirtualMachine(built, tvm.cpu())["main"](*(tvm.runtime.tensor(feeds[name]) for name in names))
+    result = relax.VirtualMachine(built, tvm.cpu())["main"](*(tvm.runtime.tensor(inputs[name]) for name in names))
     return [part.numpy() for part in ([result] if hasattr(result, "numpy") else result)]
-''',
-}  # fmt: skip
-REFERENCE = """\
-def reference(model, feeds):
-    from onnx.reference import ReferenceEvaluator
-
-    return ReferenceEvaluator(model).run(None, feeds)
 """
+_IREE = """\
+def compiled(model, inputs):
+    model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    model.graph.name = "main"
+    information = onnx_importer.ModelInfo(model)
+    module = information.create_module(context=Context()).operation
+    onnx_importer.NodeImporter.define_function(information.main_graph, module).import_all()
+    flags = ["--iree-llvmcpu-target-cpu=host", "--iree-input-demote-f64-to-f32=false", "--iree-opt-level={opt}"]
+    code = iree.compiler.compile_str(
+        str(module.get_asm()), target_backends=["llvm-cpu"], input_type="onnx", extra_args=flags
+    )
+    loaded = iree.runtime.load_vm_flatbuffer(code, driver="local-sync")
+    names = [value.name for value in model.graph.input if value.name in inputs]
+    result = loaded.main(*(inputs[name] for name in names))
+    return [part.to_host() for part in (result if isinstance(result, (tuple, list)) else [result])]
+"""
+
+
+def runner(target: Target) -> Runner | None:
+    """How the target runs an ONNX model; nothing when that takes more than some lines."""
+    options = dict(target.options)
+    if target.backend == "onnxruntime" and "enable" not in options:
+        disabled = ", ".join(f'"{name}"' for name in options.get("disable", "").split("+") if name)
+        if disabled or options.get("opt", "all") != "all":
+            text = _ONNXRUNTIME.format(
+                level=_LEVELS.get(options.get("opt", ""), "ORT_ENABLE_ALL"),
+                disabled=f", disabled_optimizers=[{disabled}]" if disabled else "",
+            )
+            return Runner("onnxruntime", ("import onnxruntime",), text)
+        return Runner("onnxruntime", ("import onnxruntime",), "", _ONNXRUNTIME_PLAIN)
+    if target.backend == "openvino":
+        return Runner("openvino", ("import openvino",), _OPENVINO)
+    if target.backend == "tvm":
+        imports = ("import tvm", "from tvm import relax", "from tvm.relax.frontend.onnx import from_onnx")
+        return Runner("apache-tvm", imports, _TVM.format(opt=options.get("opt", "3")))
+    if target.backend == "iree":
+        modules = ("import iree.compiler", "import iree.runtime", "import onnx")
+        parts = ("from iree.compiler.extras import onnx_importer", "from iree.compiler.ir import Context")
+        return Runner("iree-base-compiler", (*modules, *parts), _IREE.format(opt=options.get("opt", "O2")))
+    return None
 
 
 # From torch to an ONNX model, and the inputs under the model's names.
@@ -100,10 +139,33 @@ class Program(torch.nn.Module):
         return self.function(*tensors)
 
 
-def exported(function):
+def exported(function, inputs):
     """The program as an ONNX model, with the feeds that go with it."""
-    tensors = tuple(inputs().values())
-    made = torch.onnx.export(Program(function).eval(), tensors, dynamo=True, opset_version=18, verbose=False)
+    made = torch.onnx.export(Program(function).eval(), tuple(inputs), dynamo=True, opset_version=18, verbose=False)
     model = made.model_proto
-    return model, {value.name: tensor.numpy() for value, tensor in zip(model.graph.input, tensors)}
+    model.ir_version = 8  # so that older compilers read it too
+    return model, {value.name: tensor.numpy() for value, tensor in zip(model.graph.input, inputs)}
 '''
+
+# From a TensorFlow function to its results after conversion.
+TFLITE = """\
+def tflite(function, inputs):
+    specs = [tf.TensorSpec(x.shape, x.dtype) for x in inputs]
+    concrete = tf.function(function).get_concrete_function(*specs)
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([concrete])
+    interpreter = tf.lite.Interpreter(model_content=converter.convert())
+    interpreter.allocate_tensors()
+    for detail, x in zip(interpreter.get_input_details(), inputs):
+        interpreter.set_tensor(detail["index"], x)
+    interpreter.invoke()
+    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+"""
+
+# Both passes of a torch program.
+WITH_GRADIENTS = """\
+def with_gradients(function, inputs):
+    given = [x.clone().requires_grad_(x.is_floating_point()) for x in inputs]
+    result = function(*given)
+    sum(part.sum() for part in tree_leaves(result) if part.requires_grad).backward()
+    return result, [x.grad for x in given]
+"""

@@ -25,6 +25,7 @@ from driftline.report.view import (
     FLAKY,
     KNOWN,
     OPEN,
+    BlamedRule,
     Bug,
     Comparison,
     Mismatch,
@@ -91,7 +92,7 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
     index = evidence.get("sample") or 0
     sample = case.samples[index] if case and index < len(case.samples) else None
     arrays = sample.arrays if sample else {}
-    operators = _operators(case.program) if case else ()
+    operators = operators_of(case.program) if case else ()
     kind, stage, compiler = bug.fingerprint.kind, bug.fingerprint.stage, bug.fingerprint.backend
     program = case.program.name if case else "(its program is lost)"
     severity = words.severity(kind, is_ordinary(arrays))
@@ -117,7 +118,7 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
         program=program,
         form=case.program.form if case else "",
         framework=case.program.framework if case else "",
-        script=_script(case.program, arrays, finding.target) if case else "",
+        script=str(verdict.get("script") or "") or (_script(case.program, arrays, finding.target) if case else ""),
         origin=sample.origin if sample else "",
         inputs=tuple(describe_tensor(name, array) for name, array in arrays.items()),
         mismatch=None if failure else _mismatch(store, verdict.get("artifacts") or {}, evidence),
@@ -136,7 +137,16 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
         traceback=tail(str(failure.get("traceback") or ""), LOG),
         log=tail(str(execution.get("log") or ""), LOG),
         durations={name: float(seconds) for name, seconds in (execution.get("durations") or {}).items()},
+        rule=_rule(verdict),
     )
+
+
+def _rule(verdict: Mapping[str, Any]) -> BlamedRule | None:
+    rule = verdict.get("rule")
+    if not rule:
+        return None
+    proof = str(verdict.get("without") or "")
+    return BlamedRule(str(rule["name"]), str(rule["where"]), str(verdict.get("mutation") or ""), proof)
 
 
 def _case(store: Store, case_id: str) -> Case | None:
@@ -167,7 +177,7 @@ def _versions(bug: StoredBug) -> tuple[str, ...]:
     return tuple(dict.fromkeys(v for finding in bug.findings if (v := finding.execution.get("version"))))
 
 
-def _operators(program: Program) -> tuple[str, ...]:
+def operators_of(program: Program) -> tuple[str, ...]:
     """In the order of the program, each once; read from the text when nobody listed them."""
     if program.operators or program.form != "source":
         return tuple(dict.fromkeys(program.operators))

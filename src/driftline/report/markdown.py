@@ -59,6 +59,9 @@ def _bug_table(bugs: Sequence[Bug]) -> list[str]:
 
 def _details(bug: Bug) -> list[str]:
     lines = [f"### {bug.id}: {_plain(bug.title)}", "", _plain(bug.reason), ""]
+    if bug.rule:
+        proof = f"; it passes on `{bug.rule.proof}`" if bug.rule.proof else ""
+        lines += [f"Rewrite rule `{bug.rule.name}` ({bug.rule.where}), brought out by: {bug.rule.change}{proof}.", ""]
     m = bug.mismatch
     if m and m.places:
         if m.wrong and m.size:

@@ -133,6 +133,10 @@ def show_bug(bug: Bug, store: Store) -> None:
     )
     out.print(f"first seen {bug.first_seen}, last {bug.last_seen}, {len(bug.findings)} finding(s)")
     out.print(f"fingerprint: {escape(str(bug.fingerprint))}")
+    if rule := finding.verdict.get("rule"):
+        out.print(f"rewrite rule: {escape(rule['name'])} ({rule['where']}), {escape(finding.verdict['mutation'])}")
+        if finding.verdict.get("without"):
+            out.print(f"it passes on {escape(finding.verdict['without'])}, where the rule may not fire")
     if case.program.form == "source":
         bundle = SourceBundle.load(case.program.path.read_bytes())
         out.print(

@@ -59,6 +59,16 @@ class Mismatch:
 
 
 @dataclass(frozen=True)
+class BlamedRule:
+    """The rewrite rule that an audit blames."""
+
+    name: str
+    where: str
+    change: str  # what was changed in a program that it rewrites rightly
+    proof: str  # the target on which the same program passes; nothing when that was not shown
+
+
+@dataclass(frozen=True)
 class Bug:
     """One distinct bug with its first finding."""
 
@@ -98,6 +108,7 @@ class Bug:
     traceback: str
     log: str
     durations: Mapping[str, float]
+    rule: BlamedRule | None = None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,21 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         " lane TEXT NOT NULL, turn INTEGER NOT NULL, body TEXT NOT NULL, state TEXT NOT NULL, bug TEXT NOT NULL)",
         "CREATE INDEX suspects_waiting ON suspects (hunt, state)",
     ),
+    (
+        "CREATE TABLE reductions (bug TEXT PRIMARY KEY REFERENCES bugs (id), body TEXT NOT NULL,"
+        " created TEXT NOT NULL)",
+        "CREATE TABLE answers (key TEXT PRIMARY KEY, body TEXT NOT NULL)",
+    ),
+    (
+        "CREATE TABLE audits (id INTEGER PRIMARY KEY, plan TEXT NOT NULL, started TEXT NOT NULL,"
+        " finished TEXT NOT NULL, seconds REAL NOT NULL)",
+        "CREATE TABLE audit_rules (audit INTEGER NOT NULL REFERENCES audits (id), step TEXT NOT NULL,"
+        " rule TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (audit, step, rule))",
+    ),
+    (
+        "CREATE TABLE diagnoses (bug TEXT NOT NULL REFERENCES bugs (id), step TEXT NOT NULL, body TEXT NOT NULL,"
+        " created TEXT NOT NULL, PRIMARY KEY (bug, step))",
+    ),
 )
 
 SCHEMA = len(MIGRATIONS)

@@ -16,6 +16,7 @@ PLANTED = (
     "planted-drops-channel",
     "planted-wrong-axis",
     "planted-wrong-on",
+    "planted-wrong-pattern",
     "planted-big-only",
     "planted-nan-swallowed",
     "planted-wrong-dtype",

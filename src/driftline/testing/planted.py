@@ -156,6 +156,28 @@ def _double_onnx(model: Any, node: Any, op: str) -> None:
         model.graph.node.insert(where, helper.make_node("Add", [node.output[0]] * 2, [wanted]))
 
 
+def _double_pattern_torch(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Callable[..., Any], pattern: str
+) -> Any:
+    """Wrong only where the second operator reads what the first one made: each of them alone is honest."""
+    import torch
+
+    first, second = pattern.lower().split("+")
+    result = func(*args, **kwargs)
+    if isinstance(result, torch.Tensor):
+        made_by_first = any(getattr(arg, "planted_made_by", "") == first for arg in args)
+        result = result + result if name == second and made_by_first else result
+        result.planted_made_by = name  # type: ignore[attr-defined]
+    return result
+
+
+def _double_pattern_onnx(model: Any, node: Any, pattern: str) -> None:
+    first, second = pattern.lower().split("+")
+    makers = {output: maker.op_type.lower() for maker in model.graph.node for output in maker.output}
+    if node.op_type.lower() == second and any(makers.get(name) == first for name in node.input):
+        _double_onnx(model, node, second)
+
+
 _TORCH_REDUCTIONS = ("sum", "mean", "amax", "amin", "prod", "logsumexp")
 _ONNX_REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceLogSumExp")
 
@@ -279,6 +301,8 @@ def _fail_every_second_time() -> None:
 _SIZE = {"elements": Option("results larger than this are wrong", default="1000")}
 _OP = {"op": Option("the operator that is wrong, as torch or ONNX calls it", default="relu")}
 
+_PATTERN = {"pattern": Option("two operators, wrong where the second reads the first", default="add+relu")}
+
 _TABLE: tuple[tuple[str, type[_Planted], dict[str, Any]], ...] = (
     ("drops-channel", _ResultBug, {"bug": _drop_channel}),
     ("big-only", _ResultBug, {"bug": _spoil_big, "options": _SIZE}),
@@ -288,6 +312,11 @@ _TABLE: tuple[tuple[str, type[_Planted], dict[str, Any]], ...] = (
     ("input-mutated", _ResultBug, {"bug": _change_inputs}),
     ("wrong-axis", _OperatorBug, {"torch_bug": _turn_torch, "onnx_bug": _turn_onnx}),
     ("wrong-on", _OperatorBug, {"torch_bug": _double_torch, "onnx_bug": _double_onnx, "options": _OP}),
+    (
+        "wrong-pattern",
+        _OperatorBug,
+        {"torch_bug": _double_pattern_torch, "onnx_bug": _double_pattern_onnx, "options": _PATTERN},
+    ),
     ("segfault", _ProcessBug, {"bug": _segfault}),
     ("abort", _ProcessBug, {"bug": os.abort}),
     ("hang", _ProcessBug, {"bug": _hang}),

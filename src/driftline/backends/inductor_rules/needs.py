@@ -1,14 +1,11 @@
-"""What must be switched on before a rule can fire, as options of the target; and which can never fire here."""
+"""What must be switched on before a rule can fire, as options of the target."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-import torch
 import torch._inductor.pattern_matcher as pm
-
-from driftline.core.rule import Rule
 
 _SINGLE = {
     "efficient_conv_bn_eval": ("conv_bn_eval", "true"),
@@ -32,6 +29,8 @@ def needs_of(group: str, name: str, text: str) -> tuple[tuple[str, str], ...]:
         needs["freezing"] = "true"
     if group == "freezing_patterns.binary_folding_pass":
         needs["linear_folding"] = "true"
+    if name == "mm_plus_mm":  # its check asks for it first
+        needs["max_autotune"] = "true"
     if "concat_linear" in name or "fuse_pattern" in name:
         needs["concat_linear"] = "true"
     return tuple(sorted(needs.items()))
@@ -40,26 +39,6 @@ def needs_of(group: str, name: str, text: str) -> tuple[tuple[str, str], ...]:
 def _made_by_freezing(text: str) -> bool:
     """Operators that only the freezing passes put into a graph."""
     return "mkldnn._" in text or "onednn." in text
-
-
-def out_of_reach(rule: Rule, entry: Any) -> str:
-    """Why the rule cannot fire on any program here; nothing when that is not known."""
-    never = _never_in_a_graph(entry.pattern)
-    if never:
-        return f"dead: {never} is never in a graph"
-    return ""
-
-
-def _never_in_a_graph(pattern: Any) -> str:
-    """A target that no graph holds: one of the virtual operations of code generation."""
-    for part in parts_of(pattern):
-        if isinstance(part, pm._TargetExpr):
-            first = part.fns[0]
-            if "OpsWrapper" in f"{first} {getattr(first, '__self__', '')}":
-                return "an operation of code generation"
-            if all(isinstance(fn, torch._ops.OpOverloadPacket) for fn in part.fns):
-                return f"{first} without an overload"
-    return ""
 
 
 def parts_of(pattern: Any) -> list[Any]:

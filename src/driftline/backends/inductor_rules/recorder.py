@@ -7,14 +7,18 @@ leave the graph as it is, so a rule counts as fired only when the graph is anoth
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch._inductor.pattern_matcher as pm
 import torch.fx as fx
 
+from driftline.backends.inductor_rules.outside import watch
 from driftline.backends.inductor_rules.registry import registered
+
+_FILE = re.compile(r'File "([^"]+)", line')
 
 
 @dataclass
@@ -26,6 +30,7 @@ class Activity:
     applied: int = 0
     changed: int = 0
     error: str = ""  # what its check or handler raised
+    files: set[str] = field(default_factory=set)  # whose code it rewrote
 
 
 class Recorder:
@@ -40,15 +45,27 @@ class Recorder:
             each.entry.extra_check = self._watched_check(each.rule.id, each.entry.extra_check)
         for kind in (pm.LoweringPatternEntry, pm.GraphPatternEntry, pm.ReplacementPatternEntry):
             kind.apply = self._watched_apply(kind.apply)
+        watch(self, signature)
+
+    def forbids(self, rule_id: str) -> bool:
+        return self._listening and rule_id in self._forbidden
+
+    def note(self, rule_id: str, changed: bool) -> None:
+        """Something outside the tables was tried."""
+        if self._listening:
+            activity = self._of(rule_id)
+            activity.matched += 1
+            activity.changed += changed
 
     @contextlib.contextmanager
     def recording(self, forbidden: frozenset[str] = frozenset()) -> Iterator[dict[str, Activity]]:
         """What rules do inside the block, by rule; `forbidden` rules find no match there."""
+        before = self._activity, self._forbidden, self._listening
         self._activity, self._forbidden, self._listening = {}, forbidden, True
         try:
             yield self._activity
         finally:
-            self._forbidden, self._listening = frozenset(), False
+            self._activity, self._forbidden, self._listening = before
 
     def _of(self, rule_id: str) -> Activity:
         return self._activity.setdefault(rule_id, Activity())
@@ -57,7 +74,7 @@ class Recorder:
         def watched(match: Any) -> Any:
             if not self._listening:
                 return check(match)
-            if rule_id in self._forbidden:
+            if self.forbids(rule_id):
                 return False
             activity = self._of(rule_id)
             activity.matched += 1
@@ -77,17 +94,25 @@ class Recorder:
             if not self._listening or rule_id is None:
                 return apply(entry, match, graph, node)
             activity = self._of(rule_id)
-            before = signature(graph)
+            before, files = signature(graph), _files(match.nodes)
             try:
                 result = apply(entry, match, graph, node)
             except Exception as error:
                 activity.error = f"{type(error).__name__}: {error}"
                 raise
             activity.applied += 1
-            activity.changed += signature(graph) != before
+            if signature(graph) != before:
+                activity.changed += 1
+                activity.files |= files
             return result
 
         return watched
+
+
+def _files(nodes: Sequence[fx.Node]) -> set[str]:
+    """The files of the program's lines that the nodes come from."""
+    lines = (_FILE.findall(node.meta.get("stack_trace") or "") for node in nodes)
+    return {found[-1] for found in lines if found}
 
 
 def signature(graph: fx.Graph) -> tuple[tuple[str, str, str, str], ...]:

@@ -22,8 +22,9 @@ from typing import Any
 import torch
 import torch._inductor.pattern_matcher as pm
 
-from driftline.backends.inductor_rules.needs import needs_of, out_of_reach
+from driftline.backends.inductor_rules.needs import needs_of
 from driftline.backends.inductor_rules.text import pattern_text
+from driftline.backends.inductor_rules.unreachable import out_of_reach
 from driftline.core.rule import Rule
 
 _PASSES = "torch._inductor.fx_passes"

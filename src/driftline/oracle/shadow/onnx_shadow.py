@@ -7,14 +7,14 @@ how often it ran, since inside a loop it runs many times.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from driftline.core.tensors import Array, Arrays, is_float
+from driftline.core.tensors import Array, Arrays
 from driftline.oracle.arithmetic import IEEE, Arithmetic
 from driftline.oracle.noise import NoiseSource
 from driftline.oracle.references.base import NoExactReference
@@ -23,16 +23,17 @@ from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision
 from driftline.oracle.shadow.onnx_composites import COMPOSITES, is_composite
 from driftline.oracle.shadow.onnx_decisions import Choice, decides, index_result, own_errors
 from driftline.oracle.shadow.onnx_open import ALTERNATIVES, open_elements, replaced
-from driftline.oracle.shadow.onnx_parts import inferred_types, promoted, taken_apart
+from driftline.oracle.shadow.onnx_parts import promoted, taken_apart
 from driftline.oracle.shadow.onnx_rules import amplitudes, is_exact
 from driftline.oracle.shadow.onnx_steps import Steps
 from driftline.oracle.shadow.onnx_sums import terms_of
+from driftline.oracle.shadow.onnx_walk import evaluated, stored_types, walked_by
 from driftline.programs.onnx_evaluator import make_evaluator
 
 Key = tuple[tuple[str, ...], int]
-Step = Callable[[Any, list[Any], dict[str, Any]], tuple[Any, ...]]
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 ROUNDINGS_OF_A_COMPOSITE = 8  # for each result; no composite has more in a row before it is carried on
+KEPT_BYTES = 1 << 16
 _RESHAPES = {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}  # a choice behind them is still one
 
 
@@ -58,7 +59,7 @@ class OnnxShadow:
     def __init__(self, model: Any, arrays: Arrays, arithmetic: Arithmetic = IEEE) -> None:
         model = taken_apart(model)
         self._arithmetic = arithmetic
-        self._types = _stored_types(model, arrays)
+        self._types = stored_types(model, arrays)
         self._evaluator = make_evaluator(promoted(model), walked_by(self._step))
         self._opset = int(self._evaluator.opsets.get("", 1))
         self._feed = {name: _lifted(arrays[name]) for name in self._evaluator.input_names if name in arrays}
@@ -66,6 +67,7 @@ class OnnxShadow:
         self._turns: Counter[tuple[str, ...]] = Counter()
         self._plans: dict[int, _Plan] = {}
         self._run: _Run = _Run(self)
+        self._known: dict[Key, tuple[list[Any], tuple[Any, ...]]] = {}  # arguments and results in the reference run
         self._sizes: dict[Key, list[Array | None]] = {}
         self._decisions: dict[Key, Decision] = {}
         self._choices: dict[Key, tuple[Array, Array]] = {}  # what the reference run chose: places and values
@@ -84,9 +86,13 @@ class OnnxShadow:
         """One run with errors. The size of each error is that of the reference run."""
         return self._tried(_Sample(self, NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)))
 
+    def is_deciding(self) -> bool:
+        """Did rounding move anything on which a step or a choice depends? Known after some samples."""
+        return any(decision.open for decision in self._decisions.values())
+
     def pushed(self) -> list[Arrays]:
         """Runs in which every step and choice is pushed; none when there is nothing to push."""
-        if not any(decision.open for decision in self._decisions.values()):
+        if not self.is_deciding():
             return []
         return [self._tried(_Pushed(self, run)) for run in range(EXTREMES + SHUFFLES)]
 
@@ -150,7 +156,7 @@ class OnnxShadow:
         if plan is None:
             plan = self._plans[id(node)] = self._planned(node)
         if plan.container:  # what is inside passes through here itself
-            return _evaluated(node, inputs, context)
+            return evaluated(node, inputs, context)
         key = self._key(plan.names)
         dtypes = plan.dtypes
         if plan.may_be_random:
@@ -162,8 +168,19 @@ class OnnxShadow:
             return self._run.leave_open(key, node, inputs, results)
         if plan.decides:
             return self._decide(key, node, inputs, context, plan)
-        results = tuple(_lifted(r) for r in _evaluated(node, inputs, context))
+        results = self._evaluated(key, node, inputs, context)
         return self._rounded(key, node, inputs, self._run.leave_open(key, node, inputs, results), plan)
+
+    def _evaluated(self, key: Key, node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
+        """What the node makes of these arguments. As long as no error has reached them, they are the very arrays of the
+        reference run, and so are the results."""
+        known = self._known.get(key)
+        if known and all(map(operator.is_, inputs, known[0])) and not context:
+            return known[1]
+        results = tuple(_lifted(r) for r in evaluated(node, inputs, context))
+        if isinstance(self._run, _Reference) and all(_is_small(value) for value in (*inputs, *results)):
+            self._known[key] = inputs, results
+        return results
 
     def _planned(self, node: Any) -> _Plan:
         """What is the same every time a node runs, found out once: a graph is played dozens of times."""
@@ -186,8 +203,8 @@ class OnnxShadow:
         first = next((t for t in map(self._types.get, node.input) if t), None)
         own = own_errors(node, values, first, self._arithmetic)
         moved = self._run.decide(decision, values, own)
-        results = _evaluated(node, [moved.get(i, v) for i, v in enumerate(inputs)], context)
-        results = self._chosen(key, node, inputs, tuple(_lifted(r) for r in results))
+        results = self._evaluated(key, node, [moved.get(i, v) for i, v in enumerate(inputs)], context)
+        results = self._chosen(key, node, inputs, results)
         return self._rounded(key, node, inputs, self._run.leave_open(key, node, inputs, results), plan)
 
     def _chosen(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -203,7 +220,7 @@ class OnnxShadow:
         # The values are taken from where they lie, not from the arguments that were pushed to make the choice.
         choice = Choice.of(node)
         if choice.axis is None:
-            return (_evaluated(node, inputs, {})[0] if isinstance(self._run, _Pushed) else results[0], chosen)
+            return (evaluated(node, inputs, {})[0] if isinstance(self._run, _Pushed) else results[0], chosen)
         return (choice.picked(inputs[0], chosen, results[0]), chosen)
 
     def _rounded(
@@ -347,57 +364,6 @@ class _Alternative(_Run):
         return tuple(changed)
 
 
-def walked_by(step: Step) -> Any:
-    """A kind of evaluator that hands every node to `step`. Graphs inside nodes get an evaluator of the same kind."""
-    from onnx.reference import ReferenceEvaluator
-
-    class Walked(ReferenceEvaluator):
-        def run(
-            self, output_names: Any, feed_inputs: Any, attributes: Any = None, intermediate: bool = False, **_: Any
-        ) -> Any:
-            results: dict[str, Any] = {"": None, **self.rt_inits_, **feed_inputs}
-            for node in self.rt_nodes_:
-                context: dict[str, Any] = {"context": results} if node.need_context() else {}
-                if node.has_linked_attribute and attributes:
-                    context["linked_attributes"] = attributes
-                made = step(node, [results[name] for name in node.input], context)
-                results.update(zip(node.output, made, strict=False))
-            return results if intermediate else [results[name] for name in output_names or self.output_names]
-
-    return Walked
-
-
-def _stored_types(model: Any, arrays: Arrays) -> dict[str, str]:
-    """From shape inference; where that leaves something out, from one run of the model in its own types."""
-    types = inferred_types(model)
-    missing: dict[str, str] = {}
-
-    def note(node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
-        results = _evaluated(node, inputs, context)
-        for name, result in zip(node.output, results, strict=False):
-            if isinstance(result, np.ndarray):
-                dtype = result.dtype.name
-                missing[name] = dtype if is_float(dtype) or result.dtype.kind == "c" else ""
-        return results
-
-    if all(name in types for node in model.graph.node for name in node.output if name):
-        return types
-    evaluator = make_evaluator(model, walked_by(note))
-    with np.errstate(all="ignore"):
-        evaluator.run(None, {name: arrays[name] for name in evaluator.input_names if name in arrays})
-    return missing | types
-
-
-def _evaluated(node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
-    try:
-        results: tuple[Any, ...] = node.run(*inputs, **context)
-    except NoExactReference:
-        raise
-    except Exception as error:
-        raise NoExactReference(f"{node.op_type} does not run in float64 ({type(error).__name__}: {error})") from error
-    return results[: len(node.output)]  # some implementations return optional results that nobody asked for
-
-
 def _is_container(node: Any) -> bool:
     from onnx.reference.op_run import OpFunction
 
@@ -425,6 +391,11 @@ def _lifted(value: Any) -> Any:
     if array.dtype.name in ("float32", "float16", "bfloat16"):
         return array.astype(np.float64)
     return array.astype(np.complex128) if array.dtype.name == "complex64" else array
+
+
+def _is_small(value: Any) -> bool:
+    """May it be kept? A large model has too many large values for that."""
+    return not isinstance(value, np.ndarray) or value.nbytes <= KEPT_BYTES
 
 
 def _fit(sizes: list[Array | None], results: tuple[Any, ...]) -> bool:

@@ -95,9 +95,13 @@ class TorchShadow:
         """One run with errors. The size of each error is that of the reference run."""
         return self._play(_Sample(self, NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)))
 
+    def is_deciding(self) -> bool:
+        """Did rounding move anything on which a step or a choice depends? Known after some samples."""
+        return any(decision.open for decision in self._decisions.values())
+
     def pushed(self) -> list[Arrays]:
         """Runs in which every step and choice is pushed; none when there is nothing to push."""
-        if not any(decision.open for decision in self._decisions.values()):
+        if not self.is_deciding():
             return []
         return [self._play(_Pushed(self, run)) for run in range(EXTREMES + SHUFFLES)]
 

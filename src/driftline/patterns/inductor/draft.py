@@ -21,8 +21,9 @@ class Leaf:
 
     shape: tuple[int, ...]
     dtype: torch.dtype
-    fill: str = "normal"  # normal, small (few small integers), zeros, ones, positive, indices:N, or a Python literal
-    layout: str = "plain"  # plain, transposed, strided, expanded
+    # normal, small (few small integers), zeros, ones, positive, indices:N, some:V (among others), or a Python literal
+    fill: str = "normal"
+    layout: str = "plain"  # plain, transposed (the last two dimensions), swapped (the first two), strided, expanded
     parameter: bool = False
 
     def text(self) -> str:
@@ -33,6 +34,8 @@ class Leaf:
         if self.layout == "transposed" and len(self.shape) > 1:
             *first, rows, columns = self.shape
             return f"{self._numbers((*first, columns, rows))}.mT"
+        if self.layout == "swapped" and len(self.shape) > 1:
+            return f"{self._numbers((self.shape[1], self.shape[0], *self.shape[2:]))}.transpose(0, 1)"
         if self.layout == "strided" and self.shape:
             return f"{self._numbers((*self.shape[:-1], 2 * self.shape[-1]))}[..., ::2]"
         if self.layout == "expanded" and self.shape:
@@ -46,6 +49,8 @@ class Leaf:
             return f"torch.{self.fill}({sizes}{dtype})"
         if self.fill.startswith("indices:"):
             return f"torch.randint(0, {self.fill[8:]}, {sizes}, dtype={self.dtype})"
+        if self.fill.startswith("some:"):
+            return f"torch.where(torch.rand({sizes}) < 0.2, {self.fill[5:]}, torch.randn({sizes}{dtype}))"
         if self.fill not in ("normal", "small", "positive"):
             return f"torch.full({sizes}, {self.fill}{dtype})"
         if self.dtype is torch.bool:
@@ -74,6 +79,7 @@ class Draft:
     needs: tuple[tuple[str, str], ...] = ()  # options of the target
     training: bool = False  # the backward graph is compiled too
     user_level: bool = True  # written with the operators that people write
+    producers: tuple[str, ...] = ()  # rules that must fire first, for they make operators that nobody writes
 
     def text(self) -> str:
         owned = {name: leaf if isinstance(leaf, str) else leaf.text() for name, leaf in self.owned.items()}

@@ -35,6 +35,12 @@ class Passed:
 
     @property
     def fired(self) -> set[str]:
+        """The rules of the tables that changed the graph."""
+        return {rule for rule in self.rewrites if "/" not in rule}
+
+    @property
+    def rewrites(self) -> set[str]:
+        """The same with everything outside the tables: passes, no-op removals, decompositions."""
         return {rule for rule, activity in self.activity.items() if activity.changed}
 
 
@@ -46,17 +52,37 @@ def run_passes(
     dynamic: bool = False,
     forbidden: frozenset[str] = frozenset(),
     seed: int = 0,
+    run: bool = True,
 ) -> Passed:
-    """Compile the program as `torch.compile` would with these options, up to code generation, and run the result."""
+    """Compile the program as `torch.compile` would with these options, up to code generation, and run the result.
+
+    Without `run` it stops there: private operators may kill the process.
+    """
     model, inputs = live(text, seed)
+    return pass_through(model, inputs, needs, training=training, dynamic=dynamic, forbidden=forbidden, run=run)
+
+
+def pass_through(
+    model: Callable[..., Any],
+    inputs: Sequence[Any],
+    needs: Mapping[str, str],
+    *,
+    training: bool = False,
+    dynamic: bool = False,
+    forbidden: frozenset[str] = frozenset(),
+    run: bool = True,
+) -> Passed:
+    """The same for a model that is there already."""
     torch._dynamo.reset()
     graphs: list[fx.GraphModule] = []
     settings = {**inductor_config(needs), "force_disable_caches": True}
     with config.patch(settings), recorder().recording(forbidden) as activity:
         passed = Passed(activity, graphs=graphs)
-        compiled = torch.compile(model, backend=_stop_before_code(graphs), dynamic=dynamic)
+        compiled = torch.compile(model, backend=_stop_before_code(graphs, run=run), dynamic=dynamic)
         try:
             passed.outputs = results(compiled, inputs, training=training)
+        except _NotRun:
+            return passed
         except Exception as error:
             if any(_has_lowering(graph.graph) for graph in graphs):
                 return passed  # all passes ran; the graph they made is for code generation only
@@ -86,7 +112,15 @@ def _leaves(value: Any) -> list[Any]:
     return list(torch.utils._pytree.tree_leaves(value))
 
 
-def _stop_before_code(graphs: list[fx.GraphModule]) -> Callable[..., Any]:
+class _NotRun(BaseException):
+    """Raised in place of running a graph; not an Exception, so that nobody on the way takes it for a failure."""
+
+
+def _not_run(*_: object) -> Any:
+    raise _NotRun
+
+
+def _stop_before_code(graphs: list[fx.GraphModule], *, run: bool) -> Callable[..., Any]:
     def inner(graph: fx.GraphModule, example_inputs: Sequence[Any], **settings: Any) -> Any:
         view_to_reshape(graph)
         with torch.no_grad():
@@ -94,7 +128,7 @@ def _stop_before_code(graphs: list[fx.GraphModule]) -> Callable[..., Any]:
         with V.set_fake_mode(fake):
             compile_fx._recursive_post_grad_passes(graph, is_inference=settings.get("is_inference", False))
         graphs.append(graph)
-        return make_boxed_func(graph.forward)
+        return make_boxed_func(graph.forward if run else _not_run)
 
     def backend(graph: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         return compile_fx.compile_fx(graph, inputs, inner_compile=inner)

@@ -1,0 +1,32 @@
+"""Rules by id in the words of people: which kind they are, what they are called and where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from driftline.backends.inductor_rules.outside import DECOMPOSITION, FUSION, LOWERING, NO_OP, PASS
+from driftline.backends.inductor_rules.registry import registered
+
+_KINDS = {FUSION: "fusion", NO_OP: "no-op removal", PASS: "pass", DECOMPOSITION: "decomposition", LOWERING: "lowering"}
+RULE = "rewrite rule"
+
+
+@dataclass(frozen=True)
+class Described:
+    id: str
+    kind: str
+    label: str = ""
+    about: str = ""
+
+
+def described(ids: Iterable[str]) -> list[Described]:
+    """Those that are known, in the order given."""
+    rules = {each.rule.id: each.rule for each in registered()}
+    found = []
+    for name in ids:
+        rule = rules.get(name)
+        kind = _KINDS.get(name.partition("/")[0], RULE)
+        label, about = (rule.name, f"{rule.group}, {rule.where}") if rule else ("", "")
+        found.append(Described(name, kind, label, about))
+    return found

@@ -1,0 +1,56 @@
+"""Knobs: what can be switched off in a compiler, one at a time or several together. Ablation turns them.
+
+Every knob is an option of the target, so whatever was found out can be asked again by its spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from driftline.core.target import Target
+
+SETTING = "setting"  # an option of the compiler; all other kinds are names on a list
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One thing that can be switched off: an option set to a value, or a name added to an option that holds a list."""
+
+    option: str
+    value: str  # nothing: the option is taken away
+    kind: str = SETTING
+    about: str = ""  # what it is, or where it stands in the compiler
+    label: str = ""  # what people call it, where the value is an id
+
+    @property
+    def listed(self) -> bool:
+        return self.kind != SETTING
+
+    @property
+    def name(self) -> str:
+        if self.listed:
+            return self.label or self.value
+        return f"{self.option}={self.value}" if self.value else f"without {self.option}"
+
+    def to_json(self) -> dict[str, str]:
+        return {**asdict(self), "name": self.name}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Knob:
+        return Knob(**{key: text for key, text in value.items() if key != "name"})
+
+
+def turned(target: Target, knobs: Iterable[Knob]) -> Target:
+    """The target with these switched off."""
+    options = dict(target.options)
+    for knob in knobs:
+        if knob.listed:
+            names = [name for name in options.get(knob.option, "").split("+") if name]
+            options[knob.option] = "+".join(dict.fromkeys([*names, knob.value]))
+        elif knob.value:
+            options[knob.option] = knob.value
+        else:
+            options.pop(knob.option, None)
+    return Target(target.backend, target.version, tuple(options.items()))

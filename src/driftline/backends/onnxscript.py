@@ -1,0 +1,147 @@
+"""onnxscript's rewriter: a model is rewritten by its rules and then evaluated without further optimisation.
+
+Rules are named as onnxscript spells them in its own modules, below `onnxscript.rewriter.rules` or
+`onnxscript.rewriter`: `common.cast_cast_rule`, `ort_fusions.gelu._erf_rule`, with a number for one of a set. What they
+make is evaluated by the ONNX project's reference evaluator; operators of ONNX Runtime's own by ONNX Runtime with its
+optimisers off.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from driftline.backends.base import Backend, Compiled, Option, Options, Unsupported
+from driftline.backends.onnx_reference import OnnxReference
+from driftline.backends.onnxruntime import OnnxRuntime, runner
+from driftline.core.errors import DriftlineError
+from driftline.core.tensors import Arrays
+from driftline.programs.onnx_evaluator import make_evaluator
+from driftline.programs.opened import OpenedProgram
+
+_STANDARD = ("", "ai.onnx", "ai.onnx.ml")
+_MISJUDGED = ("RMSNormalization",)  # the evaluator computes it in half precision, whatever its `stash_type` says
+
+
+class OnnxScript(Backend):
+    name = "onnxscript"
+    batch = 60
+    accepts = ("onnx",)
+    module = "onnxscript"
+    distribution = "onnxscript"
+    arithmetic = "half-accumulation"  # as the evaluator that runs what is rewritten
+    options = {
+        "rules": Option("the rules to apply, joined with '+'; default: those that `rewriter.rewrite` applies"),
+        "skip": Option("rules to leave out, joined with '+'"),
+    }
+
+    def validate(self, options: Options, target: str) -> None:
+        super().validate(options, target)
+        for key in ("rules", "skip"):
+            for name in listed(options, key):
+                if not name.replace(".", "").replace("_", "").isalnum():
+                    raise DriftlineError(f"Target {target!r}: {name!r} is not the name of a rule; see patterns list.")
+
+    def warm(self) -> None:
+        import onnx.reference.ops  # noqa: F401
+        import onnxscript.rewriter  # noqa: F401
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        return evaluated(rewritten(program.data, chosen_rules(options)))
+
+    def is_rejection(self, error: BaseException) -> bool:
+        return super().is_rejection(error) or OnnxReference().is_rejection(error) or OnnxRuntime().is_rejection(error)
+
+
+def chosen_rules(options: Options) -> list[Any]:
+    """The rules that a target asks for."""
+    rules, skipped = all_rules(), listed(options, "skip")
+    names = listed(options, "rules") or default_names()
+    for name in (*names, *skipped):
+        if name not in rules:
+            raise Unsupported(f"this version of onnxscript has no rule {name!r}")
+    return [rules[name] for name in names if name not in skipped]
+
+
+def rewritten(data: bytes, rules: list[Any]) -> Any:
+    """The model after the rules, as `onnxscript.rewriter.rewrite` applies them."""
+    import onnx
+    from onnxscript import rewriter
+
+    model = onnx.load_model_from_string(data)
+    if not rules:
+        return model
+    try:
+        return rewriter.rewrite(model, rules)
+    except Exception as error:  # "an error occurred at step 0", around what was raised
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        raise cause from error
+
+
+def evaluated(model: Any) -> Compiled:
+    """The model as a function, by the evaluator that knows its operators."""
+    nodes = [node for node in model.graph.node if not _is_function(model, node)]
+    if any(node.domain not in _STANDARD or node.op_type in _MISJUDGED for node in nodes):
+        return runner(_runtime().session(model.SerializeToString(), {"opt": "off"}))
+    evaluator = make_evaluator(model)
+
+    def run(arrays: Arrays) -> Arrays:
+        feed = {name: arrays[name] for name in evaluator.input_names if name in arrays}
+        with np.errstate(all="ignore"):
+            results = evaluator.run(None, feed)
+        return {name: np.asarray(value) for name, value in zip(evaluator.output_names, results, strict=True)}
+
+    return run
+
+
+def _is_function(model: Any, node: Any) -> bool:
+    return any((function.domain, function.name) == (node.domain, node.op_type) for function in model.functions)
+
+
+def _runtime() -> OnnxRuntime:
+    runtime = OnnxRuntime()
+    if not runtime.installed().available:
+        raise Unsupported("what these rules make needs ONNX Runtime, which is not installed")
+    return runtime
+
+
+@lru_cache(1)
+def all_rules() -> dict[str, Any]:
+    """Every rule of the package by name. One that stands in several places goes by the first."""
+    import onnxscript.rewriter as package
+    from onnxscript.rewriter import RewriteRule, RewriteRuleSet
+
+    found: dict[int, tuple[str, Any]] = {}
+    for module in sorted(m.name for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")):
+        if module.endswith("_test") or "testing" in module:
+            continue
+        for attribute, value in vars(importlib.import_module(module)).items():
+            prefix = f"{_short(module)}.{attribute}"
+            if isinstance(value, RewriteRule):
+                found.setdefault(id(value), (prefix, value))
+            elif isinstance(value, RewriteRuleSet):
+                for number, rule in enumerate(value.rules):
+                    found.setdefault(id(rule), (f"{prefix}.{number}", rule))
+    return dict(found.values())
+
+
+def _short(module: str) -> str:
+    return module.removeprefix("onnxscript.rewriter.").removeprefix("rules.")
+
+
+def default_names() -> list[str]:
+    """The rules that `rewriter.rewrite` applies when none are named, in its order."""
+    from onnxscript import rewriter
+
+    names = {id(rule): name for name, rule in all_rules().items()}
+    return [names[id(rule)] for rule in rewriter._DEFAULT_REWRITE_RULES if id(rule) in names]
+
+
+def listed(options: Options, key: str) -> list[str]:
+    return options[key].split("+") if key in options else []

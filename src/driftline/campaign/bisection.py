@@ -1,0 +1,260 @@
+"""The same case in other releases of the same compiler: which of them show the bug?
+
+Only the compiler runs in the other release. What the program means, and therefore what counts as wrong, is asked of the
+framework that is installed here, once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from driftline.backends import BACKENDS
+from driftline.campaign.failing import Failing
+from driftline.checking.checker import Checker, TargetResult
+from driftline.core.errors import DriftlineError
+from driftline.core.target import Target
+from driftline.core.text import did_you_mean, first_line
+from driftline.core.verdict import Judgement
+from driftline.diagnose.bisect import Answer, Bisection, bisect, same_across_releases
+from driftline.diagnose.reduce.signature import Signature
+from driftline.execute.environments import add_environment, list_environments, remove_environment
+from driftline.execute.pool import Pool
+from driftline.execute.releases import download_size, list_releases, public, release_key
+from driftline.oracle.judge import Reference
+from driftline.store import Store
+from driftline.store.diagnoses import Diagnoses
+
+STEP = "bisect"
+# Releases of these weigh gigabytes: only those that somebody names are asked.
+_NAMED_ONLY = ("torch",)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user wants asked, and how much it may cost."""
+
+    package: str = ""  # default: the one that carries the compiler
+    good: str = ""
+    bad: str = ""
+    releases: tuple[str, ...] = ()  # instead of all that the index lists
+    installed: bool = False  # make no environment
+    keep: bool = False  # leave the environments that were made
+    download: int = 1 << 30  # bytes that one release may download
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One release that was asked."""
+
+    release: str
+    answer: Answer
+    reason: str
+    seconds: float
+    made: bool  # its environment was made for this
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "release": self.release,
+            "answer": str(self.answer),
+            "reason": self.reason,
+            "seconds": round(self.seconds, 2),
+            "made": self.made,
+        }
+
+
+@dataclass(frozen=True)
+class Bisected:
+    """The whole search, for people and for the store."""
+
+    package: str
+    failing: Failing
+    search: Bisection
+    trials: tuple[Trial, ...]  # in the order of asking
+
+    @property
+    def in_order(self) -> list[Trial]:
+        """The trials by release, oldest first."""
+        return sorted(self.trials, key=lambda trial: release_key(trial.release))
+
+    def to_json(self) -> dict[str, Any]:
+        search = self.search
+        came = next((change.after for change in reversed(search.changes) if change.to is Answer.BAD), None)
+        went = next((change.after for change in reversed(search.changes) if change.to is Answer.GOOD), None)
+        return {
+            "bug": self.failing.bug.id,
+            "case": self.failing.finding.case_id,
+            "target": str(self.failing.target),
+            "package": self.package,
+            "summary": search.summary(),
+            "always_bad": search.always_bad,
+            "first_bad": came,
+            "first_good": went,
+            "changes": [{**vars(c), "to": str(c.to), "unclear": list(c.unclear)} for c in search.changes],
+            "bad_ranges": [list(pair) for pair in search.ranges],
+            "releases": list(search.releases),
+            "trials": [trial.to_json() for trial in self.trials],
+        }
+
+
+def bisect_failing(
+    checker: Checker,
+    failing: Failing,
+    wish: Wish,
+    *,
+    report: Callable[[str], None] = lambda line: None,
+    tried: Callable[[Trial], None] = lambda trial: None,
+) -> Bisected:
+    """Search the releases of a package for those that show a failure."""
+    package = _package(failing.target, wish.package)
+    here = public(BACKENDS.get(failing.target.backend).version()) if _carries(failing.target, package) else ""
+    seen = failing.target.version or here
+    line = _line(package, wish, seen, here)
+    cheap = [r for r in line if r == here or r in _environments(package)]
+    if wish.installed:
+        line = cheap
+    asker = _Asker(checker, failing, wish, package, here, report)
+    trials: list[Trial] = []
+
+    def ask(release: str) -> Answer:
+        trials.append(asker.ask(release))
+        tried(trials[-1])
+        _require_as_told(wish, trials[-1])
+        return trials[-1].answer
+
+    first = [r for r in dict.fromkeys((seen, *cheap, wish.good, wish.bad)) if r in line]
+    search = bisect(line, ask, first=first)
+    return Bisected(package, failing, search, tuple(trials))
+
+
+def keep_bisection(store: Store, bisected: Bisected) -> None:
+    Diagnoses(store).save(bisected.failing.bug.id, STEP, bisected.to_json())
+
+
+# -- what to ask -------------------------------------------------------------------------------------------------------
+
+
+def _package(target: Target, wanted: str) -> str:
+    """The package whose releases are asked; it must carry the compiler that fails."""
+    packages = BACKENDS.get(target.backend).packages
+    if not packages:
+        raise DriftlineError(f"{target.backend} has no package of its own, so there are no releases of it to compare.")
+    if wanted and wanted not in packages:
+        raise DriftlineError(
+            f"The failing compiler, {target.backend}, is not in the package {wanted!r}."
+            f"{did_you_mean(wanted, packages)} Its packages: {', '.join(packages)}."
+        )
+    return wanted or packages[0]
+
+
+def _carries(target: Target, package: str) -> bool:
+    """Is this the package that the installed compiler comes from?"""
+    return BACKENDS.get(target.backend).packages[0] == package
+
+
+def _environments(package: str) -> list[str]:
+    return [e.version for e in list_environments() if e.package == package]
+
+
+def _line(package: str, wish: Wish, seen: str, here: str) -> list[str]:
+    """The releases to search, oldest first: all that install, or those that were named, between good and bad."""
+    named = {v for v in (*wish.releases, wish.good, wish.bad) if v}
+    known = {v for v in (seen, here) if v}
+    if wish.installed:
+        line = {*_environments(package), *known, *named}
+    elif wish.releases or package in _NAMED_ONLY:
+        if not named:
+            raise DriftlineError(
+                f"A release of {package} may weigh gigabytes: name those to ask, with --good and --bad"
+                " or --releases 2.11.0,2.12.0, or ask only those that are here with --installed."
+            )
+        line = named | known
+    else:
+        line = {*list_releases(package), *_environments(package), *named, *known}
+    ends = [v for v in (wish.good, wish.bad or (seen if wish.good else "")) if v]
+    if len(ends) == 2:
+        low, high = sorted(release_key(v) for v in ends)
+        line = {v for v in line if low <= release_key(v) <= high}
+    return sorted(line, key=release_key)
+
+
+def _require_as_told(wish: Wish, trial: Trial) -> None:
+    """What the user says of an end is checked: a search between two ends of the same kind finds nothing."""
+    for told, release in ((Answer.GOOD, wish.good), (Answer.BAD, wish.bad)):
+        if trial.release == release and trial.answer is not told:
+            raise DriftlineError(
+                f"{release} was named as --{told}, but the answer is {trial.answer}: {trial.reason}."
+                f" Name another, or leave --{told} out."
+            )
+
+
+# -- asking ------------------------------------------------------------------------------------------------------------
+
+
+class _Asker:
+    """Runs the case in one release after another; the reference is made once."""
+
+    def __init__(
+        self, checker: Checker, failing: Failing, wish: Wish, package: str, here: str, report: Callable[[str], None]
+    ) -> None:
+        self._failing = failing
+        self._wish = wish
+        self._package = package
+        self._here = here
+        self._report = report
+        self._reference: Reference = checker.reference(failing.case)
+        self._signature = Signature.of_finding(failing.finding.verdict, failing.finding.execution)
+
+    def ask(self, release: str) -> Trial:
+        began = time.monotonic()
+        made = False
+        try:
+            made = release != self._here and self._prepare(release)
+            answer, reason = self._run(release)
+        except DriftlineError as error:
+            answer, reason = Answer.SKIP, str(error)
+        finally:
+            if made and not self._wish.keep:
+                remove_environment(f"{self._package}=={release}")
+        return Trial(release, answer, first_line(reason), time.monotonic() - began, made)
+
+    def _prepare(self, release: str) -> bool:
+        """See to the environment of a release; true when it had to be made."""
+        if release in _environments(self._package):
+            return False
+        requirement = f"{self._package}=={release}"
+        size = download_size([requirement, "numpy"])
+        told = f"{size / 1e6:,.0f} MB" if size else "of unknown size"
+        if size and size > self._wish.download:
+            limit = f"{self._wish.download / 1e6:,.0f} MB"
+            raise DriftlineError(f"not asked: a download of {told}, more than --max-download {limit}")
+        self._report(f"{requirement}: a download of at most {told}" if size else f"{requirement}: a download {told}")
+        add_environment(requirement, report=self._report)
+        return True
+
+    def _run(self, release: str) -> tuple[Answer, str]:
+        target = replace(self._failing.target, version=None if release == self._here else release)
+        # A pool of its own, so that nothing of this release lives on when its environment is removed.
+        with Pool() as pool:
+            outcome = Checker(pool).check(self._failing.case.only(target), known_reference=self._reference)
+        if outcome.skipped:
+            return Answer.SKIP, outcome.skipped[0].reason
+        return self._answer(outcome.results[0])
+
+    def _answer(self, result: TargetResult) -> tuple[Answer, str]:
+        verdict, execution = result.verdict, result.execution
+        if verdict.judgement is Judgement.PASS:
+            return Answer.GOOD, verdict.reason
+        if verdict.judgement is not Judgement.FAIL:
+            return Answer.SKIP, f"{verdict.judgement}: {verdict.reason}"
+        seen = Signature.of(str(execution.stage), str(verdict.kind), str(execution.failure or ""))
+        if same_across_releases(self._signature, seen):
+            return Answer.BAD, verdict.reason
+        return Answer.SKIP, f"fails in another way: {verdict.reason}"
+
+
+def parse_releases(text: str) -> Sequence[str]:
+    """A list as it is typed: 1.20.1,1.21.0."""
+    return [part.strip() for part in text.split(",") if part.strip()]

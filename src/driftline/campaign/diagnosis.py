@@ -1,0 +1,272 @@
+"""The whole explanation of a bug: where it lies, how small it gets, what it depends on, and since when it is there.
+
+Each step works on what the one before it left: the program is taken apart first, since a part that fails by itself is
+quicker to make smaller than the whole; and rules are left out one by one on the smallest program there is. What was
+found on a small program is then asked of the one that was found.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from driftline.backends import BACKENDS
+from driftline.campaign.ablation import Ablated, ablate_failing
+from driftline.campaign.bisection import Wish, bisect_failing, keep_bisection
+from driftline.campaign.failing import Failing, find_failing
+from driftline.campaign.localization import Localized, failing_sample, localize_failing, votes_for
+from driftline.campaign.reduction import Reduced, reduce_failing
+from driftline.checking.checker import Checker
+from driftline.core.case import Case
+from driftline.core.errors import DriftlineError
+from driftline.core.target import Target
+from driftline.diagnose.localize.result import Suspect
+from driftline.diagnose.reduce.reducer import DoesNotFail
+from driftline.diagnose.reduce.search import Answer
+from driftline.diagnose.reduce.signature import Signature
+from driftline.diagnose.trials import Trials
+from driftline.execute.environments import list_environments
+from driftline.report.results import replay_command
+from driftline.store import Store
+from driftline.store.diagnoses import Diagnoses
+
+STEP = "diagnose"
+EACH = 180.0  # seconds for each of several bugs
+# How much of what is left of the budget a step may take.
+_SHARES = {"localize": 0.5, "reduce": 0.6, "ablate": 0.9}
+
+Listener = Callable[[str], None]
+
+
+@dataclass
+class Diagnosis:
+    """What was found out, step by step; a step that could not be done says why in `notes`."""
+
+    failing: Failing
+    localized: Localized | None = None
+    reduced: Reduced | None = None
+    ablated: Ablated | None = None
+    bisected: dict[str, Any] | None = None
+    on_original: list[dict[str, str]] = field(default_factory=list)  # cures, asked of the program that was found
+    notes: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def internal_errors(self) -> tuple[str, ...]:
+        found = (
+            self.localized.localization.internal_errors if self.localized else (),
+            self.reduced.reduction.internal_errors if self.reduced else (),
+            self.ablated.ablation.internal_errors if self.ablated else (),
+        )
+        return tuple(error for errors in found for error in errors)
+
+    def to_json(self) -> dict[str, Any]:
+        """What is kept, shown and printed as JSON; docs/json.md describes it."""
+        return {
+            "bug": self.failing.bug.id,
+            "of_case": self.failing.finding.case_id,
+            "target": str(self.failing.target),
+            "summary": list(summary(self)),
+            "localization": self.localized.body if self.localized else None,
+            "reduction": self.reduced.body if self.reduced else None,
+            "ablation": self.ablated.body if self.ablated else None,
+            "on_original": self.on_original,
+            "bisection": self.bisected,
+            "notes": self.notes,
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def diagnose_failing(
+    checker: Checker,
+    store: Store,
+    failing: Failing,
+    *,
+    budget: float,
+    bisect: bool = False,
+    listener: Listener = lambda words: None,
+) -> Diagnosis:
+    """Explain a failure within a budget of seconds, and keep it with its bug. Raises `DoesNotFail`."""
+    course = _Course(checker, store, failing, budget, listener)
+    found = course.run(bisect)
+    Diagnoses(store).save(failing.bug.id, STEP, found.to_json())
+    return found
+
+
+def diagnose_bugs(
+    checker: Checker,
+    store: Store,
+    bugs: Sequence[str],
+    *,
+    budget: float = EACH,
+    listener: Listener = lambda words: None,
+) -> Iterator[Diagnosis | str]:
+    """One bug after the other, each within the budget; a sentence for those that cannot be explained."""
+    for number, name in enumerate(bugs, 1):
+        listener(f"explaining {name} ({number} of {len(bugs)})")
+        try:
+            yield diagnose_failing(checker, store, find_failing(name, store, checker), budget=budget, listener=listener)
+        except DriftlineError as error:
+            yield f"{name}: {error}"
+
+
+class _Course:
+    def __init__(self, checker: Checker, store: Store, failing: Failing, budget: float, listener: Listener) -> None:
+        self._checker, self._store, self._failing = checker, store, failing
+        self._began = time.monotonic()
+        self._deadline = self._began + budget
+        self._listener = listener
+        self._signature = Signature.of_finding(failing.finding.verdict, failing.finding.execution)
+        self._found = Diagnosis(failing)
+
+    def run(self, bisect: bool) -> Diagnosis:
+        found = self._found
+        found.localized = self._step("localize", self._localize)
+        found.reduced = self._step("reduce", self._reduce)
+        found.ablated = self._step("ablate", self._ablate)
+        self._ask_original()
+        if bisect or self._has_other_releases():
+            found.bisected = self._step("bisect", lambda _: self._bisect(asked=bisect))
+        found.seconds = time.monotonic() - self._began
+        return found
+
+    def _step(self, name: str, work: Callable[[float], Any]) -> Any:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            self._found.notes[name] = "no time was left for it"
+            return None
+        try:
+            self._listener(f"{name} ...")
+            return work(left * _SHARES.get(name, 1.0))
+        except DoesNotFail as reason:
+            if name == "localize":  # then nothing of it can be explained
+                raise
+            self._found.notes[name] = str(reason)
+        except DriftlineError as reason:
+            self._found.notes[name] = str(reason)
+        return None
+
+    def _localize(self, budget: float) -> Localized:
+        return localize_failing(
+            self._checker,
+            self._store,
+            self._failing,
+            budget=budget,
+            listener=lambda w: self._listener(f"localize: {w}"),
+        )
+
+    def _reduce(self, budget: float) -> Reduced:
+        def tell(step: Any) -> None:
+            self._listener(f"reduce: {step.size} ({step.what})")
+
+        part = self._part_that_fails()
+        if part is not None:
+            try:
+                small = replace(self._failing, case=part)
+                return reduce_failing(self._checker, self._store, small, budget=budget, listener=tell)
+            except DoesNotFail:
+                self._listener("reduce: the part does not fail again; the whole program it is")
+        return reduce_failing(self._checker, self._store, self._failing, budget=budget, listener=tell)
+
+    def _part_that_fails(self) -> Case | None:
+        """The first suspect, if it fails in the way the bug is known for and in the same kind of program."""
+        if not self._found.localized:
+            return None
+        for suspect in self._found.localized.localization.suspects:
+            if self._signature.covers(_signature(suspect)):
+                return suspect.case.only(self._failing.target)
+        return None
+
+    def _ablate(self, budget: float) -> Ablated:
+        return ablate_failing(
+            self._checker,
+            self._store,
+            self._failing,
+            budget=budget,
+            case=self._smallest(),
+            listener=lambda w: self._listener(f"ablate: {w}"),
+        )
+
+    def _smallest(self) -> Case | None:
+        """The smallest program that is known to fail on this target."""
+        reduced = self._found.reduced
+        if reduced and reduced.reduction.smallest:
+            return reduced.reduction.smallest.case.only(self._failing.target)
+        return self._part_that_fails()
+
+    def _ask_original(self) -> None:
+        """Does what cures the small program cure the one that was found?"""
+        if not self._found.ablated or self._smallest() is None:
+            return
+        trials = Trials(self._checker, failing_sample(self._failing), self._signature, votes_for(self._failing))
+        for cure in self._found.ablated.body["cures"][:1]:
+            target = Target.parse(cure["target"])
+            reply = trials.ask(target, fresh=True)
+            command = f"{replay_command(self._failing.bug.id, self._store.path)} --target {shlex.quote(str(target))}"
+            answer = {"title": cure["title"], "target": str(target), "answer": str(reply.answer)}
+            self._found.on_original.append({**answer, "reason": reply.reason, "command": command})
+
+    def _has_other_releases(self) -> bool:
+        packages = BACKENDS.get(self._failing.target.backend).packages
+        return not self._failing.target.version and any(e.package in packages for e in list_environments())
+
+    def _bisect(self, *, asked: bool) -> dict[str, Any]:
+        """Over the releases that are here already; all there are, when that is asked for."""
+        small = self._smallest()
+        failing = replace(self._failing, case=small) if small else self._failing
+        bisected = bisect_failing(self._checker, failing, Wish(installed=not asked), report=self._listener)
+        keep_bisection(self._store, bisected)
+        return bisected.to_json()
+
+
+def _signature(suspect: Suspect) -> Signature:
+    failure = suspect.result.execution.failure
+    told = str(failure) if failure else suspect.result.verdict.reason
+    return Signature.of(str(suspect.result.execution.stage), str(suspect.result.verdict.kind), told)
+
+
+def summary(found: Diagnosis) -> Iterator[str]:
+    """A few sentences, the most telling facts first."""
+    if found.localized:
+        yield from _where(found.localized.body)
+    if found.reduced:
+        before, after = found.reduced.reduction.before, found.reduced.reduction.after
+        yield f"Reduced from {before} to {after} ({found.reduced.reduction.ended})."
+    if found.ablated:
+        yield from _why(found.ablated.body)
+    for cure in found.on_original:
+        if cure["answer"] != Answer.PASS:
+            yield f"The program that was found does not pass so ({cure['title']}): {cure['reason']}."
+    if found.bisected:
+        yield f"{found.bisected['package']}: {found.bisected['summary']}"
+    for step, reason in found.notes.items():
+        yield f"{step}: {reason}"
+
+
+def _where(body: dict[str, Any]) -> Iterator[str]:
+    right = [rung["target"] for rung in body["ladder"] if rung["answer"] == Answer.PASS]
+    yield f"{body['first_wrong']} is wrong" + (
+        f"; {', '.join(right)} {'is' if len(right) == 1 else 'are'} right." if right else "."
+    )
+    for suspect in body["suspects"]:
+        if len(suspect["operators"]) == body["operators"]:
+            yield f"It takes the whole program: {suspect['title']}."
+            continue
+        places = ", ".join(str(operator["place"]) for operator in suspect["operators"])
+        alike = f" and {suspect['alike']} more of its kind" if suspect["alike"] else ""
+        rest = "; without it the program passes" if suspect["rest"] == Answer.PASS else ""
+        yield f"{suspect['title']} (operator {places} of {body['operators']}){alike} fails by itself{rest}."
+    for fact in (body["observer"], body["note"]):
+        if fact:
+            yield f"{fact[0].upper()}{fact[1:]}."
+
+
+def _why(body: dict[str, Any]) -> Iterator[str]:
+    for cure in body["cures"]:
+        if cure["confirmed"]:
+            yield str(cure["sentence"])
+    if body["note"]:
+        yield f"{body['note'][0].upper()}{body['note'][1:]}."

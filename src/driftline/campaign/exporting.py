@@ -1,0 +1,74 @@
+"""Bringing together what is known of a bug, before it is written down for others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from driftline.backends import resolve
+from driftline.campaign import bisection
+from driftline.campaign.failing import Failing
+from driftline.checking.checker import Checker
+from driftline.checking.convert import Conversions
+from driftline.core.case import Case
+from driftline.core.errors import StoreError
+from driftline.core.execution import Stage
+from driftline.core.program import Program
+from driftline.core.target import Target
+from driftline.core.tensors import Arrays
+from driftline.programs.convert import accepts_directly, find_converter
+from driftline.report.export.subject import Subject
+from driftline.report.gather import operators_of
+from driftline.store import Store
+from driftline.store.diagnoses import Diagnoses
+from driftline.store.reductions import Reductions
+
+
+def subject_of(store: Store, checker: Checker, failing: Failing, *, original: bool = False) -> Subject:
+    """Everything about a failure; its reduced case unless the `original` is wanted."""
+    known = Diagnoses(store)
+    reduction = None if original else Reductions(store).of(failing.bug.id)
+    case, verdict = failing.case, failing.finding.verdict
+    if reduction:
+        case = store.load_case(reduction["case"]).only(Target.parse(reduction["target"]))
+        verdict = reduction["verdict"] or verdict
+    expected = _expected(store, checker, case, failing, reduced=bool(reduction))
+    return Subject(
+        bug=failing.bug,
+        finding=failing.finding,
+        case=case,
+        verdict=verdict,
+        operators=operators_of(case.program),
+        converted=_converted(checker, case, failing),
+        expected=expected,
+        reduction=reduction,
+        bisection=known.of(failing.bug.id, bisection.STEP),
+        ablation=known.of(failing.bug.id, "ablate"),
+        localization=known.of(failing.bug.id, "localize"),
+    )
+
+
+def _expected(store: Store, checker: Checker, case: Case, failing: Failing, *, reduced: bool) -> Arrays:
+    """What should come out for the failing sample: as it was kept, or asked once more."""
+    digest = (failing.finding.verdict.get("artifacts") or {}).get("expected")
+    if digest and not reduced:
+        try:
+            return store.load_tensors(digest)
+        except (StoreError, OSError, ValueError):
+            pass
+    samples = checker.reference(case).samples
+    index = int((failing.finding.verdict.get("evidence") or {}).get("sample") or 0) if not reduced else 0
+    return dict(samples[index].native) if index < len(samples) and not samples[index].failure else {}
+
+
+def _converted(checker: Checker, case: Case, failing: Failing) -> Program | None:
+    """The model that the compiler was given, where it was made from another form and is not itself the culprit."""
+    program, accepts = case.program, resolve(case.targets[0]).accepts
+    if failing.finding.verdict.get("blame") or failing.bug.fingerprint.stage == Stage.CONVERT:
+        return None
+    if program.framework == "onnx" or accepts_directly(program.form, program.framework, accepts):
+        return None
+    link = find_converter(program.form, program.framework, accepts)
+    if link is None or link.form != "onnx":
+        return None
+    made = Conversions(checker.pool).convert(case, link).program
+    return replace(made, framework="onnx") if made else None

@@ -1,0 +1,166 @@
+"""Reducing with a memory: answers are kept as they come, the result is kept with the bug, new failures become bugs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from driftline.backends import BACKENDS
+from driftline.campaign.failing import Failing
+from driftline.campaign.session import record, verdict_json
+from driftline.checking.checker import Checker
+from driftline.core.case import Case
+from driftline.core.program import Program, SourceBundle
+from driftline.core.verdict import Status
+from driftline.diagnose.reduce.asking import Question, Votes
+from driftline.diagnose.reduce.reducer import Reduction, reduce_case
+from driftline.diagnose.reduce.search import Answer, Reply, Step
+from driftline.diagnose.reduce.signature import Signature
+from driftline.store import Bug, Store
+from driftline.store.reductions import Answers, Reductions
+
+SHOWN = 200  # elements of an input that are written out
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A reduction and what the store keeps of it."""
+
+    failing: Failing
+    reduction: Reduction
+    body: dict[str, Any]
+    others: tuple[Bug, ...]  # bugs that were met on the way
+
+
+def reduce_failing(
+    checker: Checker,
+    store: Store,
+    failing: Failing,
+    *,
+    budget: float,
+    listener: Callable[[Step], None] = lambda step: None,
+) -> Reduced:
+    """Reduce a failure within a budget of seconds, and keep what came of it with its bug."""
+    answers = Answers(store)
+    reduction = reduce_case(
+        checker,
+        failing.case,
+        Signature.of_finding(failing.finding.verdict, failing.finding.execution),
+        budget=budget,
+        votes=_votes(failing),
+        memos=lambda question: _Memo(answers, question),
+        listener=listener,
+    )
+    others = []
+    for other in reduction.others:
+        bug = record(store, other.case, other.result, other.reference, {"met_while_reducing": failing.bug.id})
+        if bug:
+            others.append(bug)
+    body = _body(store, failing, reduction, others)
+    Reductions(store).save(failing.bug.id, body)
+    return Reduced(failing, reduction, body, tuple(others))
+
+
+def _votes(failing: Failing) -> Votes:
+    """A failure that does not always come is asked for several times."""
+    failed, runs = failing.finding.verdict.get("failed_runs") or (0, 0)
+    return Votes.for_rate(failed, runs) if failing.bug.status is Status.FLAKY else Votes()
+
+
+class _Memo(MutableMapping[str, Reply]):
+    """The answers to one question. A newer compiler is another question."""
+
+    def __init__(self, answers: Answers, question: Question) -> None:
+        options = question.case.options
+        backend = BACKENDS.get(question.target.backend)
+        parts = {
+            "target": str(question.target),
+            "version": question.target.version or backend.version(),
+            "framework": question.case.program.framework,
+            "signature": asdict(question.signature),
+            "votes": asdict(question.votes),
+            "options": {**options.to_json(), "timeout": question.timeout},
+        }
+        self._prefix = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+        self._answers = answers
+        self._near: dict[str, Reply] = {}
+
+    def __getitem__(self, key: str) -> Reply:
+        if key not in self._near:
+            found = self._answers[self._prefix + key]
+            self._near[key] = Reply(Answer(found["answer"]), found["reason"], found["signature"], found["scouted"])
+        return self._near[key]
+
+    def __setitem__(self, key: str, reply: Reply) -> None:
+        self._near[key] = reply
+        self._answers[self._prefix + key] = {**asdict(reply), "answer": str(reply.answer)}
+
+    def __delitem__(self, key: str) -> None:
+        self._near.pop(key, None)
+        del self._answers[self._prefix + key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._near)
+
+    def __len__(self) -> int:
+        return len(self._near)
+
+
+def _body(store: Store, failing: Failing, reduction: Reduction, others: list[Bug]) -> dict[str, Any]:
+    """What is kept, shown and printed as JSON; docs/json.md describes it."""
+    case = reduction.case
+    checked = reduction.smallest
+    return {
+        "bug": failing.bug.id,
+        "case": store.save_case(case),
+        "of_case": failing.finding.case_id,
+        "target": str(case.targets[0]),
+        "form": reduction.form,
+        "ended": reduction.ended,
+        "program": {**case.program.to_json(), "text": program_text(case.program)},
+        "inputs": _inputs(case),
+        "verdict": verdict_json(checked.result) if checked else None,
+        "before": reduction.before.to_json(),
+        "after": reduction.after.to_json(),
+        "nearest": {
+            "case": store.save_case(reduction.nearest),
+            "text": program_text(reduction.nearest.program),
+            "inputs": _inputs(reduction.nearest),
+            "reason": reduction.nearest_reason,
+        }
+        if reduction.nearest
+        else None,
+        "others": [bug.id for bug in others],
+        "queries": reduction.queries,
+        "remembered": reduction.remembered,
+        "seconds": round(reduction.seconds, 2),
+        "votes": asdict(reduction.votes),
+        "steps": [step.to_json() for step in reduction.steps],
+    }
+
+
+def _inputs(case: Case) -> list[dict[str, Any]]:
+    """The inputs of the first sample; the numbers only where they are few enough to be read."""
+    return [
+        {
+            "name": name,
+            "dtype": array.dtype.name,
+            "shape": list(array.shape),
+            "values": array.tolist() if array.size <= SHOWN and array.dtype.kind != "c" else None,
+        }
+        for name, array in case.samples[0].arrays.items()
+    ]
+
+
+def program_text(program: Program) -> str:
+    """A program as people read it."""
+    if program.form == "source":
+        return SourceBundle.load(program.path.read_bytes()).text
+    if program.form == "onnx":
+        import onnx  # a file format, not a compiler
+
+        return str(onnx.printer.to_text(onnx.load_model_from_string(program.path.read_bytes())))
+    return ""

@@ -1,0 +1,101 @@
+"""`driftline bisect`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from driftline.cli.common import json_option, note, print_json, store_option
+from driftline.core.errors import DriftlineError
+
+if TYPE_CHECKING:
+    from driftline.campaign.bisection import Bisected, Trial
+
+
+@click.command()
+@click.argument("subject", metavar="BUG|CASE")
+@click.option("--package", default="", help="Whose releases to ask; default: the package of the failing compiler.")
+@click.option(
+    "--good", default="", metavar="VERSION", help="A release that is right; the search stays between the two."
+)
+@click.option("--bad", default="", metavar="VERSION", help="A release that is wrong; default: the one that was seen.")
+@click.option("--releases", default="", metavar="V,V,...", help="Ask among these only, instead of all that install.")
+@click.option("--installed", is_flag=True, help="Ask only releases that are here already; download nothing.")
+@click.option("--keep", is_flag=True, help="Keep the environments that are made; without it they are removed again.")
+@click.option("--max-download", default="1GB", show_default=True, help="A release that is larger is not asked.")
+@store_option
+@json_option
+def bisect(
+    subject: str,
+    package: str,
+    good: str,
+    bad: str,
+    releases: str,
+    installed: bool,
+    keep: bool,
+    max_download: str,
+    store: Path,
+    as_json: bool,
+) -> int:
+    """Find the releases of a compiler that show a bug: the first bad one, the first good one again.
+
+    BUG is a name from `driftline bugs list`, CASE the id of one of its cases.
+
+    \b
+      driftline bisect onnxruntime-1f3a
+      driftline bisect openvino-77b0 --package openvino --good 2023.0.0
+      driftline bisect inductor-20c1 --package torch --releases 2.11.0,2.12.0 --max-download 4GB
+
+    Releases that are installed already are asked first, then the oldest and the newest, then the middle of every
+    stretch whose ends differ. Each runs in an environment of its own; the reference stays that of the framework
+    installed here. A release that cannot run the case says nothing (skip). Exit code 1: at least one release shows it.
+    """
+    from driftline.campaign.bisection import Wish, bisect_failing, keep_bisection, parse_releases
+    from driftline.campaign.failing import find_failing
+    from driftline.checking.checker import Checker
+    from driftline.execute.pool import Pool
+    from driftline.report.results import SCHEMA
+    from driftline.store import Store
+
+    wish = Wish(package, good, bad, tuple(parse_releases(releases)), installed, keep, parse_size(max_download))
+    Store.open(store).close()  # a store that is not there must not be made by asking
+    with Store.create(store) as kept, Pool() as pool:
+        checker = Checker(pool)
+        failing = find_failing(subject, kept, checker)
+        bisected = bisect_failing(checker, failing, wish, report=note, tried=_tell)
+        keep_bisection(kept, bisected)
+    if as_json:
+        print_json({"schema": SCHEMA, **bisected.to_json()})
+    else:
+        _show(bisected)
+    return 1 if bisected.search.ranges else 0
+
+
+def parse_size(text: str) -> int:
+    """Bytes from 500MB or 4GB."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([MG])B?", text.strip(), re.IGNORECASE)
+    if not match:
+        raise DriftlineError(f"--max-download {text}: write a size such as 500MB or 4GB.")
+    return int(float(match[1]) * {"M": 1e6, "G": 1e9}[match[2].upper()])
+
+
+def _tell(trial: Trial) -> None:
+    note(f"{trial.release}: {trial.answer} ({trial.seconds:.0f} s)")
+
+
+def _show(bisected: Bisected) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    colours = {"good": "green", "bad": "red", "skip": "yellow"}
+    table = Table(bisected.package, "answer", "seconds", "why", box=None, header_style="bold")
+    for trial in bisected.in_order:
+        answer = Text(str(trial.answer), style=colours[trial.answer])
+        table.add_row(trial.release, answer, f"{trial.seconds:.0f}", Text(trial.reason))
+    Console().print(table)
+    asked = f"{len(bisected.trials)} of {len(bisected.search.releases)} releases asked"
+    click.echo(f"\n{bisected.failing.bug.id}: {bisected.search.summary()}. ({asked})")

@@ -1,0 +1,58 @@
+"""`driftline diagnose`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from driftline.cli.common import json_option, print_json
+from driftline.cli.explaining import Explaining, explaining_options
+
+
+@click.command()
+@explaining_options(budget="5m")
+@click.option("--bisect", is_flag=True, help="Also ask other releases of the compiler; makes environments of them.")
+@json_option
+def diagnose(as_json: bool, bisect: bool, **given: Any) -> int:
+    """Explain a bug: where it lies, how small it gets, and what it depends on.
+
+    BUG is a name from `driftline bugs list`, CASE the id of one of its cases. A PROGRAM (model.onnx, model.pt2,
+    file.py:name) is checked first and must fail on the target.
+
+    \b
+      driftline diagnose inductor-1f3a
+      driftline diagnose model.onnx --target onnxruntime --budget 10m
+
+    It localises, reduces and ablates, each step on what the one before it left, and asks other releases where their
+    environments are there (driftline env list) or --bisect is given. Exit code 1: it fails; the explanation is kept
+    with the bug and stands in its report.
+    """
+    from driftline.campaign.diagnosis import diagnose_failing
+    from driftline.report.results import SCHEMA
+
+    with Explaining("Diagnosing", **given) as asked:
+        found = diagnose_failing(
+            asked.checker, asked.store, asked.failing, budget=asked.budget, bisect=bisect, listener=asked.progress
+        )
+    body = found.to_json()
+    if as_json:
+        print_json({"schema": SCHEMA, **body})
+    else:
+        show_diagnosis(body)
+    return asked.exit_code(found.internal_errors)
+
+
+def show_diagnosis(body: dict[str, Any]) -> None:
+    click.echo(f"{body['bug']} on {body['target']}, explained in {body['seconds']:.0f} s")
+    for sentence in body["summary"]:
+        click.echo(f"  {sentence}")
+    if body["reduction"]:
+        click.echo(f"\n{body['reduction']['program']['text'].rstrip()}")
+    commands = [suspect["command"] for suspect in (body["localization"] or {}).get("suspects", ())]
+    commands += [cure["command"] for cure in (body["ablation"] or {}).get("cures", ()) if cure["confirmed"]]
+    commands += [cure["command"] for cure in body["on_original"]]
+    if commands:
+        click.echo("\nAgain:")
+    for command in commands:
+        click.echo(f"  {command}")

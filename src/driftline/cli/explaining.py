@@ -1,0 +1,152 @@
+"""What the commands that explain a failure share: their arguments, the store and the workers, progress, exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from driftline.cli.common import Activity, note, plugin_option, seed_option, store_option
+from driftline.core.errors import InternalError
+
+if TYPE_CHECKING:
+    from driftline.campaign.failing import Failing
+    from driftline.checking.checker import Checker
+    from driftline.execute.pool import Pool
+    from driftline.store import Store
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def explaining_options(budget: str) -> Callable[[F], F]:
+    def decorate(function: F) -> F:
+        for option in (
+            plugin_option,
+            store_option,
+            seed_option,
+            click.option(
+                "--inputs", metavar="FILE.npz|example|random|specials", default="example", help="Of a PROGRAM."
+            ),
+            click.option("--target", metavar="TARGET", help="The target of a PROGRAM; of a bug, another than its own."),
+            click.option("--budget", default=budget, show_default=True, help="Time for it: 90s, 5m, 1h."),
+            click.argument("subject", metavar="BUG|CASE|PROGRAM"),
+        ):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def diagnose_option(function: F) -> F:
+    return click.option("--diagnose", is_flag=True, help="Also explain every new bug, as driftline diagnose does.")(
+        function
+    )
+
+
+@dataclass
+class Explained:
+    """The explanations of several bugs."""
+
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    asked: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {"diagnoses": self.bodies} if self.asked else {}
+
+    def show(self) -> None:
+        from driftline.cli.diagnose import show_diagnosis
+
+        for body in self.bodies:
+            click.echo()
+            show_diagnosis(body)
+
+
+def explain(bugs: Sequence[str], store: Store, pool: Pool) -> Explained:
+    """Explain bugs one after the other; what cannot be explained is said on stderr."""
+    from driftline.campaign.diagnosis import EACH, Diagnosis, diagnose_bugs
+    from driftline.checking.checker import Checker
+
+    unique = list(dict.fromkeys(bugs))
+    explained = Explained(asked=True)
+    if unique:
+        with Activity("Explaining", EACH * len(unique)) as progress:
+            for found in diagnose_bugs(Checker(pool), store, unique, listener=progress):
+                if isinstance(found, Diagnosis):
+                    explained.bodies.append(found.to_json())
+                else:
+                    note(f"driftline: {found}")
+    return explained
+
+
+class Explaining:
+    """Everything that is open while a failure is explained: the store, the workers, the progress."""
+
+    checker: Checker
+    store: Store
+    failing: Failing
+    progress: Activity
+
+    def __init__(
+        self,
+        title: str,
+        *,
+        subject: str,
+        budget: str,
+        target: str | None,
+        inputs: str,
+        seed: int,
+        store: Path,
+        plugins: tuple[str, ...],
+    ) -> None:
+        from driftline.cli.hunt import parse_budget
+
+        self._title = title
+        self.budget = parse_budget(budget)
+        self._subject, self._target, self._inputs = subject, target, inputs
+        self._seed, self._place, self._plugins = seed, store, plugins
+        self._open = ExitStack()
+
+    def __enter__(self) -> Explaining:
+        with ExitStack() as opening:
+            self._enter(opening)
+            self._open = opening.pop_all()
+        return self
+
+    def _enter(self, opening: ExitStack) -> None:
+        from driftline.campaign.failing import find_failing, is_program
+        from driftline.campaign.session import check_strategy
+        from driftline.checking.checker import Checker
+        from driftline.core.case import CheckOptions
+        from driftline.core.plugins import load_plugins
+        from driftline.core.target import Target
+        from driftline.execute.pool import Pool
+        from driftline.store import Store
+
+        load_plugins(self._plugins)
+        check_strategy(self._inputs)
+        wanted = Target.parse(self._target) if self._target else None
+        options = CheckOptions(seed=self._seed, plugins=tuple(str(Path(p).resolve()) for p in self._plugins))
+        if not is_program(self._subject):
+            Store.open(self._place).close()  # a store that is not there must not be made by asking
+        self.store = opening.enter_context(Store.create(self._place))
+        self.checker = Checker(opening.enter_context(Pool()))
+        self.failing = find_failing(
+            self._subject, self.store, self.checker, target=wanted, inputs=self._inputs, options=options
+        )
+        self.progress = opening.enter_context(Activity(self._title, self.budget))
+
+    def __exit__(self, *problem: Any) -> None:
+        self._open.__exit__(*problem)
+
+    def exit_code(self, internal_errors: Sequence[str]) -> int:
+        """What was asked about fails; that is a finding, unless we ourselves failed."""
+        if not internal_errors:
+            return 1
+        from driftline.cli import report_internal_error
+
+        report_internal_error(internal_errors[0])
+        return InternalError.exit_code

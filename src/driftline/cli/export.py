@@ -1,0 +1,94 @@
+"""`driftline export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from driftline.cli.common import note, store_option
+
+if TYPE_CHECKING:
+    from driftline.report.export.script import Exported
+    from driftline.report.export.subject import Subject
+
+FORMS = ("script", "issue", "pytest", "onnx", "json")
+
+
+@click.command()
+@click.argument("subject", metavar="BUG|CASE")
+@click.option("--as", "form", type=click.Choice(FORMS), default="script", show_default=True, help="What to write.")
+@click.option("--out", type=click.Path(path_type=Path), help="File to write, for onnx a folder; default: stdout.")
+@click.option("--original", is_flag=True, help="The case as it was found, even when there is a reduced one.")
+@store_option
+def export(subject: str, form: str, out: Path | None, original: bool, store: Path) -> int:
+    """Write a bug down for those who can fix it.
+
+    BUG is a name from `driftline bugs list`, CASE the id of one of its cases. The reduced case is taken when there is
+    one.
+
+    \b
+      script   runs by itself, with exact versions; exits with 1 when the bug shows, with 0 when not
+      issue    the text of a report, in the form that the project asks for; open boxes for what is not met
+      pytest   a regression test in one file
+      onnx     a folder with the model, its inputs and what should come out
+      json     all that is known
+
+    A script and a test are run in a clean process before they are called valid. Exit code 0: valid; 1: not valid, and
+    the reason is said.
+    """
+    from driftline.campaign.exporting import subject_of
+    from driftline.campaign.failing import find_failing
+    from driftline.checking.checker import Checker
+    from driftline.execute.pool import Pool
+    from driftline.store import Store
+
+    with Store.open(store) as kept, Pool() as pool:
+        checker = Checker(pool)
+        failing = find_failing(subject, kept, checker)
+        gathered = subject_of(kept, checker, failing, original=original)
+    if form == "onnx":
+        return _write_model(gathered, out)
+    text, made = _written(gathered, form)
+    if out:
+        out.write_text(text)
+    else:
+        click.echo(text, nl=False)
+    note(_verdict(gathered, form, made, out))
+    return 0 if made.valid else 1
+
+
+def _written(subject: Subject, form: str) -> tuple[str, Exported]:
+    from driftline.core.text import to_json
+    from driftline.report.export.issue import issue_text
+    from driftline.report.export.script import export_script, export_test
+    from driftline.report.export.subject import facts
+    from driftline.report.results import SCHEMA
+
+    made = export_test(subject) if form == "pytest" else export_script(subject)
+    if form == "issue":
+        return issue_text(subject, made), made
+    if form == "json":
+        return to_json({"schema": SCHEMA, **facts(subject, made.to_json())}, indent=1) + "\n", made
+    if made.valid:
+        return made.text, made
+    return f"# NOT VALID: {made.reason}.\n{made.text}", made
+
+
+def _verdict(subject: Subject, form: str, made: Exported, out: Path | None) -> str:
+    what = {"pytest": "test"}.get(form, "script")
+    place = f" Written to {out}." if out else ""
+    reduced = "" if subject.reduction else f" Not reduced: driftline reduce {subject.bug.id} makes it smaller."
+    if made.valid:
+        return f"valid: {made.reason}; {made.lines} lines.{reduced if made.lines > 25 else ''}{place}"
+    return f"not valid, the {what} of {subject.bug.id}: {made.reason}.{reduced}{place}"
+
+
+def _write_model(subject: Subject, out: Path | None) -> int:
+    from driftline.report.export.model import write_model
+
+    folder = out or Path(f"{subject.bug.id}-onnx")
+    for path in write_model(subject, folder):
+        click.echo(str(path))
+    return 0

@@ -1,0 +1,225 @@
+"""`driftline patterns`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from driftline.cli.common import Activity, json_option, note, print_json, seed_option, store_option
+from driftline.core.errors import DriftlineError, InternalError
+from driftline.core.text import did_you_mean
+
+if TYPE_CHECKING:
+    from driftline.core.rule import Rule
+
+_COMPILERS = "inductor,onnxruntime,tvm,onnxscript"
+
+
+@click.group()
+def patterns() -> None:
+    """Audit the compilers' own rewrite rules.
+
+    Every rewrite rule is a claim that two programs mean the same. Driftline lists the rules of TorchInductor, ONNX
+    Runtime, TVM and onnxscript, builds a program that fires each, changes what the rule does not look at, and checks
+    the claim.
+
+    \b
+      driftline patterns list --only '*softmax*'
+      driftline patterns show 89bf1dea
+      driftline patterns audit --budget 30m
+      driftline patterns audit --only 'inductor/joint_graph*' --budget 5m
+      driftline patterns diff torch==2.12.0
+    """
+
+
+def _only_option(function: Any) -> Any:
+    return click.option(
+        "--only", metavar="GLOB", default="", help="Rules by id, name, group, compiler or compiler/group/name."
+    )(function)
+
+
+def _compilers_option(function: Any) -> Any:
+    return click.option(
+        "--compilers", metavar="C1,C2", help=f"Whose rules; default: all that are installed of {_COMPILERS}."
+    )(function)
+
+
+@patterns.command("list")
+@_only_option
+@_compilers_option
+@json_option
+def list_rules(only: str, compilers: str | None, as_json: bool) -> int:
+    """List every rule: its id, where it stands, what it needs, and why it cannot fire here, if so."""
+    from driftline.patterns.audit import chosen
+    from driftline.report.audits import show_rules
+
+    versions, rules = _rules(compilers)
+    wanted = [rule for rule in rules if chosen(rule, only)]
+    if only and not wanted:
+        raise DriftlineError(f"--only {only}: no rule is called so.{did_you_mean(only, [r.name for r in rules])}")
+    if as_json:
+        print_json({"schema": 1, "versions": versions, "rules": [rule.to_json() for rule in wanted]})
+    else:
+        show_rules(wanted, whole=bool(only))
+    return 0
+
+
+@patterns.command("show")
+@click.argument("rule")
+@json_option
+def show(rule: str, as_json: bool) -> int:
+    """Show one rule: its pattern as a tree, its source, a program that fires it, and what it leaves free.
+
+    RULE is an id or a name from `driftline patterns list`.
+    """
+    from driftline.patterns.describe import describe
+    from driftline.report.audits import show_rule
+
+    with _checker() as checker:
+        described = describe(checker, rule)
+    if as_json:
+        print_json({"schema": 1, **described})
+    else:
+        show_rule(described)
+    return 0
+
+
+@patterns.command("audit")
+@click.option("--budget", metavar="TIME", help="How long: 90s, 10m, 1h.  [default: 30m]")
+@_only_option
+@_compilers_option
+@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Rules worked on at the same time.")
+@click.option("--resume", is_flag=True, help="Go on with the last audit in the store that did not come to its end.")
+@seed_option
+@store_option
+@json_option
+def audit(
+    budget: str | None,
+    only: str,
+    compilers: str | None,
+    jobs: int,
+    resume: bool,
+    seed: int,
+    store: Path,
+    as_json: bool,
+) -> int:
+    """Fire every rule, change what it leaves free, and check what it then makes of the program.
+
+    What is found goes into the store and the report like a hunt's findings, with the guilty rule named. Exit codes: 0
+    nothing found, 1 wrong rules found, 3 Driftline itself failed somewhere (what was found is kept), 130 interrupted
+    (resume it); 2 and 4 as everywhere.
+    """
+    from driftline.cli.hunt import parse_budget
+    from driftline.patterns.audit import Audit, AuditPlan
+    from driftline.report.audits import audit_json, show_audit
+    from driftline.store import Store
+    from driftline.store.audits import AuditLog
+
+    seconds = parse_budget(budget) if budget else 1800.0
+    if resume and (only or compilers):
+        raise DriftlineError("--resume goes on with what was asked for then; leave out --only and --compilers.")
+    plan = AuditPlan(_compilers(compilers), only, seconds, seed)
+    with Store.create(store) as kept, _checker(jobs) as checker:
+        going = AuditLog(kept).unfinished() if resume else None
+        if resume and going is None:
+            raise DriftlineError(f"There is no unfinished audit in {store}; leave out --resume to start one.")
+        if going:
+            old = {**going.plan, "compilers": tuple(going.plan["compilers"])}
+            plan = AuditPlan(**{**old, "seconds": seconds} if budget else old)
+        try:
+            with Activity("Auditing rewrite rules", plan.seconds) as activity:
+                result = Audit(checker, kept, plan, jobs=jobs, tell=activity).run(going)
+        except KeyboardInterrupt:
+            command = f"driftline patterns audit --resume --store {store}"
+            note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
+            return 130
+        if as_json:
+            print_json(audit_json(result, kept))
+        else:
+            show_audit(result, kept)
+    if result.internal_errors:
+        from driftline.cli import report_internal_error
+
+        report_internal_error(result.internal_errors[0])
+        return InternalError.exit_code
+    return 1 if result.bugs else 0
+
+
+@patterns.command("diff")
+@click.argument("other_torch_env")
+@json_option
+def diff(other_torch_env: str, as_json: bool) -> int:
+    """Compare Inductor's rules with those of another torch: added, removed, changed.
+
+    OTHER_TORCH_ENV is a release that was installed with `driftline env add torch==2.12.0`, a virtualenv, a python, or
+    a list saved with `driftline patterns list --json` on another machine.
+    """
+    from driftline.patterns.audit import rules_of
+    from driftline.patterns.diff import Listed, difference, listed_in
+    from driftline.report.audits import show_difference
+
+    with _checker() as checker:
+        other = listed_in(checker, other_torch_env)
+        found = difference(other, Listed(*rules_of(checker, "inductor")))
+    if as_json:
+        print_json(found.to_json())
+    else:
+        show_difference(found)
+    return 0
+
+
+def _compilers(text: str | None) -> tuple[str, ...]:
+    """The compilers asked for; one that is not there is an error only when it was asked for."""
+    from driftline.core.errors import BackendUnavailable
+    from driftline.patterns.audit import available_compilers
+
+    states = available_compilers()
+    if text is None:
+        for name, reason in states.items():
+            if reason:
+                note(f"driftline: {name} is left out: {reason}")
+        return tuple(name for name, reason in states.items() if not reason)
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    for name in names:
+        if name not in states:
+            raise DriftlineError(
+                f"--compilers {name}: its rules cannot be listed.{did_you_mean(name, states)}"
+                f" Those of {', '.join(states)} can."
+            )
+        if states[name]:
+            raise BackendUnavailable(f"--compilers {name}: {states[name]}.")
+    if not names:
+        raise DriftlineError("An empty list was given; leave --compilers out to take all.")
+    return names
+
+
+def _rules(compilers: str | None) -> tuple[dict[str, str], list[Rule]]:
+    from driftline.patterns.audit import all_rules_of
+
+    versions: dict[str, str] = {}
+    rules: list[Rule] = []
+    with _checker() as checker:
+        for name in _compilers(compilers):
+            for version, found in all_rules_of(checker, name).values():
+                versions[name] = version
+                rules += found
+    return versions, rules
+
+
+class _checker:
+    """A checker with a pool of its own."""
+
+    def __init__(self, jobs: int = 2) -> None:
+        self._jobs = jobs
+
+    def __enter__(self) -> Any:
+        from driftline.checking.checker import Checker
+        from driftline.execute.pool import Pool
+
+        self._pool = Pool()
+        return Checker(self._pool, self._jobs)
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.close()

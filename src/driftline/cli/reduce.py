@@ -1,0 +1,149 @@
+"""`driftline reduce`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from driftline.cli.common import json_option, note, plugin_option, print_json, seed_option, store_option
+from driftline.core.errors import InternalError
+
+if TYPE_CHECKING:
+    from driftline.campaign.reduction import Reduced
+    from driftline.diagnose.reduce.search import Step
+
+
+@click.command()
+@click.argument("subject", metavar="BUG|CASE|PROGRAM")
+@click.option("--budget", default="5m", show_default=True, help="Time for it: 90s, 5m, 1h.")
+@click.option("--target", metavar="TARGET", help="The target of a PROGRAM; of a bug, another than its own.")
+@click.option("--inputs", metavar="FILE.npz|example|random|specials", default="example", help="Inputs of a PROGRAM.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Also write the reduced program here.")
+@seed_option
+@store_option
+@plugin_option
+@json_option
+def reduce(
+    subject: str,
+    budget: str,
+    target: str | None,
+    inputs: str,
+    out: Path | None,
+    seed: int,
+    store: Path,
+    plugins: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Make a failing program as small as it gets, so that it still fails in the same way.
+
+    BUG is a name from `driftline bugs list`, CASE the id of one of its cases. A PROGRAM (model.onnx, model.pt2,
+    file.py:name) is checked first and must fail on the target.
+
+    \b
+      driftline reduce onnxruntime-1f3a
+      driftline reduce model.onnx --target onnxruntime --budget 10m --out small.onnx
+
+    Operators go first, then shapes, dtypes, attributes, layouts, values and options of the target. Everything that was
+    asked is kept: after an interruption the same command goes on where it was. Exit code 1: it still fails, smaller
+    than before or as small as it was; the result is kept with the bug.
+    """
+    from driftline.campaign.failing import find_failing, is_program
+    from driftline.campaign.reduction import reduce_failing
+    from driftline.campaign.session import check_strategy
+    from driftline.checking.checker import Checker
+    from driftline.cli import report_internal_error
+    from driftline.cli.hunt import parse_budget
+    from driftline.core.case import CheckOptions
+    from driftline.core.plugins import load_plugins
+    from driftline.core.target import Target
+    from driftline.execute.pool import Pool
+    from driftline.report.results import SCHEMA
+    from driftline.store import Store
+
+    seconds = parse_budget(budget)
+    load_plugins(plugins)
+    check_strategy(inputs)
+    wanted = Target.parse(target) if target else None
+    options = CheckOptions(seed=seed, plugins=tuple(str(Path(p).resolve()) for p in plugins))
+    if not is_program(subject):
+        Store.open(store).close()  # a store that is not there must not be made by asking
+    with Store.create(store) as kept, Pool() as pool:
+        checker = Checker(pool)
+        failing = find_failing(subject, kept, checker, target=wanted, inputs=inputs, options=options)
+        with _Progress() as progress:
+            reduced = reduce_failing(checker, kept, failing, budget=seconds, listener=progress)
+        if out:
+            _write(reduced, out)
+        if as_json:
+            print_json({"schema": SCHEMA, **reduced.body})
+        else:
+            _show(reduced, out)
+    if reduced.reduction.internal_errors:
+        report_internal_error(reduced.reduction.internal_errors[0])
+        return InternalError.exit_code
+    return 1
+
+
+class _Progress:
+    """Size over time: one live line on a terminal, a line for each step elsewhere."""
+
+    def __init__(self) -> None:
+        self._status: Any = None
+
+    def __enter__(self) -> _Progress:
+        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status("Reducing ...")
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status:
+            self._status.stop()
+
+    def __call__(self, step: Step) -> None:
+        line = f"{step.seconds:6.1f} s  {step.queries:4d} asked  {step.size}  ({step.what})"
+        if self._status:
+            self._status.update(f"Reducing: {line}")
+        else:
+            note(line)
+
+
+def _show(reduced: Reduced, out: Path | None) -> None:
+    reduction, body = reduced.reduction, reduced.body
+    target = body["target"]
+    click.echo(f"{reduced.failing.bug.id} on {target}: {reduction.before} -> {reduction.after} ({reduction.ended})")
+    asked = f"{reduction.queries} asked, {reduction.remembered} known already, {reduction.seconds:.0f} s"
+    click.echo(f"{reduction.form}; {asked}; case {body['case']}")
+    if body["verdict"]:
+        click.echo(f"fails: {body['verdict']['reason']}")
+    click.echo()
+    onnx = body["program"]["form"] == "onnx"  # other programs bring their inputs themselves
+    _show_program(body["program"]["text"], body["inputs"] if onnx else [])
+    if body["nearest"]:
+        click.echo("\nThe nearest program that passes:\n")
+        _show_program(body["nearest"]["text"], body["nearest"]["inputs"] if onnx else [])
+    for other in reduced.others:
+        click.echo(f"\nMet on the way, and kept: {other.id}  {other.summary[:150]}")
+    if out:
+        click.echo(f"\nWritten to {out}.")
+
+
+def _show_program(text: str, inputs: list[dict[str, Any]]) -> None:
+    click.echo(text.rstrip())
+    for given in inputs:
+        held = given["values"] if given["values"] is not None else f"{given['shape']} (in the case)"
+        click.echo(f"{given['name']} = {held}  # {given['dtype']}")
+
+
+def _write(reduced: Reduced, out: Path) -> None:
+    program = reduced.reduction.case.program
+    if program.form == "source":
+        out.write_text(reduced.body["program"]["text"])
+    else:
+        out.write_bytes(program.path.read_bytes())

@@ -1,0 +1,259 @@
+"""The whole course: which knobs are there, which sets of them cure the case, and does that hold in a fresh process?
+
+Names come first, the sharpest kind before the others: a rewrite rule says more than the pass that applies it, a pass
+more than an option. Where one kind cures the case, broader kinds of names are not asked; single options always are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from driftline.backends import resolve
+from driftline.backends.knobs import Knob, turned
+from driftline.checking.checker import Checker
+from driftline.checking.convert import Conversions
+from driftline.checking.kinds import worker_for_target
+from driftline.core.case import Case
+from driftline.core.program import Program
+from driftline.core.target import Target
+from driftline.core.tensors import save_tensors
+from driftline.diagnose.ablate.cures import smallest_cure
+from driftline.diagnose.reduce.asking import ONCE, Votes
+from driftline.diagnose.reduce.reducer import DoesNotFail
+from driftline.diagnose.reduce.search import Answer, BudgetEnded, Reply
+from driftline.diagnose.reduce.signature import Signature
+from driftline.diagnose.trials import Trials
+from driftline.execute.pool import WorkerStartError
+from driftline.programs.convert import accepts_directly, find_converter
+
+# The sharpest first; kinds that a backend of somebody else's names come after these.
+_SHARPNESS = ("rewrite rule", "optimiser", "no-op removal", "fusion", "pass", "decomposition", "lowering")
+_NO_CURE = "nothing that can be switched off makes it pass: it lies in what the compiler always does"
+_NO_KNOBS = "nothing of this compiler can be switched off by an option that is known here"
+SUBSTITUTED = "rewrite rule"  # the kind of which one may stand in for another
+
+Listener = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Cure:
+    """Knobs that make the case pass when all of them are turned, and not when one is left out."""
+
+    knobs: tuple[Knob, ...]
+    target: Target
+    confirmed: bool  # in fresh processes: it fails without the cure and passes with it
+    reason: str  # what the verdict said with the cure
+
+    @property
+    def title(self) -> str:
+        return " + ".join(knob.name for knob in self.knobs)
+
+    @property
+    def sentence(self) -> str:
+        left_out = [knob.name if knob.listed else knob.option for knob in self.knobs if knob.listed or not knob.value]
+        plainer = [knob.name for knob in self.knobs if not knob.listed and knob.value]
+        parts = [f"{word} {', '.join(names)}" for word, names in (("without", left_out), ("with", plainer)) if names]
+        return f"It passes {' and '.join(parts)}."
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """What a failure depends on, as far as it was found out."""
+
+    target: Target
+    cures: tuple[Cure, ...]
+    harmless: tuple[Knob, ...]  # settings that change nothing, alone or together
+    unclear: tuple[tuple[Knob, str], ...]  # settings under which it ends in another way
+    at_work: tuple[Knob, ...]  # names that did something to the program
+    note: str
+    queries: int
+    seconds: float
+    internal_errors: tuple[str, ...] = ()
+
+
+def ablate_case(
+    checker: Checker,
+    case: Case,
+    signature: Signature,
+    *,
+    budget: float,
+    votes: Votes = ONCE,
+    listener: Listener = lambda words: None,
+) -> Ablation:
+    """Find what the case, which must have one target, needs to fail. Raises `DoesNotFail` when it does not fail."""
+    return _Course(checker, case, signature, votes, budget, listener).run()
+
+
+class _Course:
+    def __init__(
+        self, checker: Checker, case: Case, signature: Signature, votes: Votes, budget: float, listener: Listener
+    ) -> None:
+        self._checker = checker
+        self._case = case
+        self._target = case.targets[0]
+        self._trials = Trials(checker, case, signature, votes)
+        self._listener = listener
+        self._began = time.monotonic()
+        self._deadline = self._began + budget
+        self._known: dict[Target, Reply] = {}
+        self._cures: list[Cure] = []
+        self._harmless: list[Knob] = []
+        self._unclear: list[tuple[Knob, str]] = []
+
+    def run(self) -> Ablation:
+        reply = self._trials.ask(self._target, fresh=True)
+        if reply.answer is not Answer.SAME:
+            raise DoesNotFail(
+                f"{self._case.program.name} does not fail in the same way on {self._target} now ({reply.reason})."
+                " Only what fails can be ablated; see driftline replay."
+            )
+        note = ""
+        known = resolve(self._target).knobs(dict(self._target.options))
+        at_work = self._at_work(self._target)
+        names = [*(knob for knob in known if knob.listed), *at_work]
+        try:
+            self._ablate_names(names)
+            self._ablate_settings([knob for knob in known if not knob.listed])
+        except BudgetEnded:
+            note = "the budget ended before everything was asked"
+        if not self._cures and not note:
+            note = _NO_CURE if known or at_work else _NO_KNOBS
+        return Ablation(
+            self._target,
+            tuple(self._cures),
+            tuple(self._harmless),
+            tuple(self._unclear),
+            tuple(at_work),
+            note,
+            len(self._known) + 1,
+            time.monotonic() - self._began,
+            tuple(self._trials.internal_errors),
+        )
+
+    def _ask(self, knobs: Sequence[Knob]) -> Answer:
+        return self._reply(knobs).answer
+
+    def _reply(self, knobs: Sequence[Knob]) -> Reply:
+        target = turned(self._target, knobs)
+        if target not in self._known:
+            if time.monotonic() > self._deadline:
+                raise BudgetEnded
+            self._known[target] = self._trials.ask(target)
+            self._listener(f"{len(self._known)} asked: {str(target)[:80]}")
+        return self._known[target]
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def _ablate_names(self, names: Sequence[Knob]) -> None:
+        by_kind = sorted(names, key=_sharpness)
+        for _, kind in groupby(by_kind, key=_sharpness):
+            if cure := smallest_cure(self._with_substitutes(list(kind)), self._ask):
+                self._add(cure)
+                return
+        if len({knob.kind for knob in by_kind}) > 1 and (cure := smallest_cure(by_kind, self._ask)):
+            self._add(cure)
+
+    def _with_substitutes(self, knobs: list[Knob]) -> list[Knob]:
+        """Where one rule is forbidden, another may do the same: those that come forward then are forbidden too."""
+        while knobs[0].kind == SUBSTITUTED and self._ask(knobs) is Answer.SAME:
+            others = [knob for knob in self._at_work(turned(self._target, knobs)) if knob.kind == SUBSTITUTED]
+            new = [knob for knob in others if knob not in knobs]
+            if not new:
+                break
+            knobs = [*knobs, *new]
+        return knobs
+
+    def _at_work(self, target: Target) -> list[Knob]:
+        """Asked in a process of its own: it may well die of the failure. Then nothing is known."""
+        program = self._as_given()
+        if program is None:
+            return []
+        folder = self._checker.pool.workspace.job_folder()
+        save_tensors(folder / "input", self._case.samples[0].arrays)
+        options = self._case.options
+        payload = {
+            "program": program.to_json(),
+            "path": str(program.path),
+            "inputs": [str(folder / "input")],
+            "backend": target.backend,
+            "options": {key: value for key, value in target.options if key != "arithmetic"},
+            "grad": options.grad,
+            "seed": options.seed,
+            "plugins": list(options.plugins),
+        }
+        worker = worker_for_target(resolve(target), target, options.plugins)
+        try:
+            report = self._checker.pool.run(
+                worker, "driftline.diagnose.ablate.tasks:at_work", payload, timeout=options.timeout, fresh=True
+            )
+        except WorkerStartError:
+            return []
+        return [Knob.from_json(knob) for knob in report.result["knobs"]] if report.ending == "done" else []
+
+    def _as_given(self) -> Program | None:
+        """The program in the form that the compiler is given."""
+        program, accepts = self._case.program, resolve(self._target).accepts
+        if accepts_directly(program.form, program.framework, accepts):
+            return program
+        link = find_converter(program.form, program.framework, accepts)
+        return Conversions(self._checker.pool).convert(self._case, link).program if link else None
+
+    # -- settings ----------------------------------------------------------------------------------------------------
+
+    def _ablate_settings(self, settings: Sequence[Knob]) -> None:
+        """All together first: where that makes no difference, none does. Then one by one, since each that cures it is a
+        workaround of its own; several of them only where none is enough."""
+        taken_away = [knob for knob in settings if not knob.value]
+        plainest = list({knob.option: knob for knob in reversed(settings) if knob.value}.values())
+        if plainest and self._ask(plainest) is Answer.SAME:
+            self._harmless += plainest
+            settings = taken_away
+        cured = False
+        for knob in settings:
+            reply = self._reply([knob])
+            if reply.answer is Answer.PASS:
+                self._add([knob])
+                cured = True
+            elif reply.answer is Answer.SAME:
+                self._harmless.append(knob)
+            else:
+                self._unclear.append((knob, reply.reason))
+        if not cured and not self._cures and (cure := smallest_cure(plainest, self._ask)):
+            self._add(cure)
+
+    def _add(self, knobs: Sequence[Knob]) -> None:
+        target = turned(self._target, knobs)
+        passes = self._trials.ask(target, fresh=True)
+        self._cures.append(Cure(tuple(knobs), target, passes.answer is Answer.PASS, passes.reason))
+
+
+def _sharpness(knob: Knob) -> tuple[int, str]:
+    known = knob.kind in _SHARPNESS
+    return (_SHARPNESS.index(knob.kind) if known else len(_SHARPNESS), knob.kind)
+
+
+def to_json(found: Ablation) -> dict[str, Any]:
+    return {
+        "target": str(found.target),
+        "cures": [
+            {
+                "title": cure.title,
+                "sentence": cure.sentence,
+                "knobs": [knob.to_json() for knob in cure.knobs],
+                "target": str(cure.target),
+                "confirmed": cure.confirmed,
+                "reason": cure.reason,
+            }
+            for cure in found.cures
+        ],
+        "harmless": [knob.name for knob in found.harmless],
+        "unclear": [{"name": knob.name, "reason": reason} for knob, reason in found.unclear],
+        "at_work": [knob.name for knob in found.at_work],
+        "note": found.note,
+        "queries": found.queries,
+        "seconds": round(found.seconds, 2),
+    }

@@ -1,0 +1,147 @@
+"""Where along a line of releases does an answer change? A search that asks as few releases as it can.
+
+As in git bisect a release may say good, bad, or nothing at all (skip). Unlike there, a bug may come and go: whatever is
+known already divides the line, and every stretch whose two ends differ is searched for its change.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from driftline.core.verdict import Kind
+from driftline.diagnose.reduce.signature import Signature
+
+ALIKE = 0.6  # share of the words that two messages have in common, in order
+_WRONG_NUMBERS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS)
+
+
+class Answer(StrEnum):
+    GOOD = "good"
+    BAD = "bad"
+    SKIP = "skip"  # it cannot run the case, so it says nothing
+
+
+@dataclass(frozen=True)
+class Change:
+    """Between two releases the answer changes. Those in between, if any, could not say."""
+
+    before: str
+    after: str
+    to: Answer
+    unclear: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """What was asked, and what follows from it."""
+
+    releases: tuple[str, ...]  # oldest first
+    answers: Mapping[str, Answer]  # in the order of asking
+
+    @property
+    def decided(self) -> tuple[str, ...]:
+        """The releases that said good or bad, oldest first."""
+        return tuple(r for r in self.releases if self.answers.get(r, Answer.SKIP) is not Answer.SKIP)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        found = []
+        for before, after in itertools.pairwise(self.decided):
+            if self.answers[before] is not self.answers[after]:
+                between = self.releases[self.releases.index(before) + 1 : self.releases.index(after)]
+                found.append(Change(before, after, self.answers[after], between))
+        return tuple(found)
+
+    @property
+    def ranges(self) -> tuple[tuple[str, str], ...]:
+        """The stretches that show the bug, each by its oldest and newest release that was seen bad."""
+        found: list[list[str]] = []
+        last = Answer.GOOD
+        for release in self.decided:
+            answer = self.answers[release]
+            if answer is Answer.BAD and last is Answer.BAD:
+                found[-1][1] = release
+            elif answer is Answer.BAD:
+                found.append([release, release])
+            last = answer
+        return tuple((first, latest) for first, latest in found)
+
+    @property
+    def always_bad(self) -> bool:
+        return bool(self.decided) and all(self.answers[r] is Answer.BAD for r in self.decided)
+
+    def summary(self) -> str:
+        """One sentence for people."""
+        if not self.ranges:
+            return "no release that was tried shows it"
+        oldest, newest = self.decided[0], self.decided[-1]
+        if self.always_bad:
+            return f"always bad: from {oldest}, the oldest that runs it, to {newest}, the newest"
+        parts = [f"bad in {oldest}, the oldest that runs it"] if self.answers[oldest] is Answer.BAD else []
+        return "; ".join([*parts, *(_sentence(change) for change in self.changes)])
+
+
+def _sentence(change: Change) -> str:
+    came = change.to is Answer.BAD
+    first, opposite = ("first bad", "good") if came else ("good since", "bad")
+    if not change.unclear:
+        return f"{first} {change.after} ({change.before} is {opposite})"
+    which = ", ".join((*change.unclear, change.after))
+    return f"{first} one of {which} ({change.before} is {opposite}, {', '.join(change.unclear)} cannot run it)"
+
+
+def bisect(releases: Sequence[str], ask: Callable[[str], Answer], *, first: Sequence[str] = ()) -> Bisection:
+    """Find every change of the answer along `releases` (oldest first) that can be told from the known ones.
+
+    Those in `first` are asked before all others: what is cheap, and what is already known to be bad. Then the two ends.
+    Between two releases with the same answer nothing more is asked.
+    """
+    answers: dict[str, Answer] = {}
+
+    def know(release: str) -> Answer:
+        if release not in answers:
+            answers[release] = ask(release)
+        return answers[release]
+
+    for release in first:
+        know(release)
+    for line in (list(releases), list(reversed(releases))):
+        _find_end(line, know)
+    while telling := _most_telling(releases, answers):
+        know(telling)
+    return Bisection(tuple(releases), answers)
+
+
+def _find_end(line: Sequence[str], know: Callable[[str], Answer]) -> None:
+    """Ask the first of the line; while it cannot run the case, go inwards by growing steps."""
+    at, step = 0, 1
+    while at < len(line) and know(line[at]) is Answer.SKIP:
+        at, step = at + step, 2 * step
+
+
+def _most_telling(releases: Sequence[str], answers: Mapping[str, Answer]) -> str:
+    """The release nearest to the middle of a stretch whose ends differ; nothing when all stretches are settled."""
+    decided = [i for i, r in enumerate(releases) if answers.get(r, Answer.SKIP) is not Answer.SKIP]
+    for left, right in itertools.pairwise(decided):
+        open_ones = [i for i in range(left + 1, right) if releases[i] not in answers]
+        if answers[releases[left]] is not answers[releases[right]] and open_ones:
+            return releases[min(open_ones, key=lambda i: abs(2 * i - left - right))]
+    return ""
+
+
+def same_across_releases(wanted: Signature, seen: Signature) -> bool:
+    """Is this the same failure, seen in another release?
+
+    Releases word an error anew, and one that lost a NaN may lose numbers besides. So messages need only be alike, and
+    numbers only be wrong; the stage and everything else must agree.
+    """
+    if wanted.kind in _WRONG_NUMBERS:
+        return seen.kind in _WRONG_NUMBERS
+    if (wanted.kind, wanted.stage) != (seen.kind, seen.stage):
+        return False
+    alike = difflib.SequenceMatcher(None, wanted.message.split(), seen.message.split(), autojunk=False).ratio()
+    return wanted.message == seen.message or alike >= ALIKE

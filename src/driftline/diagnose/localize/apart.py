@@ -1,0 +1,138 @@
+"""A program taken apart: its operators, and who is asked about some of them.
+
+A program that the compiler is given in a converted form is taken apart in that form, if it fails as such. A torch
+program is traced in one way after another, until one shows the failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from driftline.backends import resolve
+from driftline.checking.checker import Checker
+from driftline.checking.convert import Conversions
+from driftline.checking.kinds import worker_for_framework
+from driftline.core.case import Case
+from driftline.core.program import Program
+from driftline.core.tensors import save_tensors
+from driftline.diagnose.localize.part import part, units
+from driftline.diagnose.localize.stretches import ReferenceRun
+from driftline.diagnose.reduce.asking import Asker, Question, Writer
+from driftline.diagnose.reduce.graph import Graph
+from driftline.diagnose.reduce.reading import TRACERS, Reader
+from driftline.diagnose.reduce.search import Answer, Search
+from driftline.diagnose.trials import Trials
+from driftline.programs.convert import accepts_directly, find_converter
+
+LARGEST_CONSTANT = 4096  # elements; larger ones are inputs of a torch program that is written as text
+
+
+class NotApart(Exception):
+    """The program cannot be taken apart; the words say why."""
+
+
+@dataclass
+class Apart:
+    """A program that was taken apart and fails when it is put together again."""
+
+    form: str
+    run: ReferenceRun
+    operators: list[tuple[int, ...]]  # each with its nodes
+    asker: Asker
+    search: Search[Graph]
+    largest_constant: int | None
+    note: str = ""
+
+    def graph(self, chosen: Collection[int], *, taps: bool = False) -> Graph | None:
+        """Some operators as a program by themselves."""
+        nodes = [at for number in chosen for at in self.operators[number]]
+        return part(self.run, nodes, largest_constant=self.largest_constant, taps=taps)
+
+    def op(self, number: int) -> str:
+        return self.run.graph.nodes[self.operators[number][0]].op
+
+
+def take_apart(checker: Checker, question: Question, deadline: float) -> Apart:
+    """Raises `NotApart`, or `BudgetEnded`."""
+    framework = question.case.program.framework
+    if framework not in ("torch", "onnx"):
+        raise NotApart(f"programs of {framework} are not taken apart; the ladder is all")
+    question, origin, note = _in_the_form_of_the_target(checker, question)
+    for tracer in TRACERS if question.case.program.framework == "torch" else ("",):
+        folder = checker.pool.workspace.job_folder() / "values"
+        graph = _read(checker, question.case, tracer, folder)
+        if graph is None:
+            continue
+        form = f"torch graph ({tracer})" if tracer else f"ONNX graph{origin}"
+        apart = _asked(checker, question, graph, folder, form, deadline)
+        whole = apart.graph(range(len(apart.operators)))
+        if whole and apart.search.fails(whole):
+            return replace(apart, note=note)
+    raise NotApart(note or "the program cannot be taken apart: written anew it does not fail")
+
+
+def _asked(checker: Checker, question: Question, graph: Graph, folder: Path, form: str, deadline: float) -> Apart:
+    asker = Asker(
+        checker, question, Writer(checker, question, folder, {}), lambda candidate: {"graph": candidate.to_json()}
+    )
+    run = ReferenceRun(graph, Reader(checker, question, folder).evaluate, folder)
+    frozen = dict(question.target.options).get("freezing") == "true"
+    largest = None if frozen or question.case.program.framework == "onnx" else LARGEST_CONSTANT
+    return Apart(form, run, units(graph), asker, Search(asker.ask, graph, deadline=deadline), largest)
+
+
+def _in_the_form_of_the_target(checker: Checker, question: Question) -> tuple[Question, str, str]:
+    """The question about the converted program, where it is the same question; with who made it, or why it is not."""
+    case, target = question.case, question.target
+    program, accepts = case.program, resolve(target).accepts
+    link = find_converter(program.form, program.framework, accepts)
+    if link is None or link.form != "onnx" or accepts_directly(program.form, program.framework, accepts):
+        return question, "", ""
+    made = Conversions(checker.pool).convert(case, link).program
+    if made is None:
+        return question, "", ""
+    converted = replace(case, program=_as_onnx(made))
+    reply = Trials(checker, converted, question.signature, question.votes).ask(target)
+    if reply.answer is Answer.SAME:
+        return replace(question, case=converted), f" made by {link.name}", ""
+    return question, "", f"what {link.name} made of it is not wrong as an ONNX model ({reply.reason})"
+
+
+def _as_onnx(program: Program) -> Program:
+    """A converted program that is judged by what the ONNX model means."""
+    import onnx  # a file format, not a compiler
+
+    model = onnx.load_model_from_string(program.path.read_bytes())
+    return replace(program, framework="onnx", outputs=tuple(output.name for output in model.graph.output))
+
+
+def _read(checker: Checker, case: Case, tracer: str, folder: Path) -> Graph | None:
+    """The graph alone. (`Reader.graph` computes all values at once, for which a large model has no room.)"""
+    place = checker.pool.workspace.job_folder()
+    paths = []
+    for index, sample in enumerate(case.samples):
+        paths.append(str(place / f"input{index}"))
+        save_tensors(paths[-1], sample.arrays)
+    options = case.options
+    payload: dict[str, Any] = {
+        "program": case.program.to_json(),
+        "path": str(case.program.path),
+        "inputs": paths,
+        "values": str(folder),
+        "tracer": tracer,
+        "grad": options.grad,
+        "seed": options.seed,
+        "plugins": list(options.plugins),
+    }
+    report = checker.pool.run(
+        worker_for_framework(case.program.framework, options.plugins),
+        "driftline.diagnose.localize.tasks:read",
+        payload,
+        timeout=options.timeout * 2,
+        fresh=True,  # a user's module leaves traces
+    )
+    done = report.ending == "done" and "graph" in report.result
+    return Graph.from_json(report.result["graph"]) if done else None

@@ -1,0 +1,86 @@
+"""The ladder: simpler forms of the same compiler, the simplest first. The first that goes wrong tells which part of the
+compiler is to blame, and is quicker to ask than the whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.backends import BACKENDS
+from driftline.core.errors import DriftlineError
+from driftline.core.target import Target
+from driftline.diagnose.reduce.search import Answer
+from driftline.diagnose.trials import Trials
+
+# What stands below a compiler. A name that is an option is the compiler itself, simplified.
+_RUNGS = {
+    "inductor": ("eager", "aot_eager", "aot_eager_decomp"),
+    "aotinductor": ("eager", "aot_eager", "aot_eager_decomp", "inductor"),
+    "dynamo": ("eager", "aot_eager"),
+    "torchscript": ("eager", "freeze=false"),
+    "executorch": ("eager",),
+    "onnxruntime": ("opt=off", "opt=basic", "opt=extended"),
+    "tvm": ("opt=0", "opt=1", "opt=2"),
+    "iree": ("opt=O0", "opt=O1"),
+    "xla": ("jit=off",),
+    "tensorflow-xla": ("tensorflow",),
+    "tflite": ("delegate=none",),
+    "tensorrt": ("opt=0",),
+}
+
+
+@dataclass(frozen=True)
+class Rung:
+    """What one form of the compiler says to the case."""
+
+    target: Target
+    answer: Answer
+    reason: str
+    seconds: float
+
+    @property
+    def wrong(self) -> bool:
+        return self.answer is Answer.SAME
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "target": str(self.target),
+            "answer": str(self.answer),
+            "reason": self.reason,
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def rungs(target: Target) -> Iterator[Target]:
+    """The targets to ask, the target itself last. Those that are not installed are left out."""
+    for name in _RUNGS.get(target.backend.partition(":")[0], ()):
+        option, equals, value = name.partition("=")
+        if equals and option not in dict(target.options):
+            yield Target(target.backend, target.version, (*target.options, (option, value)))
+        elif not equals and _installed(name):
+            yield Target(name)
+    yield target
+
+
+def _installed(name: str) -> bool:
+    try:
+        return BACKENDS.get(name).installed().available
+    except DriftlineError:
+        return False
+
+
+def climb(trials: Trials, target: Target, deadline: float) -> list[Rung]:
+    """Ask from the bottom to the first rung that goes wrong."""
+    climbed: list[Rung] = []
+    for rung in rungs(target):
+        began = time.monotonic()
+        if began > deadline and rung != target:
+            continue
+        reply = trials.ask(rung)
+        climbed.append(Rung(rung, reply.answer, reply.reason, time.monotonic() - began))
+        if climbed[-1].wrong:
+            break
+    return climbed

@@ -1,0 +1,190 @@
+"""The whole course: climb the ladder, take the program apart, and find the operators that fail by themselves.
+
+Nothing is taken for a suspect because of where a number first differs in the whole program: looking at every value
+changes what is fused. Each suspect is a program of its own, fed with the values of the reference run, that the ordinary
+check fails; and the program without it is asked as well.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from driftline.checking.checker import Checker
+from driftline.core.case import Case
+from driftline.core.verdict import Judgement, Kind
+from driftline.diagnose.localize.apart import Apart, NotApart, take_apart
+from driftline.diagnose.localize.ladder import climb
+from driftline.diagnose.localize.narrow import narrow
+from driftline.diagnose.localize.result import Localization, Operator, Suspect
+from driftline.diagnose.reduce.asking import ONCE, Question, Votes
+from driftline.diagnose.reduce.reducer import DoesNotFail
+from driftline.diagnose.reduce.search import Answer, BudgetEnded
+from driftline.diagnose.reduce.signature import Signature
+from driftline.diagnose.trials import Trials
+
+MOST_SUSPECTS = 3
+MOST_TAPPED = 400  # operators of a program that is also run with every value as an output
+_WRONG = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.WRONG_DTYPE, Kind.WRONG_SHAPE, Kind.WRONG_ZERO_SIGN)
+
+Listener = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class WrongResult(Signature):
+    """A wrong number in the middle may be a wrong NaN at the end: any wrong result stands for another."""
+
+    def covers(self, other: Signature) -> bool:
+        if self.kind in _WRONG and other.kind in _WRONG:
+            return self.stage == other.stage
+        return Signature(self.stage, self.kind, self.message).covers(other)
+
+
+def localize_case(
+    checker: Checker,
+    case: Case,
+    signature: Signature,
+    *,
+    budget: float,
+    votes: Votes = ONCE,
+    listener: Listener = lambda words: None,
+) -> Localization:
+    """Find where the case, which must have one target, goes wrong. Raises `DoesNotFail` when it does not fail."""
+    began = time.monotonic()
+    deadline = began + budget
+    trials = Trials(checker, case, signature, votes)
+    listener("climbing the ladder")
+    rungs = climb(trials, case.targets[0], deadline)
+    if not rungs[-1].wrong:
+        raise DoesNotFail(
+            f"{case.program.name} does not fail in the same way on {case.targets[0]} now ({rungs[-1].reason})."
+            " Only what fails can be localised; see driftline replay."
+        )
+    target = rungs[-1].target
+    wrong = WrongResult(signature.stage, signature.kind, signature.message)
+    try:
+        apart = take_apart(checker, Question(case.only(target), target, wrong, votes), deadline)
+        found = _Suspects(checker, apart, listener).found(Localization(target))
+    except NotApart as reason:
+        found = Localization(target, note=str(reason))
+    except BudgetEnded:
+        found = Localization(target, note="the budget ended before a part was asked")
+    return replace(
+        found,
+        rungs=tuple(rungs),
+        seconds=time.monotonic() - began,
+        queries=found.queries + len(rungs),
+        internal_errors=(*trials.internal_errors, *found.internal_errors),
+    )
+
+
+class _Suspects:
+    """Finds one suspect after the other, each in what the others leave."""
+
+    def __init__(self, checker: Checker, apart: Apart, listener: Listener) -> None:
+        self._checker = checker
+        self._apart = apart
+        self._listener = listener
+        self._suspects: list[Suspect] = []
+        self._note = apart.note
+        self._smallest = 0  # operators of the smallest part that is known to fail
+
+    def found(self, about: Localization) -> Localization:
+        explained, observer = False, ""
+        try:
+            explained = self._search()
+            observer = self._observe()
+        except BudgetEnded:
+            self._note = f"the budget ended while {self._smallest} operators were left to look at"
+        apart = self._apart
+        return replace(
+            about,
+            suspects=tuple(self._suspects),
+            form=apart.form,
+            operators=len(apart.operators),
+            explained=explained,
+            observer=observer,
+            note=self._note,
+            queries=apart.search.queries + len(self._suspects),
+            internal_errors=tuple(apart.asker.internal_errors),
+        )
+
+    def _search(self) -> bool:
+        """True: without the suspects the program passes."""
+        left = list(range(len(self._apart.operators)))
+        while len(self._suspects) < MOST_SUSPECTS:
+            self._listener(f"{len(left)} operators, {len(self._suspects)} suspects so far")
+            self._smallest = len(left)
+            part = narrow(left, self._fail)
+            suspect = self._confirmed(part)
+            if suspect is None:
+                self._note = "the smallest part failed when it was asked, but the ordinary check does not fail it"
+                return False
+            self._suspects.append(suspect)
+            left = [number for number in left if number not in part]
+            rest = self._without(part, left)
+            if rest is not Answer.SAME:
+                return rest is Answer.PASS
+        return False
+
+    def _fail(self, sets: Sequence[Sequence[int]]) -> list[bool]:
+        graphs = [self._apart.graph(chosen) for chosen in sets]
+        made = [graph for graph in graphs if graph]
+        replies = iter(self._apart.search.replies(made)) if made else iter(())
+        found = [bool(graph) and next(replies).answer is Answer.SAME for graph in graphs]
+        failing = [len(chosen) for chosen, fails in zip(sets, found, strict=True) if fails]
+        self._smallest = min(failing or [self._smallest])
+        return found
+
+    def _without(self, part: Sequence[int], left: Sequence[int]) -> Answer:
+        """What the program does without the last suspect; perhaps all of its kind have to go."""
+        rest, alike = self._rest(left), []
+        if rest is not Answer.PASS and len(part) == 1:
+            alike = [number for number in left if self._apart.op(number) == self._apart.op(part[0])]
+            if alike and self._rest([number for number in left if number not in alike]) is Answer.PASS:
+                rest = Answer.PASS
+            else:
+                alike = []
+        self._suspects[-1] = replace(self._suspects[-1], alike=len(alike), rest=str(rest))
+        return rest
+
+    def _rest(self, left: Sequence[int]) -> Answer:
+        """What becomes of the program when the suspects' results are given to it as they should be."""
+        if not left:
+            return Answer.PASS
+        graph = self._apart.graph(left)
+        if graph is None:
+            return Answer.NEITHER
+        search = self._apart.search
+        return Answer.SAME if search.fails(graph) else search.replies([graph])[0].answer
+
+    def _confirmed(self, part: Sequence[int]) -> Suspect | None:
+        """The part as a suspect, if the ordinary check fails it."""
+        graph = self._apart.graph(part)
+        case = self._apart.asker.case_of(graph) if graph else None
+        for result in self._checker.check(case).results if case else ():
+            if case and result.verdict.judgement is Judgement.FAIL:
+                return Suspect(tuple(self._operator(number) for number in part), case, result)
+        return None
+
+    def _operator(self, number: int) -> Operator:
+        run = self._apart.run
+        nodes = [run.graph.nodes[at] for at in self._apart.operators[number]]
+        read = [run.types.get(n) for n in nodes[0].operands]
+        made = [run.types.get(n) for node in nodes for n in node.outputs]
+        return Operator(nodes[0].op, number, tuple(filter(None, read)), tuple(filter(None, made)))
+
+    def _observe(self) -> str:
+        """Does it matter whether somebody looks? Asked once, as a fact about the failure; nothing rests on it."""
+        alone = any(len(suspect.operators) == 1 for suspect in self._suspects)  # then nothing but itself matters to it
+        count = len(self._apart.operators)
+        if alone or not 1 < count <= MOST_TAPPED:
+            return ""
+        tapped = self._apart.graph(range(count), taps=True)
+        reply = self._apart.search.replies([tapped])[0] if tapped else None
+        if reply is None or reply.answer is Answer.SAME:
+            return ""
+        if reply.answer is Answer.PASS:
+            return "with every value as an output the whole program passes"
+        return f"with every value as an output the whole program ends otherwise: {reply.reason}"

@@ -1,0 +1,68 @@
+"""Some nodes of a graph as a program by themselves, fed with what the reference run computed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from driftline.diagnose.localize.stretches import ReferenceRun
+from driftline.diagnose.reduce.graph import Graph, Leaf
+
+
+def units(graph: Graph) -> list[tuple[int, ...]]:
+    """Operators, each with the nodes that take its result apart."""
+    found: dict[int, list[int]] = {}
+    home: dict[int, int] = {}
+    for at, node in enumerate(graph.nodes):
+        producer = graph.producers.get(node.inputs[0] or 0) if node.free and node.inputs else None
+        home[at] = at if producer is None else home[producer]
+        found.setdefault(home[at], []).append(at)
+    return [tuple(nodes) for nodes in found.values()]
+
+
+def part(
+    run: ReferenceRun, wanted: Collection[int], *, largest_constant: int | None, taps: bool = False
+) -> Graph | None:
+    """The program of the wanted nodes: its outputs are what others read of them, with `taps` every value.
+
+    Constants that have more than `largest_constant` elements become inputs. None: there is no such program.
+    """
+    graph = run.graph
+    chosen, leaves = _with_what_they_read(run, set(wanted))
+    if leaves is None:
+        return None
+    outputs = []
+    for at in sorted(wanted):
+        for number in graph.nodes[at].outputs:
+            readers = run.read_by.get(number, [])
+            read_outside = not readers or number in graph.outputs or any(reader not in chosen for reader in readers)
+            tensor = run.types.get(number, True)  # where the reference raises, nothing is known of what follows
+            if tensor and (taps or read_outside):
+                outputs.append(number)
+    if not outputs:
+        return None
+    held = [_as_input(leaf, largest_constant) for _, leaf in sorted(leaves.items())]
+    return Graph(tuple(held), tuple(graph.nodes[at] for at in sorted(chosen)), tuple(outputs), graph.header)
+
+
+def _with_what_they_read(run: ReferenceRun, chosen: set[int]) -> tuple[set[int], dict[int, Leaf] | None]:
+    """What is read from outside, as inputs. Who makes something that is not a tensor has to come in."""
+    graph = run.graph
+    while True:
+        outside = {n for at in chosen for n in graph.nodes[at].operands if graph.producers.get(n) not in chosen}
+        run.require(outside)
+        leaves = {number: run.leaf(number) for number in outside}
+        missing = {graph.producers.get(number) for number, leaf in leaves.items() if leaf is None}
+        if None in missing or any(run.types.get(n) for n, leaf in leaves.items() if leaf is None):
+            return chosen, None  # the reference run does not get there
+        if not missing:
+            return chosen, {number: leaf for number, leaf in leaves.items() if leaf}
+        chosen |= {at for at in missing if at is not None}
+
+
+def _as_input(leaf: Leaf, largest_constant: int | None) -> Leaf:
+    elements = 1
+    for size in leaf.type.shape:
+        elements *= size
+    large = leaf.constant and largest_constant is not None and elements > largest_constant
+    return replace(leaf, constant=False) if large else leaf

@@ -1,0 +1,67 @@
+"""What a localisation tells: the rungs of the ladder, and the suspects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.checking.checker import TargetResult
+from driftline.core.case import Case
+from driftline.core.target import Target
+from driftline.diagnose.localize.ladder import Rung
+from driftline.diagnose.reduce.graph import TensorType
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator of a suspect, and where it stands in the program."""
+
+    op: str
+    place: int  # among the operators of the program, from 0
+    inputs: tuple[TensorType, ...]
+    outputs: tuple[TensorType, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "op": self.op,
+            "place": self.place,
+            "inputs": [_type_text(kind) for kind in self.inputs],
+            "outputs": [_type_text(kind) for kind in self.outputs],
+        }
+
+
+def _type_text(kind: TensorType) -> str:
+    strided = f" strides {list(kind.strides)}" if kind.strides else ""
+    return f"{kind.dtype}{list(kind.shape)}{strided}"
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """Operators that fail by themselves, on what the reference run computes before them."""
+
+    operators: tuple[Operator, ...]
+    case: Case
+    result: TargetResult
+    alike: int = 0  # further operators of the same kind without which the rest passes
+    rest: str = ""  # what the program without it does: an `Answer`, or nothing where it was not asked
+
+    @property
+    def title(self) -> str:
+        return " + ".join(operator.op for operator in self.operators)
+
+
+@dataclass(frozen=True)
+class Localization:
+    """Where a case goes wrong, as far as it was found out."""
+
+    target: Target  # the rung on which parts were asked
+    rungs: tuple[Rung, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    form: str = ""  # what was taken apart
+    operators: int = 0
+    explained: bool = False  # without the suspects the program passes
+    observer: str = ""  # what changes when every value is an output
+    note: str = ""  # why there is no more
+    queries: int = 0
+    seconds: float = 0.0
+    internal_errors: tuple[str, ...] = ()

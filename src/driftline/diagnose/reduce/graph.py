@@ -1,0 +1,177 @@
+"""The abstract graph: nodes with inputs, outputs and attributes, and values with a dtype and a shape.
+
+FX graphs and ONNX models are read into it and written from it by their adapters; everything that makes a program
+smaller knows this form alone. Values are numbered. What a leaf holds is named by `data`, a key of `Values`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from driftline.diagnose.reduce.order import Size, attribute_weight, dtype_rank
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """What is known of a value. `strides` is empty where elements simply follow each other."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] = ()
+
+    def fits(self, other: TensorType | None) -> bool:
+        """Can the one stand where the other did?"""
+        return other is not None and (self.dtype, self.shape) == (other.dtype, other.shape)
+
+    def to_json(self) -> list[Any]:
+        return [self.dtype, list(self.shape), list(self.strides)]
+
+    @staticmethod
+    def from_json(value: list[Any]) -> TensorType:
+        return TensorType(value[0], tuple(value[1]), tuple(value[2]))
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """An input, or a constant that the program owns."""
+
+    number: int
+    type: TensorType
+    data: str
+    constant: bool = False
+    roughness: int = 0  # how far its numbers are from round ones; see `values.roughness`
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation. `None` among the inputs is an optional one that is left out."""
+
+    op: str
+    inputs: tuple[int | None, ...]
+    outputs: tuple[int, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    effects: bool = False  # it writes into memory: it matters even when nobody reads its result
+    free: bool = False  # it takes a result apart and is not counted as an operator
+
+    @property
+    def operands(self) -> list[int]:
+        return [number for number in self.inputs if number is not None]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A program. `header` is what its form needs besides, such as the versions of operator sets."""
+
+    leaves: tuple[Leaf, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[int, ...]
+    header: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def producers(self) -> dict[int, int]:
+        """Which node makes a value."""
+        return {number: at for at, node in enumerate(self.nodes) for number in node.outputs}
+
+    @cached_property
+    def leaf(self) -> dict[int, Leaf]:
+        return {leaf.number: leaf for leaf in self.leaves}
+
+    @property
+    def operators(self) -> list[str]:
+        return [node.op for node in self.nodes if not node.free]
+
+    @cached_property
+    def key(self) -> str:
+        """The same for every graph that is the same program on the same numbers."""
+        return hashlib.sha256(json.dumps(self._canonical(), sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The program as lines, to see how far two are apart."""
+        leaves, nodes, outputs, _ = self._canonical()
+        return [json.dumps(part) for part in (*leaves, *nodes, outputs)]
+
+    @cached_property
+    def size(self) -> Size:
+        return Size(
+            operators=len(self.operators),
+            ends=len(self.leaves) + len(self.outputs) + sum(leaf.constant for leaf in self.leaves),
+            elements=sum(prod(leaf.type.shape) for leaf in self.leaves),
+            axes=sum(len(leaf.type.shape) for leaf in self.leaves),
+            dtypes=sum(dtype_rank(leaf.type.dtype) for leaf in self.leaves),
+            attributes=sum(attribute_weight(node.attributes) + len(node.operands) for node in self.nodes),
+            layouts=sum(bool(leaf.type.strides) for leaf in self.leaves),
+            values=sum(leaf.roughness for leaf in self.leaves),
+        )
+
+    def _canonical(self) -> tuple[list[Any], list[Any], list[int], Mapping[str, Any]]:
+        names: dict[int, int] = {leaf.number: at for at, leaf in enumerate(self.leaves)}
+        for node in self.nodes:
+            for number in node.outputs:
+                names[number] = len(names)
+        leaves = [[leaf.type.to_json(), leaf.data, leaf.constant] for leaf in self.leaves]
+        nodes = [
+            [node.op, [None if n is None else names[n] for n in node.inputs], len(node.outputs), node.attributes]
+            for node in self.nodes
+        ]
+        return leaves, nodes, [names[number] for number in self.outputs], self.header
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "leaves": [[v.number, v.type.to_json(), v.data, v.constant, v.roughness] for v in self.leaves],
+            "nodes": [
+                [n.op, list(n.inputs), list(n.outputs), dict(n.attributes), n.effects, n.free] for n in self.nodes
+            ],
+            "outputs": list(self.outputs),
+            "header": dict(self.header),
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Graph:
+        return Graph(
+            tuple(Leaf(v[0], TensorType.from_json(v[1]), v[2], v[3], v[4]) for v in value["leaves"]),
+            tuple(Node(n[0], tuple(n[1]), tuple(n[2]), n[3], n[4], n[5]) for n in value["nodes"]),
+            tuple(value["outputs"]),
+            value["header"],
+        )
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A graph with what its reference run showed: the type of each value, and where its numbers are kept."""
+
+    graph: Graph
+    types: Mapping[int, TensorType | None]  # None: not a tensor
+    data: Mapping[int, str]
+    roughness: Mapping[int, int] = field(default_factory=dict)
+
+    def as_leaf(self, number: int) -> Leaf | None:
+        """The value as an input that holds what the reference run computed there."""
+        known = self.types.get(number)
+        if known is None or number not in self.data:
+            return None
+        return Leaf(number, known, self.data[number], roughness=self.roughness.get(number, 0))
+
+
+def without_dead_code(
+    leaves: Iterable[Leaf], nodes: Iterable[Node], outputs: Iterable[int], header: Mapping[str, Any]
+) -> Graph:
+    """Only what the outputs need, and what writes into memory. Leaves stand in the order in which they are read."""
+    outputs = tuple(dict.fromkeys(outputs))
+    needed = set(outputs)
+    alive: list[Node] = []
+    for node in reversed(list(nodes)):
+        if node.effects or needed & set(node.outputs):
+            needed |= set(node.operands)
+            alive.append(node)
+    alive.reverse()
+    reads = dict.fromkeys(number for node in alive for number in node.operands)
+    order = {number: at for at, number in enumerate([*reads, *outputs])}
+    used = {leaf.number: leaf for leaf in leaves if leaf.number in needed}
+    return Graph(tuple(sorted(used.values(), key=lambda leaf: order[leaf.number])), tuple(alive), outputs, header)

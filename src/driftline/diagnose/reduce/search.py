@@ -1,0 +1,174 @@
+"""The search for something smaller that still fails: a memo of what was asked, a budget, the best so far, and the log.
+
+It knows nothing of programs. A *candidate* has a key, a size and lines; `ask` says what becomes of some of them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import time
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, Protocol, TypeVar
+
+from driftline.diagnose.reduce.order import Size
+
+MOST_REMEMBERED = 64  # passing candidates, the last ones
+LIKE = 0.6  # the least likeness that explains something
+MOST_OTHERS = 5  # other failures that are kept
+
+
+class Answer(StrEnum):
+    """What became of a candidate."""
+
+    SAME = "same"  # it fails as the original does
+    PASS = "pass"
+    OTHER = "other"  # it fails, but in another way
+    NEITHER = "neither"  # not a program, refused, or not to be judged
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer with its reason. `signature` tells failures of other kinds apart."""
+
+    answer: Answer
+    reason: str = ""
+    signature: str = ""
+    scouted: bool = False  # it was run together with others, which may change what happens
+
+
+class Candidate(Protocol):
+    @property
+    def key(self) -> str: ...
+    @property
+    def size(self) -> Size: ...
+    @property
+    def lines(self) -> list[str]: ...
+
+
+C = TypeVar("C", bound=Candidate)
+
+
+class BudgetEnded(Exception):
+    """No time or no questions are left. What was found so far is in the search."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One time that the best became smaller."""
+
+    seconds: float
+    queries: int
+    what: str
+    size: Size
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "seconds": round(self.seconds, 2),
+            "queries": self.queries,
+            "what": self.what,
+            "size": self.size.to_json(),
+        }
+
+
+class Search(Generic[C]):
+    """`ask` is given candidates that were not asked about before, at most `batch` at a time."""
+
+    def __init__(
+        self,
+        ask: Callable[[Sequence[C]], Sequence[Reply]],
+        start: C,
+        *,
+        memo: MutableMapping[str, Reply] | None = None,
+        deadline: float = float("inf"),
+        batch: int = 1,
+        listener: Callable[[Step], None] = lambda step: None,
+    ) -> None:
+        self._ask = ask
+        self._memo: MutableMapping[str, Reply] = {} if memo is None else memo
+        self._deadline = deadline
+        self._batch = batch
+        self._listener = listener
+        self._began = time.monotonic()
+        self.best = start
+        self.accepted: list[C] = [start]
+        self.steps: list[Step] = []
+        self.queries = 0  # candidates that were run
+        self.remembered = 0  # candidates whose answer was in the memo
+        self.others: dict[str, C] = {}
+        self._passing: list[C] = []
+        self._tell("as it came")
+
+    def first(self, candidates: Iterable[C], what: str) -> bool:
+        """Take the first candidate that is smaller than the best and fails alike. Later ones may be run beside it."""
+        size = 1
+        waiting = (c for c in candidates if c.size < self.best.size)
+        while group := list(itertools.islice(waiting, size)):
+            for candidate, reply in zip(group, self.replies(group), strict=True):
+                if reply.answer is Answer.SAME and self.fails(candidate):
+                    self.accept(candidate, what)
+                    return True
+            size = min(self._batch, size * 2)
+        return False
+
+    def fails(self, candidate: C) -> bool:
+        """Does it fail alike, run by itself?"""
+        known = self._memo.get(candidate.key)
+        if known and known.scouted:
+            self._memo[candidate.key] = self._asked([candidate])[0]
+        return self.replies([candidate])[0].answer is Answer.SAME
+
+    def accept(self, candidate: C, what: str) -> None:
+        self.best = candidate
+        self.accepted.append(candidate)
+        self._tell(what)
+
+    def replies(self, candidates: Sequence[C]) -> list[Reply]:
+        """From the memo as far as possible."""
+        new = {c.key: c for c in candidates if c.key not in self._memo}
+        self.remembered += len(candidates) - len(new)
+        if new:
+            for candidate, reply in zip(new.values(), self._asked(list(new.values())), strict=True):
+                self._memo[candidate.key] = reply
+        replies = [self._memo[candidate.key] for candidate in candidates]
+        for candidate, reply in zip(candidates, replies, strict=True):
+            self._note(candidate, reply)
+        return replies
+
+    def _asked(self, candidates: Sequence[C]) -> Sequence[Reply]:
+        if self._over():
+            raise BudgetEnded
+        self.queries += len(candidates)
+        return self._ask(candidates)
+
+    def _over(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    def _note(self, candidate: C, reply: Reply) -> None:
+        if reply.answer is Answer.PASS:
+            self._passing = [*self._passing[-MOST_REMEMBERED:], candidate]
+        elif reply.answer is Answer.OTHER and len(self.others) < MOST_OTHERS:
+            known = self.others.get(reply.signature)
+            if known is None or candidate.size < known.size:
+                self.others[reply.signature] = candidate
+
+    def nearest_passing(self) -> C | None:
+        """Of the last candidates that passed, the one that is most like the best; none when they are all far away."""
+
+        def likeness(candidate: C) -> float:
+            return difflib.SequenceMatcher(None, "\n".join(candidate.lines), target, autojunk=False).ratio()
+
+        target = "\n".join(self.best.lines)
+        most = 2 * self.best.size.elements + 8  # a large one explains nothing, however alike
+        nearest = max((c for c in self._passing if c.size.elements <= most), key=likeness, default=None)
+        return nearest if nearest is not None and likeness(nearest) >= LIKE else None
+
+    def reason(self, candidate: C) -> str:
+        return self._memo[candidate.key].reason
+
+    def _tell(self, what: str) -> None:
+        step = Step(time.monotonic() - self._began, self.queries, what, self.best.size)
+        self.steps.append(step)
+        self._listener(step)

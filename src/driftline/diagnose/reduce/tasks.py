@@ -1,0 +1,155 @@
+"""What workers are asked while a program is reduced: read it into a graph, run a graph, write candidates down.
+
+`prepare` answers as the task of the same name in `checking/batch_tasks.py` does, so that candidates are screened like
+any other batch of programs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from driftline.core.plugins import load_plugins
+from driftline.core.program import Program, SourceBundle
+from driftline.core.registry import import_string
+from driftline.core.tensors import Arrays, load_tensors, spec_of
+from driftline.core.text import first_line
+from driftline.diagnose.reduce.graph import Evaluated, Graph
+from driftline.diagnose.reduce.values import Values
+from driftline.execute.shelf import save_samples
+from driftline.execute.worker import Context
+from driftline.oracle.reference import REFERENCES
+from driftline.programs.opened import OpenedProgram
+
+ENTRY = "program.py"
+
+
+def read(payload: dict[str, Any], context: object) -> dict[str, Any]:
+    """The program as an evaluated graph; `problem` says why there is none."""
+    load_plugins(payload["plugins"])
+    samples = [load_tensors(path) for path in payload["inputs"]]
+    values = Values(Path(payload["values"]))
+    opened = OpenedProgram.from_payload(payload, samples[0], lambda stage: None)
+    try:
+        if opened.framework == "onnx":
+            from driftline.diagnose.reduce.onnx_graph import read_onnx
+
+            graph = read_onnx(opened.data, samples, values)
+        else:
+            from driftline.diagnose.reduce.fx_graph import read_torch
+
+            graph = read_torch(opened, samples, payload["tracer"], values)
+        return _told(_evaluated(graph, opened.framework, values, len(samples)))
+    except Exception as error:
+        return {"problem": f"{type(error).__name__}: {first_line(str(error), 200)}"}
+
+
+def evaluate(payload: dict[str, Any], context: object) -> dict[str, Any]:
+    """What every value of a graph is."""
+    values = Values(Path(payload["values"]))
+    return _told(_evaluated(Graph.from_json(payload["graph"]), payload["framework"], values, payload["samples"]))
+
+
+def _evaluated(graph: Graph, framework: str, values: Values, samples: int) -> Evaluated:
+    if framework == "onnx":
+        from driftline.diagnose.reduce.onnx_graph import evaluate_onnx
+
+        return evaluate_onnx(graph, values, samples)
+    from driftline.diagnose.reduce.fx_graph import evaluate_torch
+
+    return evaluate_torch(graph, values, samples)
+
+
+def _told(found: Evaluated) -> dict[str, Any]:
+    return {
+        "graph": found.graph.to_json(),
+        "types": {str(number): kind.to_json() if kind else None for number, kind in found.types.items()},
+        "data": {str(number): name for number, name in found.data.items()},
+        "roughness": {str(number): rough for number, rough in found.roughness.items()},
+    }
+
+
+def prepare(payload: dict[str, Any], context: Context) -> dict[str, Any]:
+    """Write candidates as programs, with their inputs and, where asked, the results of their reference."""
+    load_plugins(payload["plugins"])
+    programs = []
+    for number, request in enumerate(payload["requests"]):
+        context.lap()
+        programs.append(_prepare_one(request, payload, number))
+    return {"programs": programs}
+
+
+def _prepare_one(request: Mapping[str, Any], payload: Mapping[str, Any], number: int) -> dict[str, Any]:
+    folder = Path(payload["folder"])
+    try:
+        data, samples, operators = _written(request, payload)
+        form = "onnx" if payload["framework"] == "onnx" else "source"
+        path = folder / f"{number}.program"
+        path.write_bytes(data)
+        program = Program(
+            form=form,
+            framework=payload["framework"],
+            digest=hashlib.sha256(data).hexdigest(),
+            path=path,
+            name=payload["name"],
+            inputs=tuple(spec_of(name, array) for name, array in samples[0].items()),
+            outputs=_output_names(data) if form == "onnx" else (),
+            operators=tuple(operators),
+        )
+        tensors, native = folder / f"{number}.inputs", folder / f"{number}.native"
+        save_samples(tensors, samples)
+        answer = {
+            "program": program.to_json(),
+            "path": str(path),
+            "tensors": str(tensors),
+            "native": str(native),
+            "origins": list(payload["origins"]),
+            "grad": payload["grad"],
+            "together": payload["together"],
+            "graph": None,
+            "coverage": [],
+        }
+        if payload["refer"]:
+            opened = OpenedProgram(program, example=samples[0], grad=payload["grad"], seed=payload["seed"])
+            reference = import_string(REFERENCES[program.framework])(opened)
+            save_samples(native, [reference.native(arrays) for arrays in samples])
+        return answer
+    except Exception as error:  # most candidates that are not programs end here, and it is no matter
+        return {"invalid": f"{type(error).__name__}: {first_line(str(error), 200)}"}
+
+
+def _written(request: Mapping[str, Any], payload: Mapping[str, Any]) -> tuple[bytes, list[Arrays], list[str]]:
+    """The bytes of the program, its samples and its operators."""
+    values = Values(Path(payload["values"]))
+    if "text" in request:
+        files = {**payload["files"], ENTRY: request["text"]}
+        arrays = {name: values.load(data) for name, data in request["inputs"].items()}
+        bundle = SourceBundle(ENTRY, payload["entry"], files)
+        return bundle.dump(), _by_sample(arrays, len(payload["origins"])), request["operators"]
+    graph = Graph.from_json(request["graph"])
+    held = [values.load(leaf.data) for leaf in graph.leaves if not leaf.constant]
+    if payload["framework"] == "onnx":
+        from driftline.diagnose.reduce.onnx_graph import write_onnx
+
+        data, names = write_onnx(graph, values)
+        operators = graph.operators
+    else:
+        from driftline.diagnose.reduce.fx_graph import short_name, write_torch
+
+        text, names = write_torch(graph, values)
+        data = SourceBundle(ENTRY, "program", {ENTRY: text}).dump()
+        operators = [short_name(op) for op in graph.operators]
+    arrays = dict(zip(names, held, strict=True))
+    return data, _by_sample(arrays, len(payload["origins"])), operators
+
+
+def _by_sample(arrays: Mapping[str, Any], count: int) -> list[Arrays]:
+    return [{name: held[index] for name, held in arrays.items()} for index in range(count)]
+
+
+def _output_names(data: bytes) -> tuple[str, ...]:
+    import onnx
+
+    return tuple(output.name for output in onnx.load_model_from_string(data).graph.output)

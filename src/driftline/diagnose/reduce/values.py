@@ -1,0 +1,56 @@
+"""What leaves hold: arrays in a folder, one file for each, named by content. Shared by the parent and its workers.
+
+A value has one array for each input sample of the case.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from driftline.core.tensors import Array, load_tensors, save_tensors
+
+
+class Values:
+    """The folder. The same arrays have the same name everywhere and always."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def save(self, arrays: Sequence[Array]) -> str:
+        digest = hashlib.blake2b(digest_size=12)
+        for array in arrays:
+            digest.update(f"{array.dtype.name} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        name = digest.hexdigest()
+        path = self._folder / name
+        if not path.exists():
+            save_tensors(path, {str(index): array for index, array in enumerate(arrays)})
+        return name
+
+    def load(self, name: str) -> list[Array]:
+        return list(load_tensors(self._folder / name).values())
+
+
+def roughness(arrays: Sequence[Array]) -> int:
+    """How far numbers are from round ones: nothing for 0 and 1, little for small integers, more for each digit.
+
+    Larger arrays are judged by a part of their elements: nobody reads them one by one.
+    """
+    total = 0
+    for array in arrays:
+        for value in np.asarray(array).ravel()[:64].tolist():
+            total += _digits(value)
+    return total
+
+
+def _digits(value: object) -> int:
+    if isinstance(value, bool) or value in (0, 1):
+        return 0
+    if isinstance(value, int):
+        return len(str(abs(value)).rstrip("0")) + (abs(value) > 1000)
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return len(text.replace("-", "").replace(".", "").strip("0")) + ("." in text) or 1

@@ -1,0 +1,59 @@
+"""One failing case on one target after another. What the program means is computed once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from driftline.checking.checker import Checker
+from driftline.core.case import Case
+from driftline.core.errors import InternalError
+from driftline.core.target import Target
+from driftline.core.verdict import Judgement
+from driftline.diagnose.reduce.asking import ONCE, Votes
+from driftline.diagnose.reduce.search import Answer, Reply
+from driftline.diagnose.reduce.signature import Signature
+from driftline.execute.pool import WorkerStartError
+from driftline.oracle.judge import Reference
+
+
+class Trials:
+    """Does the case fail on a target in the way it is known for?"""
+
+    def __init__(self, checker: Checker, case: Case, signature: Signature, votes: Votes = ONCE) -> None:
+        self._checker = checker
+        self._case = case
+        self._signature = signature
+        self._votes = votes
+        self.internal_errors: list[str] = []
+
+    @cached_property
+    def _reference(self) -> Reference:
+        return self._checker.reference(self._case)
+
+    def ask(self, target: Target, *, fresh: bool = False) -> Reply:
+        """As often as a flaky failure needs: one that is the same is enough."""
+        reply = self._once(target, fresh)
+        for _ in range(self._votes.runs - 1):
+            if reply.answer is not Answer.PASS:
+                break
+            reply = self._once(target, fresh=True)
+        return reply
+
+    def _once(self, target: Target, fresh: bool) -> Reply:
+        try:
+            execution = self._checker.execute(self._case, target, fresh=fresh)
+            verdict = self._checker.judge(self._case, target, execution, self._reference)
+        except WorkerStartError as error:
+            return Reply(Answer.NEITHER, f"cannot start: {error}")
+        except InternalError as error:
+            self.internal_errors.append(str(error))
+            return Reply(Answer.NEITHER, "Driftline itself failed")
+        if verdict.judgement is Judgement.PASS:
+            return Reply(Answer.PASS, verdict.reason)
+        if verdict.judgement is not Judgement.FAIL:
+            return Reply(Answer.NEITHER, f"{verdict.judgement}: {execution.problem or verdict.reason}")
+        told = str(execution.failure) if execution.failure else verdict.reason
+        seen = Signature.of(str(execution.stage), str(verdict.kind), told)
+        if self._signature.covers(seen):
+            return Reply(Answer.SAME, verdict.reason)
+        return Reply(Answer.OTHER, verdict.reason, str(seen))

@@ -1,0 +1,128 @@
+"""The generator `idioms`: models in the shapes that rewrite rules look for, as they are or with one thing changed.
+
+An arm is `relu_clip`, or `relu_clip~float64` with a change; `optests:Clip~float64` changes a program of another
+generator.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from driftline.core.tensors import ANY_SIZE, TensorSpec
+from driftline.generate.base import Blueprint, Generator, NoProgram, Request
+from driftline.generate.changes import CHANGES
+from driftline.generate.changes.model import settled
+from driftline.generate.idioms.sketch import IDIOMS, Sketch
+from driftline.inputs.plan import InputPlan
+
+_FAMILIES = ("attention", "broadcast", "convolution", "linear", "movement", "normalisation", "pointwise", "quantised")
+_TRIES = 12  # a change may make nonsense of a model; another of the same kind may not
+
+
+def idioms() -> list[str]:
+    for family in _FAMILIES:
+        importlib.import_module(f"driftline.generate.idioms.{family}")
+    return sorted(IDIOMS)
+
+
+class Idioms(Generator):
+    name = "idioms"
+    forms: ClassVar[tuple[str, ...]] = ("onnx",)
+
+    def arms(self, form: str) -> Sequence[str]:
+        return idioms()
+
+    def make(self, request: Request) -> Blueprint:
+        base, _, change = request.arm.partition("~")
+        rng = random.Random(f"{request.arm}/{request.seed}/{request.number}")
+        made = self._base(base, request)
+        return changed(made, change, rng, types=_typed(request.number)) if change else made
+
+    def _base(self, base: str, request: Request) -> Blueprint:
+        generator, colon, arm = base.partition(":")
+        if colon:
+            from driftline.generate import GENERATORS
+
+            return GENERATORS.get(generator).make(replace(request, arm=arm))
+        known = idioms()
+        if base not in known:
+            raise NoProgram(f"there is no idiom {base}")
+        if not request.number % 2:
+            return _drawn(base, request)
+        try:  # some rules want their last node to be followed by another
+            return _drawn(base, request, last="Abs")
+        except NoProgram:  # it gives truth values
+            return _drawn(base, request, last="Not")
+
+
+def _drawn(base: str, request: Request, last: str = "") -> Blueprint:
+    rng = random.Random(f"{base}/{request.seed}/{request.number}")
+    sketch = Sketch(rng, preceded=request.number % 4 >= 2)
+    drawn = IDIOMS[base](sketch)
+    outputs = [drawn] if isinstance(drawn, str) else list(drawn)
+    if last:
+        outputs = [sketch.node(last, output) for output in outputs]
+    return _blueprint(settled(sketch.model(outputs), types=_typed(request.number)), sketch.plans)
+
+
+def _typed(number: int) -> bool:
+    """Every other model carries the types of all its values, as exporters write them; a model need not."""
+    return bool(number % 2)
+
+
+def changed(made: Blueprint, change: str, rng: random.Random, *, types: bool = False) -> Blueprint:
+    """The program with one change. `NoProgram` when none of that kind leaves it valid."""
+    import onnx
+
+    reason = NoProgram(f"{change!r} does not apply")
+    for _ in range(_TRIES):
+        assert isinstance(made.content, bytes)
+        model = onnx.load_model_from_string(made.content)
+        try:
+            CHANGES[change](model, rng)
+            model = settled(model, types=types)
+        except NoProgram as error:
+            reason = error
+            continue
+        if model.SerializeToString(deterministic=True) != made.content:
+            return _blueprint(model, made.inputs)
+    raise reason
+
+
+def _blueprint(model: Any, plans: Sequence[InputPlan]) -> Blueprint:
+    from onnx import helper
+
+    known = {plan.spec.name: plan for plan in plans}
+    constants = {tensor.name for tensor in model.graph.initializer}
+    inputs = []
+    for info in model.graph.input:
+        if info.name in constants:
+            continue
+        tensor = info.type.tensor_type
+        dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
+        sizes = tuple(d.dim_value if d.HasField("dim_value") else ANY_SIZE for d in tensor.shape.dim)
+        inputs.append(_plan(known.get(info.name), TensorSpec(info.name, dtype, sizes)))
+    operators = tuple(node.op_type for node in model.graph.node)
+    first = inputs[0].spec.dtype if inputs else "float32"
+    return Blueprint(
+        form="onnx",
+        content=model.SerializeToString(deterministic=True),
+        inputs=tuple(inputs),
+        operators=operators,
+        coverage=tuple((operator, first) for operator in operators),
+    )
+
+
+def _plan(old: InputPlan | None, spec: TensorSpec) -> InputPlan:
+    """Sizes that are open get those the model was drawn with; an example is kept while it fits."""
+    if old is None:
+        return InputPlan(spec, "like")
+    shape = tuple(
+        was if size == ANY_SIZE else size for size, was in zip(spec.shape, old.spec.shape, strict=True)
+    ) if len(spec.shape) == len(old.spec.shape) else spec.shape  # fmt: skip
+    example = old.example if old.example is not None and old.example.shape == shape else None
+    return InputPlan(TensorSpec(spec.name, spec.dtype, shape), old.values, example)

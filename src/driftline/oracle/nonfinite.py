@@ -1,0 +1,43 @@
+"""NaN and Inf, by place: which of them may stand where the reference has something else?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftline.core.tensors import Array
+from driftline.oracle.arithmetic import Arithmetic
+
+
+def compare_classes(
+    got: Array, native: Array, reference: Array, samples: Array, arithmetic: Arithmetic
+) -> tuple[Array, Array]:
+    """Elements that differ from the reference in being finite, NaN, Inf or -Inf: first those for which there is no
+    excuse, then all of them. Where the program's own run or a legal one shows the same, it is legal."""
+    dtype = got.dtype
+    value, own = got.astype(np.float64), native.astype(np.float64)
+    perfect = reference.astype(dtype).astype(np.float64)
+    if bool(np.isfinite(value).all() and np.isfinite(perfect).all()):  # as nearly always: there is nothing to compare
+        return np.zeros(value.shape, dtype=bool), np.zeros(value.shape, dtype=bool)
+    mine, right = class_of(value), class_of(perfect)
+    legal = (mine == right) | (mine == class_of(own))
+    drawn = samples.astype(dtype).astype(np.float64)
+    legal |= (class_of(drawn) == mine).any(axis=0)
+    # A divisor that rounding takes to zero has no sign of its own, so neither has the infinity that comes of it.
+    by_rounding = np.isfinite(perfect) & (np.isinf(own) | np.isinf(drawn).any(axis=0))
+    legal |= np.isinf(value) & by_rounding
+    slack = 4 * arithmetic.unit(dtype.name)  # at the very end of the range, rounding decides between finite and Inf
+    largest = arithmetic.largest(dtype.name)
+    at_the_edge = (np.abs(reference) > largest * (1 - slack)) & (np.abs(reference) < largest * (1 + slack))
+    legal |= at_the_edge & ~np.isnan(value)
+    # Terms near the end of the range: whether a partial sum overflows is a matter of their order. The size of the terms
+    # shows in the noise, which is theirs times the rounding unit. A run of the program that overflowed tells too.
+    terms = np.abs(samples - reference).max(axis=0, initial=0.0) / arithmetic.unit(dtype.name)
+    overflows = np.isfinite(reference) & (np.abs(reference) + 4 * terms > largest)
+    overflows |= np.isfinite(perfect) & ~np.isfinite(own)
+    legal |= overflows & ~np.isfinite(value)
+    return ~legal, mine != right
+
+
+def class_of(values: Array) -> Array:
+    """0 finite, 1 NaN, 2 +Inf, 3 -Inf."""
+    return np.where(np.isnan(values), 1, np.where(np.isposinf(values), 2, np.where(np.isneginf(values), 3, 0)))

@@ -1,0 +1,113 @@
+"""Asks a shadow, and remembers what it played: who asks again waits only for the samples that are missing."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from driftline.core.tensors import Arrays
+from driftline.oracle.rule import QUICK_RUNS, ShadowAnswer
+
+
+class Shadow(Protocol):
+    """What a front end offers; see `TorchShadow`."""
+
+    unruled: set[str]
+    roundings: int  # how many results are rounded in the whole graph
+    terms: int  # how many numbers at most go into one of them
+
+    def reference(self) -> Arrays: ...
+    def sample(self, number: int) -> Arrays: ...
+    def is_deciding(self) -> bool: ...
+    def pushed(self) -> list[Arrays]: ...
+    def alternatives(self) -> tuple[list[Arrays], set[str]]: ...
+    def force(self, outputs: Arrays) -> dict[str, str]: ...
+    def choice_outputs(self) -> set[str]: ...
+
+
+class Player:
+    """One shadow on one input sample."""
+
+    def __init__(self, shadow: Shadow) -> None:
+        self._shadow = shadow
+        self._reference: Arrays | None = None
+        self._samples: list[Arrays] = []
+        self._band: tuple[int, Arrays, Arrays] | None = None  # with the number of samples it was made of
+        self._alternatives: tuple[list[Arrays], set[str]] | None = None
+
+    def reference(self) -> Arrays:
+        if self._reference is None:
+            self._reference = self._shadow.reference()
+        return self._reference
+
+    def ask(self, runs: int, outputs: Arrays | None = None) -> ShadowAnswer:
+        """The reference, `runs` samples and the band of legal steps and choices. With the outputs of a compiler at hand
+        it first takes over the valid choices among them. How far a step may be pushed is not known from a few samples:
+        where rounding decides something, more are played."""
+        shadow = self._shadow
+        self._sample(runs)
+        if runs < QUICK_RUNS and shadow.is_deciding():
+            self._sample(QUICK_RUNS)
+        problems: dict[str, str] = {}
+        if outputs:
+            problems = shadow.force(outputs)
+            if any(not problem for problem in problems.values()):
+                self._reference, self._samples, self._band, self._alternatives = None, [], None, None
+                self._sample(runs)
+        reference = self.reference()
+        low, high = self._legal_steps()
+        if self._alternatives is None:
+            self._alternatives = shadow.alternatives()
+        alternatives, clauses = self._alternatives
+        return ShadowAnswer(
+            reference=reference,
+            samples={n: np.stack([_fitting(s[n], value) for s in self._samples]) for n, value in reference.items()},
+            low=low,
+            high=high,
+            choices=problems,
+            choosing=tuple(sorted(shadow.choice_outputs())),
+            open={name: _changed(value, [a[name] for a in alternatives]) for name, value in reference.items()},
+            clauses=tuple(sorted(clauses)),
+            unruled=tuple(sorted(shadow.unruled)),
+            worst_case=worst_case(shadow.roundings, shadow.terms),
+        )
+
+    def _legal_steps(self) -> tuple[Arrays, Arrays]:
+        """The lowest and highest that each element becomes when what decides is pushed. How far it may be pushed
+        depends on the samples."""
+        if self._band is None or self._band[0] != len(self._samples):
+            reference = self.reference()
+            low, high = dict(reference), dict(reference)
+            for other in self._shadow.pushed():
+                for name, values in other.items():
+                    if values.shape == reference[name].shape:
+                        low[name], high[name] = np.minimum(low[name], values), np.maximum(high[name], values)
+            self._band = len(self._samples), low, high
+        return self._band[1], self._band[2]
+
+    def _sample(self, runs: int) -> None:
+        self.reference()  # it finds out how large the errors are
+        self._samples += [self._shadow.sample(number) for number in range(len(self._samples), runs)]
+
+
+def worst_case(roundings: int, terms: int) -> float:
+    """How many sigma rounding could move a result if every error in the graph were as large as it can be and all of
+    them pulled the same way: by the inequality of Cauchy and Schwarz, the root of their number."""
+    return float((3.0 * max(roundings, 1) * max(terms, 1)) ** 0.5)
+
+
+def _changed(value: Any, others: list[Any]) -> Any:
+    """Elements that come out otherwise when something left open does."""
+    changed = np.zeros(value.shape, dtype=bool)
+    for other in others:
+        if other.shape != value.shape:
+            return np.ones(value.shape, dtype=bool)
+        both_nan = (value != value) & (other != other)
+        changed |= (value != other) & ~both_nan
+    return changed
+
+
+def _fitting(values: Any, like: Any) -> Any:
+    """A sample whose shape depends on a step (nonzero, masked_select) tells nothing elementwise."""
+    return values if values.shape == like.shape else np.full(like.shape, np.nan)

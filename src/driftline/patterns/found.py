@@ -1,0 +1,43 @@
+"""What an audit finds: a program that a rule gets wrong, checked as a user would run it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.checking.checker import TargetResult
+from driftline.core.case import Case
+from driftline.core.rule import Rule
+from driftline.oracle.judge import Reference
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A confirmed failure, with the rule to blame and what was changed to bring it out."""
+
+    rule: Rule
+    mutation: str
+    case: Case
+    result: TargetResult
+    reference: Reference
+    script: str = ""
+    guilty: tuple[str, ...] = ()  # rules (by id) without which it does not happen; empty: that was not shown
+    without: str = ""  # the target without them, on which the program passes
+    reachable: bool = True  # ordinary code can write this program
+
+    @property
+    def family(self) -> tuple[str, str]:
+        """Findings that share a rule and a kind of change have one cause."""
+        return self.rule.name, self.mutation
+
+    def about(self) -> dict[str, Any]:
+        """What goes into the store beside the verdict."""
+        rule = self.rule
+        return {
+            "rule": {"id": rule.id, "name": rule.name, "group": rule.group, "where": rule.where},
+            "mutation": self.mutation,
+            "guilty": list(self.guilty),
+            "without": self.without,
+            "reachable": self.reachable,
+            "script": self.script,
+        }

@@ -1,0 +1,71 @@
+"""One rule by itself: its entry, and those that make what it reads, applied to a graph that has no data."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import torch
+import torch._inductor.pattern_matcher as pm
+import torch.fx as fx
+from torch._inductor import config
+from torch._inductor.virtualized import V
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from driftline.backends.inductor_rules.recorder import recorder
+from driftline.backends.inductor_rules.registry import Registered, find
+from driftline.core.rule import Reach
+from driftline.patterns.inductor.draft import Draft
+from driftline.programs.inductor_options import inductor_config
+
+
+@dataclass(frozen=True)
+class Alone:
+    """How far the rule came."""
+
+    reach: Reach
+    error: str = ""
+    milliseconds: float = 0.0
+
+
+def alone(registered: Registered, draft: Draft) -> Alone:
+    """Apply just this rule to the draft's graph."""
+    started = time.perf_counter()
+    module = _module(draft)
+    mode = next((v.fake_mode for v in (n.meta.get("val") for n in module.graph.nodes) if hasattr(v, "fake_mode")), None)
+    error = ""
+    settings = {**inductor_config(dict(draft.needs)), "force_disable_caches": True}
+    surroundings = config.patch(settings), V.set_fake_mode(mode or FakeTensorMode()), torch.no_grad()
+    with surroundings[0], surroundings[1], surroundings[2], recorder().recording() as activity:
+        try:
+            for each in (*(find(rule) for rule in reversed(draft.producers)), registered):
+                _only(each).apply(module.graph)
+        except Exception as raised:  # a rule may fail on what we made; that is for the whole compiler to show
+            error = f"{type(raised).__name__}: {raised}"
+    seen = activity.get(registered.rule.id)
+    spent = 1000 * (time.perf_counter() - started)
+    if seen is None:
+        return Alone(Reach.BUILT, error, spent)
+    return Alone(Reach.FIRED_ALONE if seen.changed else Reach.MATCHED, seen.error or error, spent)
+
+
+def _only(registered: Registered) -> pm.PatternMatcherPass:
+    """The rule's table with nothing but this rule in it."""
+    table = pm.PatternMatcherPass(pass_name="alone")
+    for key, entries in registered.table.patterns.items():
+        if any(entry is registered.entry for entry in entries):
+            table.patterns[key].append(registered.entry)
+    return table
+
+
+def _module(draft: Draft) -> fx.GraphModule:
+    """The graph in a module that owns what it reads, still without data."""
+    copied, _ = draft.copy()
+    root = torch.nn.Module()
+    for node in copied.graph.nodes:
+        if node.op == "get_attr":
+            root.register_buffer(str(node.target), node.meta["val"])
+    for name, owned in draft.owned.items():
+        if isinstance(owned, str):
+            root.add_module(name, eval(owned, {"torch": torch}).eval())
+    return fx.GraphModule(root, copied.graph)

@@ -1,0 +1,220 @@
+"""Programs on which a rule fires and the passes do not keep the meaning: suspects, for the real judge to check.
+
+A mutant is run without the compiler and after all passes. When the results differ, or only the compiler refuses it,
+the rule is forbidden and the program compiled again: the blame lies with what makes the difference go away.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from driftline.backends.inductor_rules.registry import find
+from driftline.patterns.inductor.compare import Difference, coarsest_dtype, difference
+from driftline.patterns.inductor.draft import Draft, live
+from driftline.patterns.inductor.fire import draft_of
+from driftline.patterns.inductor.perturb import Mutant, modes, mutants
+from driftline.patterns.inductor.pipeline import Passed, results, run_passes
+from driftline.patterns.inductor.sweep import draft_outside
+from driftline.programs.torch_names import Unwritable
+
+UNJUDGED = 6  # programs for each rule whose graph only code generation can run
+_OPEN_OF_ONE_IDEA = 2
+_SOUND = 4  # programs with the same thing changed at the same place that come out right
+_IDLE = 2  # and on which the rule does nothing
+_NOT_FOR_PEOPLE = re.compile(r"torch\.(ops\.|_|(mkldnn|cudnn|miopen|fbgemm|native|quantized)_)")
+_RUNS_OUT = 8  # rules that are forbidden one after another in search of the guilty one
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A program that a rule seems to get wrong."""
+
+    rule: str
+    mutation: str
+    text: str
+    needs: Mapping[str, str]
+    training: bool
+    dynamic: bool
+    kind: str  # wrong, error, shape, dtype; or unjudged, when only real code can tell
+    detail: str = ""
+    reachable: bool = True  # written with nothing but what people write
+    guilty: tuple[str, ...] = field(default=())  # rules without which it is right; none when it is another part
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "guilty": list(self.guilty)}
+
+
+def suspects(
+    rule_id: str, attempt: int, seed: int, deadline: float, made_for: str = "", *, only: str = ""
+) -> Iterator[Suspect]:
+    """Change what the rule leaves free, until time is up; one suspect for each change, or for `only` one change. The
+    program that fires it may have been `made_for` another rule."""
+    search = _Search(rule_id)
+    source = mutants(_draft(made_for or rule_id, attempt), seed)
+    mutant = next(source, None)
+    while mutant and time.monotonic() < deadline:
+        used, found = search.look_at(mutant) if only in ("", mutant.label) else (False, None)
+        if found:
+            yield found
+        try:
+            mutant = source.send(used)
+        except StopIteration:
+            return
+
+
+def _draft(rule_id: str, attempt: int) -> Draft:
+    return draft_outside(rule_id) if "/" in rule_id else draft_of(find(rule_id), attempt)
+
+
+class _Search:
+    """What was tried for one rule, so that nothing is tried twice."""
+
+    def __init__(self, rule_id: str) -> None:
+        self._rule = rule_id
+        self._texts: set[str] = set()
+        self._settled: set[str] = set()  # changes that need no more programs
+        self._idle: Counter[str] = Counter()  # programs of a change on which the rule did nothing
+        self._sound: Counter[str] = Counter()
+        self._before: str | None = None  # how the program fails with nothing changed
+        self._open: Counter[str] = Counter()  # programs that only real code can judge, by idea
+
+    def look_at(self, mutant: Mutant) -> tuple[bool, Suspect | None]:
+        """Was it worth compiling, and is it suspect?"""
+        text = _text(mutant.draft)
+        key = f"{text} {mutant.dynamic} {mutant.draft.training}"
+        if not text or key in self._texts or {mutant.label, mutant.spot} & self._settled:
+            return False, None
+        self._texts.add(key)
+        trial = _Trial(text, mutant)
+        if not trial.runs:
+            return False, None
+        passed = trial.compile()
+        fired = self._rule in passed.rewrites
+        if fired and passed.outputs is None and not passed.error:
+            return True, self._leave_open(trial, mutant)
+        wrong = trial.judge(passed)
+        if wrong is None:
+            self._count(mutant.spot, fired)
+            return True, None
+        self._settled.add(mutant.label)
+        if mutant.label == modes.UNCHANGED:
+            self._before = wrong.kind
+        elif wrong.kind == self._before:
+            return True, None  # the change has nothing to do with it
+        guilty = trial.guilty(self._rule, passed)
+        if wrong.kind == "error" and not guilty and self._rule not in passed.activity:
+            return True, None  # refused before any rule was asked: not what is looked for here
+        return True, trial.suspect(self._rule, wrong, guilty)
+
+    def _count(self, spot: str, fired: bool) -> None:
+        counter, enough = (self._sound, _SOUND) if fired else (self._idle, _IDLE)
+        counter[spot] += 1
+        if counter[spot] == enough:
+            self._settled.add(spot)
+
+    def _leave_open(self, trial: _Trial, mutant: Mutant) -> Suspect | None:
+        """Real code takes seconds, so few are worth it: those with another structure, and of each idea not many."""
+        self._settled.add(mutant.label)
+        idea = mutant.label.partition(" ")[0]
+        if self._open[idea] == _OPEN_OF_ONE_IDEA or self._open.total() == UNJUDGED or mutant.only_numbers:
+            return None
+        self._open[idea] += 1
+        return trial.suspect(self._rule, Difference("unjudged", ""), (self._rule,))
+
+
+def _text(draft: Draft) -> str:
+    try:
+        return draft.text()
+    except (Unwritable, KeyError):
+        return ""
+
+
+class _Trial:
+    """One mutant, with what it gives when nothing is compiled."""
+
+    def __init__(self, text: str, mutant: Mutant) -> None:
+        self.text = text
+        self._mutant = mutant
+        self._needs = dict(mutant.draft.needs)
+        expected = self._eager(1)
+        self.runs = expected is not None
+        self._expected = expected or []
+        self._coarsest = coarsest_dtype(text, self._expected)
+
+    def _eager(self, seed: int) -> list[torch.Tensor] | None:
+        try:
+            model, inputs = live(self.text)
+            torch.manual_seed(seed)
+            return results(model, inputs, training=self._mutant.draft.training)
+        except Exception:
+            return None
+
+    def compile(self, forbidden: frozenset[str] = frozenset()) -> Passed:
+        draft, dynamic = self._mutant.draft, self._mutant.dynamic
+        return run_passes(self.text, self._needs, training=draft.training, dynamic=dynamic, forbidden=forbidden)
+
+    def judge(self, passed: Passed) -> Difference | None:
+        if passed.error:
+            return Difference("error", _plain(passed.error))
+        if passed.outputs is None:
+            return None
+        found = difference(self._expected, passed.outputs, self._coarsest)
+        return None if found and found.kind == "wrong" and self._random else found
+
+    @cached_property
+    def _random(self) -> bool:
+        """What depends on the generator's state cannot be compared: compilers draw other numbers."""
+        again = self._eager(2)
+        return again is None or difference(self._expected, again, torch.float64) is not None
+
+    def guilty(self, rule_id: str, passed: Passed) -> tuple[str, ...]:
+        """The rules without which all is well: the one that is asked about, else one of the others; else none."""
+        others = [rule for rule, activity in passed.activity.items() if activity.changed or activity.error]
+        others.sort(key=lambda rule: (not passed.activity[rule].error, "/" in rule, rule.startswith("decomposition")))
+        for rule in dict.fromkeys((rule_id, *others[:_RUNS_OUT])):
+            if rule in passed.activity and (blamed := self._right_without(rule, passed)):
+                return blamed
+        return ()
+
+    def _right_without(self, rule: str, before: Passed) -> tuple[str, ...]:
+        """The rule and those that step into its place when it is forbidden; nothing when it stays wrong."""
+        forbidden = frozenset({rule})
+        while True:
+            passed = self.compile(forbidden)
+            ran = passed.outputs is not None or before.error  # a graph that cannot be run clears nobody of its numbers
+            if ran and self.judge(passed) is None:
+                return tuple(sorted(forbidden))
+            stepped_in = _busy(passed) - _busy(before)
+            if not stepped_in or len(forbidden) > _RUNS_OUT:
+                return ()
+            forbidden |= stepped_in
+
+    def suspect(self, rule_id: str, wrong: Difference, guilty: tuple[str, ...]) -> Suspect:
+        draft = self._mutant.draft
+        reachable = draft.user_level and not _NOT_FOR_PEOPLE.search(self.text)
+        return Suspect(
+            rule_id, self._mutant.label, self.text, self._needs, draft.training, self._mutant.dynamic,
+            wrong.kind, wrong.detail, reachable, guilty,
+        )  # fmt: skip
+
+
+def _busy(passed: Passed) -> frozenset[str]:
+    """The rules of the tables that changed the graph, or failed to."""
+    return frozenset(
+        r for r, activity in passed.activity.items() if (activity.changed or activity.error) and "/" not in r
+    )
+
+
+def _plain(error: str) -> str:
+    """The message without the parts that differ from run to run."""
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    told = lines[1] if len(lines) > 1 and lines[0].endswith("raised:") else lines[0]
+    return re.sub(r"0x[0-9a-f]+|\d+", "N", told)[:200]

@@ -1,0 +1,345 @@
+"""The audit of TorchInductor: bring every rule to fire, change what it leaves free, check what looks wrong.
+
+Runs in the parent; workers do everything that needs torch. Firing comes first, one program for each rule. Then rules
+are perturbed, those of different optimisations first; a suspect of a new family is checked before the next rule is
+touched, its twins when there is time left.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from driftline.checking.checker import Checker, TargetResult
+from driftline.checking.open import open_source
+from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.errors import DriftlineError, InternalError
+from driftline.core.program import SourceBundle
+from driftline.core.rule import Reach, Rule
+from driftline.core.target import Target
+from driftline.core.verdict import Judgement
+from driftline.execute.pool import WorkerKind
+from driftline.patterns.found import Found
+from driftline.patterns.short_script import short_script
+
+TASKS = "driftline.patterns.inductor.tasks"
+ATTEMPTS = 40  # programs tried for a rule at most
+SECONDS_TO_FIRE = 12.0  # for one rule
+BATCH = 8  # rules in one job
+SHARE_OF_FIRING = 0.3  # of the budget
+ENTRY = "program.py"
+
+
+def worker_kind(python: str = sys.executable) -> WorkerKind:
+    return WorkerKind("inductor-rules", python, ((f"{TASKS}:warm", None),))
+
+
+@dataclass
+class Progress:
+    """How far one rule was brought, and the program that did it."""
+
+    rule: Rule
+    reach: Reach = Reach.NONE
+    reason: str = ""
+    text: str = ""
+    needs: Mapping[str, str] = field(default_factory=dict)
+    training: bool = False
+    attempt: int = 0
+    source: str = ""  # the rule that the program was made for, when it is another one
+
+    def to_json(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key != "rule"}
+
+
+class InductorAudit:
+    """One audit over some of Inductor's rules."""
+
+    def __init__(self, checker: Checker, rules: Sequence[Rule], *, seed: int = 0, jobs: int = 2) -> None:
+        self.progress = {rule.id: Progress(rule, reason=rule.unreachable) for rule in rules}
+        self._checker = checker
+        self._seed = seed
+        self._jobs = jobs
+        self._lock = threading.Lock()
+        self.internal_errors: list[str] = []
+
+    def only(self, rules: Sequence[str]) -> InductorAudit:
+        """The same for some of the rules; what is found out is known to both."""
+        part = InductorAudit(self._checker, [], seed=self._seed, jobs=self._jobs)
+        part.progress = {rule: self.progress[rule] for rule in rules if rule in self.progress}
+        part.internal_errors = self.internal_errors
+        return part
+
+    # -- firing ------------------------------------------------------------------------------------------------------
+
+    def fire(self, deadline: float) -> Iterator[Progress]:
+        """Bring rules to fire, and tell of each that got somewhere new."""
+        waiting = [id_ for id_, one in self.progress.items() if not one.reason and one.reach is not Reach.FIRED]
+        batches = [waiting[at : at + BATCH] for at in range(0, len(waiting), BATCH)]
+        with ThreadPoolExecutor(self._jobs) as threads:
+            futures = [threads.submit(self._fire_batch, batch, deadline) for batch in batches]
+            try:
+                for future in futures:
+                    yield from future.result()
+            except BaseException:
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _fire_batch(self, batch: Sequence[str], deadline: float) -> list[Progress]:
+        with self._lock:
+            batch = [rule for rule in batch if self.progress[rule].reach is not Reach.FIRED]
+        if not batch or time.monotonic() > deadline:
+            return []
+        changed: list[Progress] = []
+        payload = {"attempts": ATTEMPTS, "seconds_each": SECONDS_TO_FIRE}
+        for answer in self._ask("fire", batch, payload, deadline):
+            with self._lock:
+                changed += self._note_firing(answer)
+        return changed
+
+    def _note_firing(self, answer: Mapping[str, Any]) -> Iterator[Progress]:
+        one = self.progress[answer["rule"]]
+        if "died" in answer:
+            one.reason = f"every program for it killed the process ({answer['died']})"
+            yield one
+            return
+        reach = Reach(answer["reach"])
+        one.reason = answer["reason"]
+        if reach.rank >= one.reach.rank:
+            one.reach = reach
+            for key in ("text", "needs", "training", "attempt"):
+                setattr(one, key, answer[key])
+        yield one
+        for other in answer["also"]:
+            second = self.progress.get(other)
+            if second and second.reach is not Reach.FIRED:
+                second.reach, second.reason = Reach.FIRED, ""
+                for key in ("text", "needs", "training", "attempt"):
+                    setattr(second, key, answer[key])
+                second.source = one.rule.id
+                yield second
+
+    def sweep(self, subjects: Sequence[str], deadline: float) -> Iterator[str]:
+        """See what the programs of some subjects bring about; the subject of each that was done. For what has no
+        pattern to build a program from: passes, decompositions, lowerings."""
+        batches = [list(subjects[at : at + BATCH]) for at in range(0, len(subjects), BATCH)]
+
+        def one(batch: list[str]) -> list[dict[str, Any]]:
+            payload = {"seed": self._seed, "seconds_each": SECONDS_TO_FIRE}
+            return list(self._ask("sweep", batch, payload, deadline)) if time.monotonic() < deadline else []
+
+        with ThreadPoolExecutor(self._jobs) as threads:
+            for answers in threads.map(one, batches):
+                for answer in answers:
+                    for rule in answer.get("rewrites", ()):
+                        if seen := self.progress.get(rule):
+                            seen.reach, seen.reason = Reach.FIRED, ""
+                            seen.source = seen.source or answer["rule"]
+                    yield answer["rule"]
+
+    # -- perturbing --------------------------------------------------------------------------------------------------
+
+    def perturb(self, deadline: float, done: frozenset[str] = frozenset()) -> Iterator[Found | str]:
+        """Findings as they are confirmed, and the id of each rule that was gone through."""
+        fired = [id_ for id_, one in self.progress.items() if one.reach is Reach.FIRED and id_ not in done]
+        work = _Work(_spread(fired, self.progress))
+        each = max(4.0, (deadline - time.monotonic()) * self._jobs * 0.6 / max(1, len(fired)))
+        results: list[Found | str] = []
+        ready = threading.Condition()
+        failed: list[BaseException] = []
+        running = self._jobs
+
+        def serve() -> None:
+            nonlocal running
+            try:
+                while time.monotonic() < deadline and not failed and (item := work.next()):
+                    try:
+                        for result in self._work_on(item, work, each, deadline):
+                            with ready:
+                                results.append(result)
+                                ready.notify()
+                    finally:
+                        work.finished()
+            except BaseException as error:
+                failed.append(error)
+            finally:
+                with ready:
+                    running -= 1
+                    ready.notify()
+
+        threads = [threading.Thread(target=serve, daemon=True) for _ in range(self._jobs)]
+        for thread in threads:
+            thread.start()
+        while True:
+            with ready:
+                ready.wait_for(lambda: results or not running)
+                batch, results[:] = list(results), []
+                over = not running
+            yield from batch
+            if over and not results:
+                break
+        if failed:
+            raise failed[0]
+
+    def _work_on(self, item: _Item, work: _Work, each: float, deadline: float) -> Iterator[Found | str]:
+        if isinstance(item.body, str):
+            rule = item.body
+            one = self.progress[rule]
+            payload = {"programs": {rule: (one.attempt, one.source)}, "seed": self._seed, "seconds_each": each}
+            for answer in self._ask("suspect", [rule], payload, deadline):
+                if "died" not in answer:
+                    work.add_suspect(answer, self.progress[rule].rule)
+            yield rule
+            return
+        found = self._confirm(item.body)
+        if found:
+            yield found
+
+    def _confirm(self, suspect: Mapping[str, Any]) -> Found | None:
+        """The ordinary check, of the program as a user would write it."""
+        rule = self.progress[suspect["rule"]].rule
+        options = dict(suspect["needs"])
+        if suspect["dynamic"]:
+            options["dynamic"] = "true"
+        target = Target("inductor", options=tuple(sorted(options.items())))
+        settings = CheckOptions(grad=suspect["training"], seed=0, timeout=120)
+        bundle = SourceBundle(ENTRY, "program", {ENTRY: suspect["text"]})
+        try:
+            opened = open_source(bundle, self._checker.pool, settings, name=f"{rule.name}: {suspect['mutation']}")
+        except DriftlineError:  # it runs here in one process and not in another: nothing that a user could rely on
+            return None
+        program = replace(opened.program, operators=(f"{rule.name}: {suspect['mutation']}",))
+        case = Case(program, (Inputs(opened.example, "example"),), (target,), settings)
+        outcome = self._checker.check(case)
+        if not outcome.results or outcome.results[0].verdict.judgement is not Judgement.FAIL:
+            return None
+        result = outcome.results[0]
+        if result.internal_error:
+            raise InternalError(result.internal_error)
+        guilty, without = self._guilty(case, result, suspect)
+        script = short_script(suspect["text"], options, training=suspect["training"])
+        return Found(
+            rule, suspect["mutation"], case, result, outcome.reference, script, guilty, without, suspect["reachable"]
+        )
+
+    def _guilty(self, case: Case, result: TargetResult, suspect: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
+        """Does it pass when these rules may not fire? The proof that they are to blame."""
+        blamed = tuple(suspect["guilty"]) or (suspect["rule"],)
+        target = Target("inductor", options=(*result.target.options, ("forbid", "+".join(sorted(blamed)))))
+        outcome = self._checker.check(case.only(target))
+        passed = any(each.verdict.judgement is Judgement.PASS for each in outcome.results)
+        return (blamed, str(target)) if passed else ((), "")
+
+    # -- asking workers ----------------------------------------------------------------------------------------------
+
+    def _ask(
+        self, task: str, rules: Sequence[str], payload: Mapping[str, Any], deadline: float
+    ) -> Iterator[dict[str, Any]]:
+        """The answers of a task for each rule. A rule that kills the worker gets `died`, and the rest go on."""
+        pending = list(rules)
+        pool = self._checker.pool
+        while pending and time.monotonic() < deadline:
+            folder = pool.workspace.job_folder()
+            full = {**payload, "rules": pending, "folder": str(folder)}
+            report = pool.run(worker_kind(), f"{TASKS}:{task}", full, timeout=payload["seconds_each"] + 60)
+            lines = _read(folder / "answers.jsonl")
+            self.internal_errors += [line["internal_error"] for line in lines if "internal_error" in line]
+            yield from (line for line in lines if "rule" in line and "internal_error" not in line)
+            done = {line["done"] for line in lines if "done" in line}
+            if report.ending == "done":
+                return
+            asked = [line["asked"] for line in lines if "asked" in line and line["asked"] not in done]
+            if not asked:
+                raise InternalError(f"the worker for rewrite rules ended before its first task: {report.detail}")
+            yield {"rule": asked[-1], "died": report.detail or report.ending}
+            pending = [rule for rule in pending if rule not in done and rule != asked[-1]]
+
+
+def list_rules(checker: Checker, python: str = sys.executable) -> tuple[str, list[Rule]]:
+    """The version of torch in an interpreter, and its rules."""
+    report = checker.pool.run(worker_kind(python), f"{TASKS}:list_rules", {}, timeout=300)
+    if report.ending != "done":
+        raise DriftlineError(f"The rules of this torch cannot be listed: the worker ended with {report.ending}.")
+    return report.result["version"], [Rule.from_json(value) for value in report.result["rules"]]
+
+
+def list_outside(checker: Checker) -> tuple[list[Rule], list[str]]:
+    """What rewrites graphs outside the tables, and the subjects that programs can be made about."""
+    report = checker.pool.run(worker_kind(), f"{TASKS}:list_outside", {}, timeout=300)
+    if report.ending != "done":
+        raise DriftlineError(f"Inductor's passes cannot be listed: the worker ended with {report.ending}.")
+    return [Rule.from_json(value) for value in report.result["rules"]], report.result["subjects"]
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file whose writer may have died in the middle of the last one."""
+    found = []
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            break
+    return found
+
+
+def _spread(rules: Sequence[str], progress: Mapping[str, Progress]) -> list[str]:
+    """One rule of each optimisation first, then the second ones, and so on."""
+    seen: dict[str, int] = {}
+    ranked: list[tuple[int, int, str]] = []
+    for rule in rules:
+        name = progress[rule].rule.optimisation
+        seen[name] = seen.get(name, 0) + 1
+        ranked.append((seen[name], len(ranked), rule))
+    return [rule for _, _, rule in sorted(ranked)]
+
+
+@dataclass(order=True)
+class _Item:
+    priority: tuple[int, int]
+    body: str | dict[str, Any] = field(compare=False)  # a rule to perturb, or a suspect to check
+
+
+class _Work:
+    """What is to be done next: suspects of new families, then rules, then suspects like those seen before."""
+
+    def __init__(self, rules: Sequence[str]) -> None:
+        self._heap = [_Item((1, at), rule) for at, rule in enumerate(rules)]
+        self._number = len(self._heap)
+        self._families: set[tuple[str, str, str]] = set()
+        self._twins: set[tuple[str, str, str]] = set()
+        self._open = 0
+        self._lock = threading.Condition()
+
+    def add_suspect(self, suspect: dict[str, Any], rule: Rule) -> None:
+        with self._lock:
+            exact = (rule.name, suspect["mutation"], suspect["kind"])
+            if exact in self._twins:
+                return
+            self._twins.add(exact)
+            family = (rule.where.partition(":")[0], suspect["mutation"], suspect["kind"])
+            new = family not in self._families
+            self._families.add(family)
+            self._number += 1
+            heapq.heappush(self._heap, _Item((0 if new else 2, self._number), suspect))
+            self._lock.notify()
+
+    def next(self) -> _Item | None:
+        """The most urgent piece of work; None when there is none and nobody can bring any."""
+        with self._lock:
+            self._lock.wait_for(lambda: self._heap or not self._open)
+            if not self._heap:
+                return None
+            self._open += 1
+            return heapq.heappop(self._heap)
+
+    def finished(self) -> None:
+        with self._lock:
+            self._open -= 1
+            self._lock.notify_all()

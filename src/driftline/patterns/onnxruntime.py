@@ -1,0 +1,126 @@
+"""ONNX Runtime's graph optimisers as rules. Each can be left out by name: `onnxruntime:disable=FuseReluClip`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from driftline.backends import resolve
+from driftline.backends.onnxruntime import OPTIMIZERS, SETTINGS
+from driftline.checking.kinds import worker_for_target
+from driftline.core.errors import InternalError
+from driftline.core.rule import Rule
+from driftline.core.target import Target
+from driftline.execute.pool import Pool
+from driftline.patterns.onnx_audit import Auditee
+from driftline.patterns.survey import Made, survey
+
+_TASKS = "driftline.patterns.onnxruntime_tasks"
+_LEVELS = {0: "always", 1: "basic", 2: "extended", 3: "layout"}
+
+# Rewrite rules: they stand together in one optimiser of the session's log, so only their names are known.
+REWRITE_RULES = frozenset(
+    """
+    CastChainElimination CastElimination ClipQuantRewrite ConvAddFusion ConvBNFusion ConvMulFusion DivMulFusion
+    EliminateDropout EliminateIdentity EliminateSlice ExpandElimination FuseReluClip GemmSumFusion GemmTransposeFusion
+    LabelEncoderFusion MatMul_BatchNormalization_Fusion NoopElimination NotWhereFusion Pad_Fusion
+    PreShapeNodeElimination ReluQuantRewrite UnsqueezeElimination
+    """.split()
+)
+
+# What a session runs and can never change anything on the CPU (onnxruntime/core/optimizer/graph_transformer_utils.cc).
+_ELSEWHERE = {
+    "BiasDropoutFusion": "only for CUDA and ROCm",
+    "BiasSkipLayerNormFusion": "only for models that hold operators of ONNX Runtime's own already",
+    "EnsureUniqueDQForNodeUnit": "runs before all others, even when it is disabled",
+    "FreeDimensionOverrideTransformer": "only with sizes that are fixed by a setting of the session",
+    "GroupQueryAttentionFusion": "only for CUDA",
+    "GroupQueryAttentionPreNormFusion": "only for models that hold operators of ONNX Runtime's own already",
+    "Level1_RuleBasedTransformer": "holds the rewrite rules, which are listed one by one",
+    "Level2_RuleBasedTransformer": "holds the rewrite rules, which are listed one by one",
+    "MatMulActivationFusion": "only for DirectML",
+}
+
+# Another one does the same if these are left out: they are seen to fire only without it.
+_SHADOWED = {
+    "ConvAddActivationFusion": "NchwcTransformer",
+    "DQMatMulNBitsFusion": "QDQSelectorActionTransformer",
+    "TransposeOptimizer": "TransposeOptimizer_CPUExecutionProvider",
+    "TransposeOptimizer_CPUExecutionProvider": "TransposeOptimizer",
+    "UnsqueezeElimination": "ConstantFolding",
+}
+
+# They change results by design: three are off by default for that reason, as their documentation says, and one stores
+# weights in eight bits that a model keeps as floats.
+_INEXACT = ("CastChainElimination", "GeluApproximation", "QDQFinalCleanupTransformer", "WeightBiasQuantization")
+
+
+class OnnxRuntimeRules(Auditee):
+    """The optimisers, and what a worker finds out about them."""
+
+    compiler = "onnxruntime"
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._rules: dict[str, Rule] = {}
+
+    def rules(self, pool: Pool) -> list[Rule]:
+        report = pool.run(self._worker(Target(self.compiler)), f"{_TASKS}:optimisers", {}, timeout=60.0)
+        if report.ending != "done":
+            raise InternalError(f"the optimisers of ONNX Runtime could not be listed: {report.ending} {report.detail}")
+        levels, present = report.result["levels"], set(report.result["present"])
+        rules = [_rule(name, levels.get(name), name in present) for name in sorted(OPTIMIZERS | _plain(levels))]
+        self._rules = {rule.name: rule for rule in rules}
+        self._names = [rule.name for rule in rules if not rule.unreachable]
+        return rules
+
+    def without(self, target: Target, rule: Rule) -> Target | None:
+        return _disabling(target, [rule.name])
+
+    def alone(self, target: Target, rule: Rule) -> Target | None:
+        return _disabling(target, [name for name in self._names if name != rule.name])
+
+    def exact(self, rule: Rule) -> bool:
+        return rule.name not in _INEXACT
+
+    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[dict[str, Any]]:
+        wanted = [name for name in self._names if self.target(self._rules[name]) == target]
+        payload = {"options": dict(target.options), "rules": sorted(REWRITE_RULES), "names": wanted}
+        return survey(pool, self._worker(target), f"{_TASKS}:audit", payload, models)
+
+    def _worker(self, target: Target) -> Any:
+        return worker_for_target(resolve(target), target, ())
+
+
+def _disabling(target: Target, names: Sequence[str]) -> Target:
+    options = dict(target.options)
+    options["disable"] = "+".join(filter(None, [options.get("disable", ""), *names]))
+    return Target(target.backend, target.version, tuple(options.items()))
+
+
+def _plain(levels: dict[str, int]) -> set[str]:
+    """What the session names, but for the transformers that put casts and copies in: they cannot be left out."""
+    return {name for name, level in levels.items() if level in _LEVELS and name in OPTIMIZERS}
+
+
+def _rule(name: str, level: int | None, present: bool) -> Rule:
+    rewrites = name in REWRITE_RULES
+    unreachable = _ELSEWHERE.get(name, "")
+    if not unreachable and level is None and not (rewrites and present):
+        unreachable = "in the library, but no session on the CPU runs it" if present else "not in this build"
+    return Rule(
+        id=f"onnxruntime.{name}",
+        compiler="onnxruntime",
+        group="rewrite rules" if rewrites else _LEVELS.get(-1 if level is None else level, "not run"),
+        name=name,
+        kind="rewrite rule" if rewrites else "optimiser",
+        needs=_needs(name),
+        unreachable=unreachable,
+        text=name,
+    )
+
+
+def _needs(name: str) -> tuple[tuple[str, str], ...]:
+    enabled = (("enable", name),) if name in SETTINGS else ()
+    disabled = (("disable", _SHADOWED[name]),) if name in _SHADOWED else ()
+    return (*enabled, *disabled)

@@ -1,0 +1,184 @@
+"""Inside a worker of ONNX Runtime: which optimisers there are, which of them change a model, and whether that shows.
+
+An optimiser has *matched* a model when the session's log says that it changed something, and *fired* when switching
+just this one off gives another optimised graph. Rewrite rules stand together in two optimisers of the log, so each of
+them is asked by switching it off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from driftline.backends import BACKENDS
+from driftline.backends.onnxruntime import OPTIMIZERS, SETTINGS, OnnxRuntime, runner
+from driftline.core.tensors import Arrays
+from driftline.core.text import first_line
+from driftline.patterns.survey import Job, difference, each_job
+
+_APPLIED = re.compile(r"GraphTransformer (\w+) modified: (\d)")
+_LEVEL = re.compile(r"graph transformer\(s\) for level (\d)")
+_TYPE_NAME = re.compile(rb"N11onnxruntime\d+([A-Z]\w*?(?:Fusion|Elimination|Transformer|Remover|Folding|Sharing))E")
+RULES = "RuleBasedTransformer"  # how the two optimisers that hold the rewrite rules end
+
+
+def optimisers(payload: dict[str, Any], context: object) -> dict[str, Any]:
+    """What a session of this build runs, level by level; which names of the table stand in its library; and classes
+    of the library that the table does not know."""
+    options = {"enable": "+".join(SETTINGS)}
+    levels: dict[str, int] = {}
+    with _log() as said:
+        _backend().session(_trivial_model(), options, severity=0)
+        text = said()
+    level = 0
+    for line in text.splitlines():
+        if found := _LEVEL.search(line):
+            level = int(found.group(1))
+        elif found := _APPLIED.search(line):
+            levels.setdefault(found.group(1), level)
+    library = _library().read_bytes()
+    classes = {name.decode() for name in _TYPE_NAME.findall(library)}
+    return {
+        "levels": levels,
+        "present": sorted(name for name in OPTIMIZERS if name.encode() in library),
+        "classes": sorted(classes),
+    }
+
+
+def audit(payload: dict[str, Any], context: Any) -> dict[str, Any]:
+    """For each model: what matched, what fired, and what can be seen of it in the results."""
+    options = dict(payload["options"])
+    rules, names = frozenset(payload["rules"]), list(payload["names"])
+    for job in each_job(payload, context):
+        job.answer(_audit_one(job, options, rules, names))
+    return {}
+
+
+def _audit_one(job: Job, options: dict[str, str], rules: frozenset[str], names: Sequence[str]) -> dict[str, Any]:
+    data, samples = job.data(), job.samples()
+    whole = _Run(data, options, samples, job.folder, log=True)
+    if whole.error:
+        return _cures(whole, data, options, samples, job.folder, names)
+    matched = [name for name in whole.applied if name in names]
+    rewriting = any(name.endswith(RULES) for name in whole.applied)
+    asked = [*(name for name in names if rewriting and name in rules), *matched]  # in the order in which they run
+    fired, differing = [], {}
+    for name in asked:
+        without = _Run(data, _without(options, name), samples, job.folder)
+        if without.graph != whole.graph or without.error:
+            fired.append(name)
+            seen = difference(whole.outputs, without.outputs) if not without.error else ""
+            if seen:
+                differing[name] = seen
+    return {"matched": [*matched, *(n for n in fired if n in rules)], "fired": fired, "differing": differing}
+
+
+def _cures(
+    whole: _Run,
+    data: bytes,
+    options: dict[str, str],
+    samples: Sequence[Arrays],
+    folder: Path,
+    names: Sequence[str],
+) -> dict[str, Any]:
+    """It fails with all of them: is there one without which it does not? First see whether it works without any."""
+    if _Run(data, {**options, "opt": "off"}, samples, folder).error:
+        return {"matched": [], "fired": [], "differing": {}, "failed": whole.error}
+    cured = [n for n in names if not _Run(data, _without(options, n), samples, folder).error]
+    cured.sort(key=lambda name: whole.applied.index(name) if name in whole.applied else len(names))  # as they ran
+    return {"matched": cured, "fired": cured, "differing": dict.fromkeys(cured, f"raises {whole.error}")}
+
+
+def _without(options: dict[str, str], name: str) -> dict[str, str]:
+    return {**options, "disable": "+".join(filter(None, [options.get("disable", ""), name]))}
+
+
+class _Run:
+    """A model in a session of its own: its optimised graph, its results, or what it raised."""
+
+    def __init__(
+        self, data: bytes, options: dict[str, str], samples: Sequence[Arrays], folder: Path, *, log: bool = False
+    ) -> None:
+        self.error, self.graph = "", ""
+        self.applied: list[str] = []
+        self.outputs: list[Arrays] = []
+        path = folder / "optimised.onnx"
+        try:
+            with _log() as said:
+                try:
+                    session = _backend().session(data, options, optimised=str(path), severity=1 if log else 3)
+                finally:
+                    changes = _APPLIED.findall(said()) if log else []
+                    self.applied = list(dict.fromkeys(name for name, changed in changes if changed == "1"))
+            self.graph = graph_signature(path.read_bytes())
+            run = runner(session)
+            self.outputs = [run(arrays) for arrays in samples]
+        except Exception as error:
+            self.error = f"{type(error).__name__}: {first_line(str(error))}"
+
+
+def graph_signature(data: bytes) -> str:
+    """A hash of what a model computes and how, whatever its values are called and in which order its nodes stand."""
+    import onnx
+    from onnx import numpy_helper
+
+    graph = onnx.load_model_from_string(data).graph
+    known = {info.name: f"input {info.name}" for info in graph.input}
+    for tensor in graph.initializer:
+        array = numpy_helper.to_array(tensor)
+        known[tensor.name] = f"{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"
+    nodes = []
+    for node in graph.node:  # in an order in which they can be run
+        attributes = sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute)
+        text = repr((node.domain, node.op_type, attributes, [known.get(name, name) for name in node.input]))
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        nodes.append(digest)
+        for place, name in enumerate(node.output):
+            known[name] = f"{digest}:{place}"
+    return hashlib.sha256(repr((sorted(nodes), [known[o.name] for o in graph.output])).encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def _log() -> Iterator[Any]:
+    """What the runtime writes to stderr inside the block: it has no other place for its log."""
+    with tempfile.TemporaryFile() as file:
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+
+        def said() -> str:
+            file.seek(0)
+            return file.read().decode(errors="replace")
+
+        try:
+            yield said
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def _backend() -> OnnxRuntime:
+    backend = BACKENDS.get("onnxruntime")
+    assert isinstance(backend, OnnxRuntime)
+    return backend
+
+
+def _library() -> Path:
+    import onnxruntime.capi.onnxruntime_pybind11_state as extension
+
+    return Path(extension.__file__)
+
+
+def _trivial_model() -> bytes:
+    from onnx import helper
+
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [value("x", 1, [2])], [value("y", 1, [2])])
+    return bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()
+    )

@@ -1,0 +1,98 @@
+"""Inside a worker of onnxscript: its rules, which of them rewrite a model, and whether it then computes the same."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+from driftline.backends.onnxscript import all_rules, default_names, evaluated, rewritten
+from driftline.core.text import first_line
+from driftline.patterns.survey import Job, difference, each_job
+
+_ANONYMOUS = re.compile(r"anonymous:\d+")
+
+
+def rules(payload: dict[str, Any], context: object) -> dict[str, Any]:
+    """Every rule: what it is called, where it stands, its pattern in words."""
+    default = set(default_names())
+    listing = []
+    for name, rule in all_rules().items():
+        text = _stable(str(rule._target_pattern))
+        listing.append(
+            {"name": name, "where": _where(rule), "text": text, "default": name in default, "foreign": _foreign(rule)}
+        )
+    return {"rules": listing}
+
+
+def _foreign(rule: Any) -> list[str]:
+    """Operators of the pattern that the standard does not have: another rule must make them first."""
+    import onnx
+
+    nodes = list(rule._target_pattern._nodes)
+    named = [(getattr(node.domain, "_value", ""), getattr(node.op, "_value", None)) for node in nodes]
+    return sorted({f"{domain}.{op}".strip(".") for domain, op in named if op and (domain or not onnx.defs.has(op))})
+
+
+def _stable(text: str) -> str:
+    """Values without a name are shown by their address: number them instead."""
+    numbers = {address: f"v{number}" for number, address in enumerate(dict.fromkeys(_ANONYMOUS.findall(text)))}
+    return _ANONYMOUS.sub(lambda found: numbers[found.group()], text)
+
+
+def _where(rule: Any) -> str:
+    """The file and line of what it replaces a match with."""
+    function = inspect.unwrap(getattr(rule._replacement_pattern, "_function", rule._replacement_pattern))
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if code is None:
+        return ""
+    return f"{code.co_filename.partition('site-packages/')[2] or code.co_filename}:{code.co_firstlineno}"
+
+
+def audit(payload: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Each rule alone on each model: did it rewrite something, and are the results the same bits?"""
+    for job in each_job(payload, context):
+        job.answer(_audit_one(job))
+    return {}
+
+
+def _audit_one(job: Job) -> dict[str, Any]:
+    import onnx
+
+    data = job.data()
+    plain = onnx.load_model_from_string(data)
+    operators = {node.op_type for node in plain.graph.node}
+    fired, differing = [], {}
+    for name, rule in all_rules().items():
+        if not _possible(rule, operators):
+            continue
+        try:
+            model = _applied(rule, data)
+            if model is None:
+                continue
+            run = evaluated(model)
+            after = [run(arrays) for arrays in job.samples()]
+            fired.append(name)
+        except Exception as error:
+            fired.append(name)
+            differing[name] = f"raises {type(error).__name__}: {first_line(str(error))}"
+            continue
+        if seen := difference(job.expected(), after):
+            differing[name] = seen
+    return {"matched": fired, "fired": fired, "differing": differing}
+
+
+def _possible(rule: Any, operators: set[str]) -> bool:
+    """A pattern whose last operators are not in the model cannot match: a quick look instead of a search."""
+    wanted = (getattr(node.op, "_value", None) for node in rule._target_pattern.output_nodes)
+    return all(name in operators for name in wanted if isinstance(name, str))
+
+
+def _applied(rule: Any, data: bytes) -> Any:
+    """The model after the rule; `None` when it found nothing to rewrite."""
+    import onnx
+    from onnxscript import ir
+    from onnxscript.rewriter import RewriteRuleSet
+
+    model = ir.serde.deserialize_model(onnx.load_model_from_string(data))
+    return rewritten(data, [rule]) if RewriteRuleSet([rule]).apply_to_model(model) else None

@@ -1,0 +1,205 @@
+"""Inside a worker of TVM: which passes change a module, and whether what they make still computes the same.
+
+The passes of the default pipeline are watched by an instrument while a model is compiled; only when its results are not
+those of the reference is it compiled again without each pass that changed something. The transforms that users call are
+applied to the same module one after the other, and one at a time when that does not give the same results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from driftline.backends import BACKENDS
+from driftline.backends.tvm import PIPELINE, REQUIRED, TRANSFORMS, ImportedModel, Tvm, transformed
+from driftline.core.tensors import Arrays
+from driftline.core.text import telling_line
+from driftline.patterns.survey import Job, difference, each_job, far_apart
+
+
+def passes(payload: dict[str, Any], context: object) -> dict[str, Any]:
+    """The passes that compiling really runs, and the fusion patterns with the library that each needs."""
+    import numpy as np
+
+    watch, instrument = _watcher()
+    model = ImportedModel(_trivial_model(), {"x": np.zeros(2, np.float32)})
+    with _backend().context({}, instrument):
+        model.built(model.module())
+    return {"passes": sorted(watch.seen), "patterns": _fusion_patterns()}
+
+
+def audit(payload: dict[str, Any], context: Any) -> dict[str, Any]:
+    """For each model: the passes and transforms that changed it, and those after which it computes something else."""
+    transforms = list(payload["transforms"])
+    for job in each_job(payload, context):
+        try:
+            job.answer(_audit_one(job, transforms))
+        except Exception as error:  # TVM does not take this model at all: that is the business of `check`
+            job.answer({"matched": [], "fired": [], "differing": {}, "failed": telling_line(str(error))})
+    return {}
+
+
+def _audit_one(job: Job, transforms: Sequence[str]) -> dict[str, Any]:
+    samples = job.samples()
+    model = ImportedModel(job.data(), samples[0])
+    watch, instrument = _watcher()
+    with _backend().context({}):
+        module = model.module()
+    whole = _outcome(partial(_run, model, module, samples, {}, instrument))
+    fired = [name for name in PIPELINE if name in watch.changed]
+    differing = {}
+    if isinstance(whole, str) or far_apart(whole, job.expected()):
+        differing = _without_each([n for n in fired if n not in REQUIRED], whole, model, module, samples)
+    if isinstance(whole, list):
+        changed = {name: made for name in transforms if (made := _outcome(partial(_transformed, module, name)))}
+        fired += changed
+        if not _together_right(list(changed), whole, model, module, samples):
+            differing |= _with_each(changed, whole, model, samples)
+    return {"matched": fired, "fired": fired, "differing": differing}
+
+
+def _together_right(
+    names: Sequence[str], whole: list[Arrays], model: ImportedModel, module: Any, samples: Sequence[Arrays]
+) -> bool:
+    """All transforms one after the other: when that gives the same results, none of them needs a second look. It saves
+    most of the time that compiling takes."""
+
+    def run() -> list[Arrays]:
+        made = module
+        with _backend().context({}):
+            for name in names:
+                made = transformed(made, name)
+        return _run(model, made, samples, {})
+
+    result = _outcome(run)
+    return isinstance(result, list) and not far_apart(result, whole, 1e-6)
+
+
+def _with_each(
+    changed: Mapping[str, Any], whole: list[Arrays], model: ImportedModel, samples: Sequence[Arrays]
+) -> dict[str, str]:
+    found = {}
+    for name, made in changed.items():
+        after = made if isinstance(made, str) else _outcome(partial(_run, model, made, samples, {}))
+        if seen := f"raises {after}" if isinstance(after, str) else difference(whole, after):
+            found[name] = seen
+    return found
+
+
+def _without_each(
+    names: Sequence[str], whole: list[Arrays] | str, model: ImportedModel, module: Any, samples: Sequence[Arrays]
+) -> dict[str, str]:
+    """What is different without a pass, where the whole pipeline is not right."""
+    found = {}
+    for name in names:
+        other = _outcome(partial(_run, model, module, samples, {"skip": name}))
+        if isinstance(other, str):
+            continue
+        if seen := f"raises {whole}" if isinstance(whole, str) else difference(whole, other):
+            found[name] = seen
+    return found
+
+
+def _run(
+    model: ImportedModel, module: Any, samples: Sequence[Arrays], options: Mapping[str, str], *instruments: Any
+) -> list[Arrays]:
+    with _backend().context(options, *instruments):
+        run = model.built(module)
+    return [run(arrays) for arrays in samples]
+
+
+def _transformed(module: Any, name: str) -> Any:
+    """The module after a transform; `None` when that changed nothing."""
+    import tvm_ffi
+
+    with _backend().context({}):
+        made = transformed(module, name)
+        before = module if len(TRANSFORMS[name]) == 1 else _before_last(module, name)
+    return None if tvm_ffi.structural_equal(before, made) else made
+
+
+def _before_last(module: Any, name: str) -> Any:
+    """What the helpers of a transform make of a module: this is not the transform's doing."""
+    from tvm import relax
+
+    for step in TRANSFORMS[name]:
+        if step == name:
+            return module
+        module = getattr(relax.transform, step)()(module)
+    return module
+
+
+def _outcome(make: Callable[[], Any]) -> Any:
+    """What is made, or what was raised, in words."""
+    try:
+        return make()
+    except Exception as error:
+        return f"{type(error).__name__}: {telling_line(str(error))}"
+
+
+class _Watch:
+    """Which passes ran, and which of them changed the module."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self.changed: set[str] = set()
+
+
+def _watcher() -> tuple[_Watch, Any]:
+    import tvm
+    import tvm_ffi
+
+    watch = _Watch()
+
+    @tvm.instrument.pass_instrument
+    class Watching:
+        def __init__(self) -> None:
+            self._before: list[Any] = []
+
+        def run_before_pass(self, module: Any, information: Any) -> None:
+            watch.seen.add(information.name)
+            self._before.append(module)
+
+        def run_after_pass(self, module: Any, information: Any) -> None:
+            before = self._before.pop()
+            if information.name not in watch.changed and not tvm_ffi.structural_equal(before, module):
+                watch.changed.add(information.name)
+
+    return watch, Watching()
+
+
+def _fusion_patterns() -> dict[str, str]:
+    """Every registered pattern, with why it cannot be used here; nothing when it can."""
+    import contextlib
+    import importlib
+
+    import tvm
+    from tvm.relax.backend.pattern_registry import get_patterns_with_prefix
+
+    for home in ("cuda.cublas", "cuda.cudnn", "cuda.cutlass", "rocm.hipblas", "metal.coreml", "adreno.clml",
+                 "contrib.nnapi", "contrib.tensorrt", "contrib.example_npu"):  # fmt: skip
+        with contextlib.suppress(Exception):  # some need what is not installed
+            importlib.import_module(f"tvm.relax.backend.{home}")
+    found = {}
+    for pattern in get_patterns_with_prefix(""):
+        library = str(pattern.name).partition(".")[0]
+        there = tvm.get_global_func(f"relax.ext.{library}", allow_missing=True) is not None
+        found[str(pattern.name)] = "" if there else f"TVM was built without {library}"
+    return found
+
+
+def _backend() -> Tvm:
+    backend = BACKENDS.get("tvm")
+    assert isinstance(backend, Tvm)
+    return backend
+
+
+def _trivial_model() -> bytes:
+    from onnx import helper
+
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [value("x", 1, [2])], [value("y", 1, [2])])
+    return bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()
+    )

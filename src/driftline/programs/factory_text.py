@@ -1,0 +1,124 @@
+"""The Python text of a program, taken apart: what it defines, how its factory makes the model, and which inputs.
+
+A script that says `function = Model().eval()` is easier to read than one that calls a factory. That works for factories
+made of plain statements that end in `return model, (input, ...)`; others are called as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_SEEDING = re.compile(r"\b\w*seed\(")
+
+
+@dataclass(frozen=True)
+class FactoryText:
+    """A program's file in parts. Every part is text as its author wrote it."""
+
+    imports: tuple[str, ...]
+    definitions: tuple[str, ...]  # functions, classes and constants beside the factory
+    making: tuple[tuple[frozenset[str], str], ...]  # statements of the factory, with the names that each binds
+    model: str
+    inputs: tuple[str, ...]
+
+    def needed(self, *expressions: str) -> list[str]:
+        """The statements of the factory that these expressions rest on, in order."""
+        wanted = names_in(expressions)
+        kept = []
+        for bound, text in reversed(self.making):
+            if bound & wanted or _SEEDING.search(text):
+                wanted |= names_in([text])
+                kept.append(text)
+        return kept[::-1]
+
+
+def read_factory(text: str, name: str) -> FactoryText | None:
+    """The parts; nothing when the factory does more than plain statements."""
+    try:
+        body = ast.parse(text).body
+    except SyntaxError:
+        return None
+    factory = next((n for n in body if isinstance(n, ast.FunctionDef) and n.name == name), None)
+    if factory is None or factory.args.args or factory.decorator_list:
+        return None
+    *making, returned = factory.body
+    plain = all(isinstance(n, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)) for n in making)
+    if not plain or not isinstance(returned, ast.Return) or not isinstance(returned.value, ast.Tuple):
+        return None
+    if len(returned.value.elts) != 2:
+        return None
+    model, given = returned.value.elts
+    if not isinstance(given, (ast.Tuple, ast.List)) or any(isinstance(e, ast.Starred) for e in given.elts):
+        return None
+    others = [node for node in body if node is not factory and not _is_remark(node)]
+    imports = [node for node in others if isinstance(node, (ast.Import, ast.ImportFrom))]
+    if any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in imports):
+        return None
+    return FactoryText(
+        tuple(_source(text, node) for node in imports),
+        tuple(_source(text, node) for node in others if node not in imports),
+        tuple((_bound(node), _dedented(text, node)) for node in making if not _is_remark(node)),
+        _source(text, model),
+        tuple(_source(text, part) for part in given.elts),
+    )
+
+
+def used_imports(imports: Iterable[str], text: str) -> list[str]:
+    """The import lines of which the text uses a name; imports that are there for what they do are kept."""
+    words = set(re.findall(r"\w+", text))
+    kept = []
+    for line in dict.fromkeys(imports):
+        node = ast.parse(line).body[0]
+        assert isinstance(node, (ast.Import, ast.ImportFrom))
+        names = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+        dotted = isinstance(node, ast.Import) and any("." in a.name and not a.asname for a in node.names)
+        if names & words or dotted or "*" in names:
+            kept.append(line)
+    return kept
+
+
+def names_in(expressions: Iterable[str]) -> set[str]:
+    return {word for text in expressions for word in re.findall(r"[A-Za-z_]\w*", text)}
+
+
+def draws_random(parts: Sequence[str]) -> bool:
+    """Does this text make numbers that depend on a seed? Layers of torch draw their weights."""
+    return bool(re.search(r"rand|\bnn\.[A-Z]|normal|uniform|bernoulli|dropout|init\.", "\n".join(parts)))
+
+
+def writes_in_place(parts: Sequence[str]) -> bool:
+    """May running this text change its inputs? Then each run gets a copy of its own."""
+    return bool(re.search(r"\w_\(|\]\s*=[^=]|[-+*/%|&^@]=|\bout=|setitem|__i\w+__", "\n".join(parts)))
+
+
+def _is_remark(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _bound(node: ast.stmt) -> frozenset[str]:
+    """The names that a statement binds or changes: x of `x = 1`, of `x[0] = 1`, of `x.eval()`."""
+    found: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        found = list(node.targets)
+    elif isinstance(node, (ast.AnnAssign, ast.AugAssign)):
+        found = [node.target]
+    elif isinstance(node, ast.Expr):
+        found = [node.value]
+    return frozenset(n.id for part in found for n in ast.walk(part) if isinstance(n, ast.Name))
+
+
+def _source(text: str, node: ast.stmt | ast.expr) -> str:
+    found = ast.get_source_segment(text, node) or ast.unparse(node)
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.decorator_list:
+        found = "".join(f"@{ast.get_source_segment(text, d)}\n" for d in node.decorator_list) + found
+    return found
+
+
+def _dedented(text: str, node: ast.stmt) -> str:
+    """A statement of the factory's body as one of the module: its further lines move to the left."""
+    lines = _source(text, node).splitlines()
+    indent = " " * node.col_offset
+    return "\n".join([lines[0], *(line.removeprefix(indent) for line in lines[1:])])

@@ -1,0 +1,283 @@
+"""Recipes for Python programs of torch, TensorFlow and JAX."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from driftline.core.program import SourceBundle
+from driftline.core.target import Target
+from driftline.core.tensors import Arrays
+from driftline.programs.factory_text import FactoryText, draws_random, read_factory, used_imports, writes_in_place
+from driftline.programs.inductor_options import BOOLEAN, inductor_config
+from driftline.programs.literals import UNPACK, Literals
+from driftline.programs.recipe import ROOM, Recipe, odd_numbers
+from driftline.programs.script_parts import EXPORT, FILL, LAYOUT, TFLITE, WITH_GRADIENTS, runner
+
+_STRANGE_LAYOUT = re.compile(r"permute|expand|unfold|as_strided|transpose|::|\.t\(|\.[Tm][TH]?\b")
+_PACKAGES = {"torch": ("torch",), "tensorflow": ("tensorflow-cpu", "numpy"), "jax": ("jax", "jaxlib", "numpy")}
+_RESULTS = "def results(made):\n    return [np.asarray(part) for part in {}(made)]\n"
+_TORCH_COMPILE = {"aot_eager": "aot_eager", "eager": "eager", "aot_eager_decomp": "aot_eager_decomp_partition"}
+
+
+def source_recipe(
+    bundle: SourceBundle,
+    framework: str,
+    arrays: Arrays,
+    target: Target,
+    *,
+    own_inputs: bool = False,
+    grad: bool = False,
+    seed: int = 0,
+    room: int = ROOM,
+) -> Recipe:
+    """With `own_inputs` the factory's example inputs are used, else the given arrays are written out. With `grad` the
+    results include the gradients of the inputs."""
+    base = _called(bundle, framework, arrays, room, seed)
+    parts = read_factory(bundle.text, bundle.entry_name) if len(bundle.files) == 1 else None
+    if parts and _is_plain(parts, arrays, framework, own_inputs):
+        base = _inlined(parts, framework, arrays, own_inputs, room, seed)
+    made = _with_results(base, framework, arrays, target)
+    text = "\n".join([*made.definitions, *made.setup, made.expected, made.got])
+    made = replace(made, imports=tuple(used_imports(made.imports, text)))
+    return _with_gradients(made) if grad and framework == "torch" and made.inputs else made
+
+
+def _is_plain(parts: FactoryText, arrays: Arrays, framework: str, own_inputs: bool) -> bool:
+    """One tensor for each argument, in an ordinary layout: then the values are all there is to an input."""
+    if own_inputs:
+        return True
+    strange = framework == "torch" and any(
+        _STRANGE_LAYOUT.search(t) for t in (*parts.inputs, *parts.needed(*parts.inputs))
+    )
+    return not strange and len(parts.inputs) == len(arrays) and not any("." in name for name in arrays)
+
+
+# -- how the program and its inputs are made ---------------------------------------------------------------------------
+
+
+def _inlined(parts: FactoryText, framework: str, arrays: Arrays, own_inputs: bool, room: int, seed: int) -> Recipe:
+    literals = Literals("torch" if framework == "torch" else "numpy", room)
+    if own_inputs:
+        making = parts.needed(parts.model, *parts.inputs)
+        given = list(parts.inputs)
+    else:
+        making = parts.needed(parts.model)
+        given = [literals.expression(name, array, "    ") for name, array in arrays.items()]
+    setup = [*making, f"function = {parts.model}", _listing(given)]
+    if draws_random(setup) or draws_random(parts.definitions):
+        setup = [*_seeding(framework, seed, [*setup, *parts.definitions]), *setup]
+    setup = [*_odd_numbers([*setup, *parts.definitions]), *setup]
+    definitions = [*parts.definitions, *([UNPACK] if literals.packed and "unpack" not in _names(parts) else [])]
+    imports = [*parts.imports, *_literal_imports(literals, arrays, framework)]
+    changing = writes_in_place(parts.definitions)
+    inputs = "copy.deepcopy(inputs)" if changing else "inputs"
+    return Recipe(
+        flavour=framework,
+        packages=_PACKAGES[framework],
+        imports=(*imports, *(["import copy"] if changing else [])),
+        definitions=tuple(definitions),
+        setup=tuple(setup),
+        expected=f"{{}}(*{inputs})",
+        got="",
+        left_out=tuple(literals.left_out),
+        inputs=inputs,
+    )
+
+
+def _names(parts: FactoryText) -> set[str]:
+    return {word for text in parts.definitions for word in re.findall(r"^def (\w+)", text, re.MULTILINE)}
+
+
+def _called(bundle: SourceBundle, framework: str, arrays: Arrays, room: int, seed: int) -> Recipe:
+    """For factories that are more than a few statements: call it, and put the values into its example."""
+    torch = framework == "torch"
+    literals = Literals("torch" if torch else "numpy", room)
+    entries = [
+        f"        {json.dumps(name)}: {literals.expression(name, array, '        ')}," for name, array in arrays.items()
+    ]
+    odd = [f"    {line}" for line in odd_numbers(entries)]
+    body = ["    return {", *entries, "    }"] if entries else ["    return {}"]
+    made = "\n".join(["def inputs():", *odd, *body])
+    laid_out = torch and bool(_STRANGE_LAYOUT.search(bundle.text[bundle.text.find(f"def {bundle.entry_name}") :]))
+    filling = FILL % ("laid_out(example, next(values))" if laid_out else "next(values)")
+    text = _program_text(bundle)
+    own = set("\n".join(text).splitlines())
+    imports = [line for line in _literal_imports(literals, arrays, framework) if line not in own]
+    return Recipe(
+        flavour=framework,
+        packages=_PACKAGES[framework],
+        imports=tuple(imports),
+        definitions=(*text, *([UNPACK] if literals.packed else []), made, *([LAYOUT] if laid_out else []), filling),
+        setup=(*_seeding(framework, seed, text), f"function, example = {bundle.entry_name}()"),
+        expected="call({}, example)",
+        got="",
+        left_out=tuple(literals.left_out),
+        inputs="",
+    )
+
+
+def _listing(given: list[str]) -> str:
+    line = f"inputs = [{', '.join(given)}]"
+    if len(line) <= 110 and "\n" not in line:
+        return line
+    return "\n".join(["inputs = [", *(f"    {text}," for text in given), "]"])
+
+
+def _seeding(framework: str, seed: int, parts: list[str]) -> list[str]:
+    text = "\n".join(parts)
+    lines = {"torch": [f"torch.manual_seed({seed})"], "tensorflow": [f"tf.random.set_seed({seed})"]}.get(framework, [])
+    return [*lines, *([f"np.random.seed({seed})"] if "np.random." in text else [])]
+
+
+def _odd_numbers(lines: list[str]) -> list[str]:
+    """Names for NaN and Inf, unless the program has its own."""
+    named = any(re.search(r"^(nan|inf)\b.*=", line, re.MULTILINE) for line in lines)
+    return [] if named else odd_numbers(lines)
+
+
+def _literal_imports(literals: Literals, arrays: Arrays, framework: str) -> list[str]:
+    lines = ["import base64", "import zlib"] if literals.packed else []
+    if framework != "torch" and any(a.dtype.name.startswith(("bfloat16", "float8")) for a in arrays.values()):
+        lines.append("import ml_dtypes")
+    if framework != "torch" or literals.packed or literals.left_out:
+        lines.append("import numpy as np")
+    module = {"torch": "import torch", "tensorflow": "import tensorflow as tf", "jax": "import jax"}[framework]
+    return [*lines, module]
+
+
+def _program_text(bundle: SourceBundle) -> list[str]:
+    """The entry file, with the files that it imports made before its first import but the one of `__future__`."""
+    text, others = bundle.text.strip(), _siblings(bundle)
+    if not others:
+        return [text]
+    start = 0
+    for node in ast.parse(text).body:
+        future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        remark = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not future and not remark:
+            break
+        start = node.end_lineno or 0
+    lines = text.splitlines()
+    return ["\n".join(lines[:start]), others, "\n".join(lines[start:])]
+
+
+def _siblings(bundle: SourceBundle) -> str:
+    """Other files of the program, written to a temporary folder before they are imported."""
+    others = {name: text for name, text in bundle.files.items() if name != bundle.entry_file}
+    if not others:
+        return ""
+    lines = ["# Files that the program imports.", "import pathlib", "import sys", "import tempfile", ""]
+    lines += ["HOME = pathlib.Path(tempfile.mkdtemp())"]
+    for name, text in sorted(others.items()):
+        lines += [f"(HOME / {name!r}).parent.mkdir(parents=True, exist_ok=True)"]
+        lines += [f"(HOME / {name!r}).write_text({text!r})"]
+    return "\n".join([*lines, "sys.path.insert(0, str(HOME))", ""])
+
+
+# -- how the results are got -------------------------------------------------------------------------------------------
+
+
+def _with_results(base: Recipe, framework: str, arrays: Arrays, target: Target) -> Recipe:
+    """Fill in both results. Until here `expected` is a call with a place for the function."""
+    results = {"torch": _torch_results, "tensorflow": _tensorflow_results, "jax": _jax_results}[framework]
+    return results(base, arrays, target)
+
+
+def _with_gradients(recipe: Recipe) -> Recipe:
+    """Both passes: the results and the gradients of the inputs."""
+
+    def both(call: str) -> str:
+        return f"with_gradients({call.removesuffix(f'(*{recipe.inputs})')}, {recipe.inputs})" if call else ""
+
+    return replace(
+        recipe,
+        imports=(*recipe.imports, "from torch.utils._pytree import tree_leaves"),
+        definitions=(*recipe.definitions, WITH_GRADIENTS),
+        setup=tuple(line for line in recipe.setup if "set_grad_enabled" not in line),
+        expected=both(recipe.expected),
+        got=both(recipe.got),
+    )
+
+
+def _torch_results(base: Recipe, arrays: Arrays, target: Target) -> Recipe:
+    options = dict(target.options)
+    base = replace(base, setup=("torch.set_grad_enabled(False)", *base.setup))
+    compiled = torch_compile(target.backend, options)
+    if compiled:
+        return replace(base, expected=base.expected.format("function"), got=base.expected.format(compiled))
+    if target.backend == "torchscript" and base.inputs:
+        how = (
+            "torch.jit.trace(function, tuple(inputs))"
+            if options.get("mode") == "trace"
+            else "torch.jit.script(function)"
+        )
+        return replace(base, expected=base.expected.format("function"), got=base.expected.format(how))
+    if run := runner(target):
+        if not base.inputs:
+            return replace(base, expected=base.expected.format("function"))
+        return replace(
+            base,
+            flavour="numpy",
+            packages=(*base.packages, *_with("onnx", "onnxscript", run.package)),
+            imports=(*base.imports, *run.imports, "from torch.utils._pytree import tree_leaves"),
+            definitions=(*base.definitions, EXPORT, run.text or f"def compiled(model, inputs):\n    return {run.call}"),
+            expected=f"[tensor.numpy() for tensor in tree_leaves({base.expected.format('function')})]",
+            got=f"compiled(*exported(function, {base.inputs}))",
+        )
+    return replace(base, expected=base.expected.format("function"))
+
+
+def torch_compile(backend: str, options: Mapping[str, str]) -> str:
+    """The compiled function, for what goes through `torch.compile`."""
+    if backend == "inductor" and "forbid" not in options:
+        return f"torch.compile(function{inductor_arguments(options)})"
+    if backend in _TORCH_COMPILE or backend.startswith("dynamo:"):
+        return f'torch.compile(function, backend="{_TORCH_COMPILE.get(backend) or backend.removeprefix("dynamo:")}")'
+    return ""
+
+
+def inductor_arguments(options: Mapping[str, str]) -> str:
+    dynamic = f", dynamic={BOOLEAN[options['dynamic']]}" if options.get("dynamic") in BOOLEAN else ""
+    config = inductor_config(options)
+    return dynamic + (f", options={config!r}" if config else "")
+
+
+def _tensorflow_results(base: Recipe, arrays: Arrays, target: Target) -> Recipe:
+    expected = f"results({base.expected.format('function')})"
+    base = replace(
+        base,
+        flavour="numpy",
+        imports=(*base.imports, "import numpy as np", "import tensorflow as tf"),
+        definitions=(
+            *base.definitions,
+            "def results(made):\n    return [np.asarray(part) for part in tf.nest.flatten(made)]",
+        ),
+        expected=expected,
+    )
+    if target.backend in ("tensorflow-xla", "xla"):
+        return replace(base, got=expected.replace("function", "tf.function(function, jit_compile=True)"))
+    if target.backend == "tflite" and base.inputs:
+        return replace(base, definitions=(*base.definitions, TFLITE), got="tflite(function, inputs)")
+    return base
+
+
+def _jax_results(base: Recipe, arrays: Arrays, target: Target) -> Recipe:
+    wide = any(a.dtype.name in ("float64", "int64", "uint64", "complex128") for a in arrays.values())
+    expected = f"results({base.expected.format('function')})"
+    return replace(
+        base,
+        flavour="numpy",
+        imports=(*base.imports, "import jax", "import numpy as np"),
+        definitions=(*base.definitions, _RESULTS.format("jax.tree_util.tree_leaves")),
+        setup=(*(['jax.config.update("jax_enable_x64", True)'] if wide else []), *base.setup),
+        expected=expected,
+        got=expected.replace("function", "jax.jit(function)") if target.backend == "xla" else "",
+    )
+
+
+def _with(*packages: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*packages, "numpy")))

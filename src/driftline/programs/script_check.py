@@ -1,0 +1,261 @@
+"""How a script decides whether a bug shows: the test that fits the kind of failure.
+
+A script ends with exit status 1 and a line that starts with `BUG:` when it shows, and with 0 when it does not. Where no
+tolerance is needed there is none; where one is, it is that of torch's own tests if the bug is larger than that, else a
+part of the error that was measured.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.core.tensors import is_float
+from driftline.core.text import normalise_message
+from driftline.core.verdict import Kind
+from driftline.programs.recipe import Recipe
+
+# torch.testing.assert_close: relative and absolute tolerance
+DEFAULTS = {
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
+}
+
+
+@dataclass(frozen=True)
+class Failing:
+    """What is known of a failure, as far as a script needs it."""
+
+    kind: str
+    evidence: Mapping[str, Any]
+    message: str = ""  # of an exception
+    dtype: str = "float32"  # of the output that is wrong
+    timeout: float = 300.0
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far apart two results may be, and where the number comes from."""
+
+    rtol: float
+    atol: float
+    remark: str
+
+    @property
+    def is_default(self) -> bool:
+        return "default" in self.remark
+
+
+@dataclass(frozen=True)
+class Check:
+    """The end of a script. `test` raises AssertionError, or whatever the compiler raises, when the bug shows."""
+
+    imports: tuple[str, ...] = ()
+    definitions: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()  # after `expected` and `got` are there
+    test: tuple[str, ...] = ()  # the same for a regression test
+    problem: str = ""  # why there is no such check
+
+
+def tolerance(failing: Failing) -> Tolerance:
+    """Generous: rounding stays below it, the bug stands above it."""
+    if not is_float(failing.dtype) and not failing.dtype.startswith("complex"):
+        return Tolerance(0.0, 0.0, "exact: no rounding is involved")
+    rtol, atol = DEFAULTS.get(failing.dtype, DEFAULTS["float32"])
+    error = _number(failing.evidence.get("error"))
+    size = abs(_number(failing.evidence.get("expected")))
+    noise = _number(failing.evidence.get("sigma")) or _number(failing.evidence.get("allowed")) / 8
+    allowed = atol + rtol * (size if math.isfinite(size) else 0.0)
+    if not error or (error > 2 * allowed and 8 * noise <= allowed):
+        return Tolerance(rtol, atol, "the defaults of torch.testing.assert_close")
+    bound = _one_digit(error / 3)
+    return Tolerance(0.0, bound, f"a third of the error of {error:.2g}; rounding moves this element by {noise:.1g}")
+
+
+def check_for(failing: Failing, recipe: Recipe) -> Check:
+    """The check that fits a failure."""
+    kind, torch = failing.kind, recipe.flavour == "torch"
+    if kind == Kind.BIAS:
+        return Check(problem="a drift shows in the sum over many elements, which a short script does not judge")
+    if kind == Kind.OOM:
+        return Check(problem="running out of memory depends on the machine")
+    if kind in (Kind.CRASH, Kind.TIMEOUT):
+        return _child(failing)
+    if kind == Kind.ERROR:
+        return _error(failing)
+    if kind == Kind.MISSING_ERROR:
+        return _missing_error()
+    if kind == Kind.WRONG_STRUCTURE or str(failing.evidence.get("output", "")).startswith("mutated:"):
+        return _structure(failing, recipe)
+    if torch:
+        return _torch_check(kind, tolerance(failing))
+    return _numpy_check(failing, tolerance(failing))
+
+
+_SHOWN = (
+    'print("expected:", expected := EXPECTED)',
+    'print("got:     ", got := GOT)',
+)
+_MADE = ("expected = EXPECTED", "got = GOT")
+
+
+def _torch_check(kind: str, allowed: Tolerance) -> Check:
+    leaves = "from torch.utils._pytree import tree_leaves"
+    imports: tuple[str, ...] = (leaves,)
+    definitions: tuple[str, ...] = ()
+    if kind in (Kind.WRONG_DTYPE, Kind.WRONG_SHAPE):
+        what = "dtype" if kind == Kind.WRONG_DTYPE else "shape"
+        sides = [f"[x.{what} for x in tree_leaves({side})]" for side in ("got", "expected")]
+        test = [f'assert {sides[0]} == {sides[1]}, "another {what}"']
+    elif kind == Kind.WRONG_ZERO_SIGN:
+        sides = [f"[x.signbit() for x in tree_leaves({side})]" for side in ("got", "expected")]
+        test = [f"torch.testing.assert_close({sides[0]}, {sides[1]})"]
+    elif kind == Kind.WRONG_NONFINITE:
+        definitions = ("def special(x):\n    return torch.where(x.isfinite(), 0, x)  # nothing but NaN and Inf\n",)
+        imports = ("from torch.utils._pytree import tree_map",)
+        test = ["torch.testing.assert_close(tree_map(special, got), tree_map(special, expected), equal_nan=True)"]
+    else:
+        imports = ()
+        close = f"got, expected, rtol={allowed.rtol:g}, atol={allowed.atol:g}, equal_nan=True"
+        test = [f"# {allowed.remark}", f"torch.testing.assert_close({close})"]
+    lines = ["try:", *(f"    {line}" for line in test), "except AssertionError as error:"]
+    lines.append('    sys.exit(f"BUG: {error}")')
+    return Check(("import sys", *imports), definitions, (*_SHOWN, *lines), (*_MADE, *test))
+
+
+def _numpy_check(failing: Failing, allowed: Tolerance) -> Check:
+    """`x` is what the compiler gives and `y` what is right."""
+    kind = failing.kind
+    remark, says = "", "wrong values"
+    if kind in (Kind.WRONG_DTYPE, Kind.WRONG_SHAPE):
+        what = "dtype" if kind == Kind.WRONG_DTYPE else "shape"
+        same, says = f"x.{what} == y.{what}", f"another {what}"
+    elif kind == Kind.WRONG_NONFINITE:
+        same, says = "np.array_equal(np.isfinite(x), np.isfinite(y))", "NaN or Inf in the wrong places"
+        if not _finite_on_one_side(failing.evidence):
+            same = "np.array_equal(np.where(np.isfinite(x), 0, x), np.where(np.isfinite(y), 0, y), equal_nan=True)"
+    elif kind == Kind.WRONG_ZERO_SIGN:
+        same, says = "np.array_equal(np.signbit(x), np.signbit(y))", "zeros of the wrong sign"
+    elif not allowed.rtol and not allowed.atol:
+        same = "np.array_equal(x, y)"
+    else:
+        same = f"np.allclose(x, y, rtol={allowed.rtol:g}, atol={allowed.atol:g}, equal_nan=True)"
+        remark = f"  # {allowed.remark}"
+    made = f"same = all({same} for x, y in zip(got, expected, strict=True))"
+    lines = [made + remark if len(made + remark) <= 120 else made, f'sys.exit(0 if same else "BUG: {says}")']
+    if remark and len(made + remark) > 120:
+        lines.insert(0, remark.strip())
+    return Check(("import sys", "import numpy as np"), (), (*_SHOWN, *lines), (*_MADE, made, "assert same"))
+
+
+def _finite_on_one_side(evidence: Mapping[str, Any]) -> bool:
+    """At the place that was written down: is one of the two values finite and the other not?"""
+    try:
+        sides = [math.isfinite(float(evidence[side])) for side in ("expected", "got")]
+    except (KeyError, TypeError, ValueError):
+        return False
+    return sides[0] != sides[1]
+
+
+def _structure(failing: Failing, recipe: Recipe) -> Check:
+    """Outputs missing or surplus, or an input that is changed on one side only."""
+    if not str(failing.evidence.get("output", "")).startswith("mutated:") or recipe.flavour != "torch":
+        test = "assert len(got) == len(expected), f'{len(got)} outputs, expected {len(expected)}'"
+        lines = ("try:", f"    {test}", "except AssertionError as error:", '    sys.exit(f"BUG: {error}")')
+        return Check(("import sys",), (), (*_SHOWN, *lines), (*_MADE, test))
+    if recipe.inputs != "copy.deepcopy(inputs)":
+        return Check(problem="it changes its inputs, and the program's factory is not plain enough to show that")
+    made = (
+        "mine, theirs = copy.deepcopy(inputs), copy.deepcopy(inputs)",
+        f"expected = {recipe.expected.replace(recipe.inputs, 'mine')}",
+        f"got = {recipe.got.replace(recipe.inputs, 'theirs')}",
+    )
+    test = "torch.testing.assert_close(theirs, mine, equal_nan=True)"
+    lines = ("try:", f"    {test}", "except AssertionError as error:", '    sys.exit(f"BUG: {error}")')
+    shown = ('print("inputs afterwards, expected:", mine)', 'print("inputs afterwards, got:     ", theirs)')
+    return Check(("import sys",), (), (*made, *shown, *lines), (*made, test))
+
+
+def _error(failing: Failing) -> Check:
+    words = telling_words(failing.message)
+    lines = ['print("expected:", EXPECTED)', "try:", '    print("got:     ", GOT)', "except Exception as error:"]
+    if words:
+        lines += [f"    if {_quoted(words)} not in str(error):", "        raise"]
+    lines.append('    sys.exit(f"BUG: {type(error).__name__}: {error}")')
+    return Check(("import sys",), (), tuple(lines), ("EXPECTED  # runs", "GOT  # raises while the bug is there"))
+
+
+_OUTCOME = """\
+def outcome(run):
+    try:
+        return run()
+    except Exception as error:
+        return error
+"""
+
+
+def _missing_error() -> Check:
+    made = ("expected, got = outcome(lambda: EXPECTED), outcome(lambda: GOT)",)
+    shown = ('print("expected:", repr(expected))', 'print("got:     ", repr(got))')
+    lines = (
+        "if isinstance(expected, Exception) and not isinstance(got, Exception):",
+        '    sys.exit("BUG: returns a result where an error is due")',
+    )
+    test = "assert isinstance(expected, Exception) == isinstance(got, Exception)"
+    return Check(("import sys",), (_OUTCOME,), (*made, *shown, *lines), (*made, test))
+
+
+def _child(failing: Failing) -> Check:
+    """The compiled run may take its process with it, or never end: it gets one of its own."""
+    hangs = failing.kind == Kind.TIMEOUT
+    limit = f"timeout={failing.timeout:g}"
+    run = f'subprocess.run([sys.executable, __file__, "child"]{", " + limit if hangs else ""}).returncode'
+    lines = ['if sys.argv[1:] == ["child"]:', '    print("got:     ", GOT)', "    sys.exit(0)"]
+    lines += ['print("expected:", EXPECTED, flush=True)']
+    if hangs:
+        lines += [
+            "try:",
+            f"    {run}",
+            "except subprocess.TimeoutExpired:",
+            f'    sys.exit("BUG: no answer in {failing.timeout:g} s")',
+        ]
+    else:
+        lines += [f"ended = {run}", "if ended:", '    sys.exit(f"BUG: the process ended with {ended}")']
+    test = [
+        'child = multiprocessing.get_context("fork").Process(target=lambda: GOT)',
+        "child.start()",
+        f"child.join({failing.timeout:g})",
+        "child.kill()",
+        "assert child.exitcode == 0",
+    ]
+    imports = ("import multiprocessing", "import subprocess", "import sys")
+    return Check(imports, (), tuple(lines), tuple(test))
+
+
+def telling_words(message: str) -> str:
+    """The longest piece of a message without numbers, paths and names that change from run to run."""
+    pieces = re.split(r"#|'\?'|0x\?|DTYPE|…", normalise_message(message))
+    found = [piece.strip(" :;,.") for piece in pieces if piece.strip(" :;,.") in message]
+    return max(found, key=len, default="")[:80]
+
+
+def _quoted(text: str) -> str:
+    return repr(text) if '"' in text else f'"{text}"' if "\\" not in text else repr(text)
+
+
+def _number(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def _one_digit(value: float) -> float:
+    return float(f"{value:.0e}")

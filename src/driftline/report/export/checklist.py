@@ -1,0 +1,138 @@
+"""What maintainers ask of a report, ticked where it is met. What is not met is shown as an open box, never left out.
+
+The first list is what PyTorch asks of reports that a fuzzer found; the second holds for everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from driftline.core.verdict import Kind
+from driftline.programs.factory_text import draws_random
+from driftline.programs.script_check import tolerance
+from driftline.report.export.script import Exported
+from driftline.report.export.subject import Subject
+
+SHORT = 25  # lines of a script that count as minimal
+_NUMBERS = (Kind.WRONG_VALUE, Kind.BIAS)
+_CHOOSING = ("argmax", "argmin", "topk", "sort", "argsort", "max", "min", "unique", "TopK", "ArgMax", "ArgMin")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One thing that is asked for."""
+
+    met: bool
+    text: str
+
+    def __str__(self) -> str:
+        return f"- [{'x' if self.met else ' '}] {self.text}"
+
+
+def common_points(subject: Subject, script: Exported) -> list[Point]:
+    """What every project wants."""
+    points = [
+        Point(script.valid, f"The script runs by itself ({script.reason})"),
+        _minimal(subject, script),
+        _blame(subject),
+        _releases(subject),
+        _duplicates(subject),
+    ]
+    failed, runs = subject.finding.verdict.get("failed_runs") or (0, 0)
+    return [*points, Point(bool(runs) and failed == runs, f"It is not flaky: {failed} of {runs} runs failed")]
+
+
+def fuzzer_points(subject: Subject, script: Exported) -> list[Point]:
+    """What PyTorch asks on top of that."""
+    return [_tolerance(subject), _baseline(subject), _random_state(subject, script), _indices(subject)]
+
+
+def written(points: Iterable[Point]) -> str:
+    return "\n".join(str(point) for point in points)
+
+
+def _minimal(subject: Subject, script: Exported) -> Point:
+    if subject.reduction:
+        after = subject.reduction.get("after") or {}
+        size = f", {after['nodes']} operators left" if "nodes" in after else ""
+        return Point(
+            True, f"The program is minimal: reduced by Driftline ({subject.reduction.get('ended', 'ended')}{size})"
+        )
+    short = script.valid and script.lines <= SHORT
+    told = (
+        f"{script.lines} lines"
+        if short
+        else f"{script.lines} lines; driftline reduce {subject.bug.id} makes it smaller"
+    )
+    return Point(short, f"The program is minimal ({told})")
+
+
+def _blame(subject: Subject) -> Point:
+    cures = (subject.ablation or {}).get("cures") or []
+    if cures:
+        told = "; ".join(f"{cure['sentence'].rstrip('.')} (`{cure['target']}`)" for cure in cures[:3])
+        return Point(True, f"Ablation: {told}")
+    if without := subject.finding.verdict.get("without"):
+        return Point(True, f"Ablation: `{without}` is right")
+    if subject.ablation:
+        return Point(False, f"Ablation: {subject.ablation.get('note') or 'no option or pass makes it go away'}")
+    return Point(False, f"Ablation: not done (driftline ablate {subject.bug.id})")
+
+
+def _releases(subject: Subject) -> Point:
+    if subject.bisection:
+        return Point(True, f"Releases of {subject.bisection['package']}: {subject.bisection['summary']}")
+    return Point(False, f"Other releases: not tried (driftline bisect {subject.bug.id})")
+
+
+def _duplicates(subject: Subject) -> Point:
+    known = subject.finding.verdict.get("known") or {}
+    if known.get("url"):
+        return Point(False, f"It is not reported yet: it is, as {known['url']}")
+    return Point(False, "It is not reported yet: somebody has to search the open issues")
+
+
+def _tolerance(subject: Subject) -> Point:
+    if subject.kind not in _NUMBERS:
+        return Point(True, "Tolerances: none are needed, the difference is one of kind")
+    allowed = tolerance(subject.failing())
+    shown = f"rtol={allowed.rtol:g}, atol={allowed.atol:g}"
+    met = allowed.is_default or allowed.rtol == allowed.atol == 0
+    return Point(met, f"Tolerances: {shown}, {allowed.remark}")
+
+
+def _baseline(subject: Subject) -> Point:
+    evidence = subject.evidence
+    if subject.kind not in _NUMBERS:
+        return Point(True, "float64 baseline: not needed, no rounding is involved")
+    if "sigma" in evidence:
+        told = (
+            f"float64 gives {evidence['expected']}, the compiler {evidence['got']}; rounding moves this element by"
+            f" {float(evidence['sigma']):.2g}, eager stands at {float(evidence['native_z']):.2g} times that,"
+            f" the compiler at {float(evidence['error']) / float(evidence['sigma']):.3g} times"
+        )
+        return Point(True, f"float64 baseline: {told}")
+    if "allowed" in evidence:
+        error, allowed = float(evidence["error"]), float(evidence["allowed"])
+        told = f"off by {error:.3g} from float64, where rounding allows {allowed:.3g}"
+        return Point(True, f"float64 baseline: {told}; eager is off by {float(evidence['native_error']):.3g}")
+    if not subject.failing().dtype.startswith(("float", "bfloat", "complex")):
+        return Point(True, "float64 baseline: not needed, the output is exact")
+    return Point(False, "float64 baseline: none was kept")
+
+
+def _random_state(subject: Subject, script: Exported) -> Point:
+    if not draws_random([script.text]):
+        return Point(True, "Equal random state: no random numbers are drawn")
+    seeded = "manual_seed" in script.text or "set_seed" in script.text or "random.seed" in script.text
+    return Point(seeded, "Equal random state: both runs use the same weights and inputs, made from one seed")
+
+
+def _indices(subject: Subject) -> Point:
+    choosing = sorted({name for name in subject.operators if name.rpartition(".")[2] in _CHOOSING})
+    integers = not subject.failing().dtype.startswith(("float", "bfloat", "complex"))
+    if subject.kind == Kind.WRONG_VALUE and ("not a valid choice" in subject.reason or (choosing and integers)):
+        told = "the chosen elements themselves are wrong, not only their indices" if "choice" in subject.reason else ""
+        return Point(False, f"No comparison of indices of a maximum or minimum: {told or ', '.join(choosing)}")
+    return Point(True, "No comparison of indices of a maximum or minimum")

@@ -1,0 +1,109 @@
+"""Running a script as a stranger would: a fresh process, an empty folder, none of our environment variables."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from driftline.core.config import cache_home
+from driftline.core.text import first_line
+
+LIMIT = 300.0  # seconds
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a script ended."""
+
+    status: int | None  # None: it did not end in time
+    output: str
+    errors: str
+    seconds: float
+
+    @property
+    def shows_bug(self) -> bool:
+        return self.status == 1 and "BUG:" in self.errors
+
+    @property
+    def ending(self) -> str:
+        """In words, when it did not go as it should."""
+        if self.status is None:
+            return f"it did not end within {self.seconds:.0f} s"
+        last = [line for line in self.errors.splitlines() if line.strip()][-1:] or ["nothing on stderr"]
+        return f"it ended with {self.status}: {first_line(last[0])}"
+
+
+def run_clean(text: str, *, other_release: bool = False, limit: float = LIMIT) -> Ran:
+    """Run the text of a script. With `other_release` uv makes an environment from the script's own metadata; else the
+    versions in it are those installed here, and this interpreter runs it, isolated."""
+    with tempfile.TemporaryDirectory(prefix="export-") as folder:
+        path = Path(folder) / "script.py"
+        path.write_text(text)
+        if other_release:
+            command = [_uv(), "run", "-q", "--no-project", "--python", sys.executable, "--script", str(path)]
+        else:
+            command = [sys.executable, "-I", str(path)]
+        return _run(command, folder, limit, inherit=other_release)
+
+
+def run_test_clean(text: str, *, limit: float = LIMIT) -> Ran:
+    """Run the text of a test file with pytest, which finds no configuration of ours."""
+    with tempfile.TemporaryDirectory(prefix="export-") as folder:
+        path = Path(folder) / "test_exported.py"
+        path.write_text(text)
+        command = [sys.executable, "-I", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", folder, str(path)]
+        return _run(command, folder, limit)
+
+
+def can_make_environments() -> bool:
+    return bool(_uv())
+
+
+def _uv() -> str:
+    return shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}") or ""
+
+
+def _run(command: Sequence[str], folder: str, limit: float, *, inherit: bool = False) -> Ran:
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=limit, cwd=folder, env=_variables(folder, inherit),
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as late:
+        said = late.stdout or b""
+        return Ran(None, said.decode(errors="replace") if isinstance(said, bytes) else said, "", limit)
+    return Ran(
+        done.returncode, done.stdout.replace(folder + "/", ""), done.stderr.replace(folder + "/", ""),
+        time.monotonic() - began,
+    )  # fmt: skip
+
+
+def _variables(folder: str, inherit: bool) -> dict[str, str]:
+    """What a program needs to find a C++ compiler; and a place for what Inductor precompiles, which takes half a minute
+    and would be done again each time."""
+    cache = cache_home() / "scripts"
+    (cache / "tmp").mkdir(parents=True, exist_ok=True)
+    kept = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
+        "HOME": folder,
+        "TMPDIR": str(cache / "tmp"),
+        "LANG": "C.UTF-8",
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+    }
+    if not inherit:
+        return kept
+    # uv is told by variables where packages come from and where its cache lies.
+    told = {k: v for k, v in os.environ.items() if not re.match(r"PYTHON|VIRTUAL_ENV|TORCH|DRIFTLINE", k)}
+    return {**told, "TMPDIR": folder, "OMP_NUM_THREADS": "1"}

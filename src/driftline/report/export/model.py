@@ -1,0 +1,51 @@
+"""The model with its inputs, in the layout of the ONNX test suite: any runtime's own tools can run it.
+
+FOLDER/model.onnx
+FOLDER/test_data_set_0/input_0.pb, ..., output_0.pb, ...    what goes in, and what should come out
+FOLDER/inputs.npz                                           the same inputs for numpy
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from driftline.core.errors import DriftlineError
+from driftline.core.tensors import Arrays
+from driftline.report.export.subject import Subject
+
+
+def write_model(subject: Subject, folder: Path) -> list[Path]:
+    """Write the folder; gives the files."""
+    import onnx
+
+    program = subject.converted or subject.case.program
+    if program.form != "onnx":
+        raise DriftlineError(
+            f"{subject.bug.id} is about a {program.framework} program that {subject.target} takes as it is;"
+            " there is no ONNX model of it. Use --as script."
+        )
+    model = onnx.load(str(program.path))
+    data = folder / "test_data_set_0"
+    data.mkdir(parents=True, exist_ok=True)
+    onnx.save(model, str(folder / "model.onnx"))
+    written = [folder / "model.onnx"]
+    names = [value.name for value in model.graph.input if value.name in subject.arrays]
+    written += _write(data, "input", {name: subject.arrays[name] for name in names})
+    written += _write(data, "output", subject.expected)
+    # What numpy cannot name without help travels as a wider float.
+    plain = {n: a.astype(np.float32) if a.dtype.kind == "V" else a for n, a in subject.arrays.items()}
+    np.savez(folder / "inputs.npz", allow_pickle=False, **plain)
+    return [*written, folder / "inputs.npz"]
+
+
+def _write(folder: Path, what: str, arrays: Arrays) -> list[Path]:
+    from onnx import numpy_helper
+
+    written = []
+    for index, (name, array) in enumerate(arrays.items()):
+        path = folder / f"{what}_{index}.pb"
+        path.write_bytes(numpy_helper.from_array(np.ascontiguousarray(array), name).SerializeToString())
+        written.append(path)
+    return written

@@ -1,0 +1,162 @@
+"""The script and the regression test of a bug, each run in a clean process before it is called valid.
+
+Several ways of writing a script are tried, the shortest first; the first that shows the bug is taken. It must also be
+able to tell that there is no bug: with the right result in place of the compiler's it has to end with 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from driftline.programs.literals import UNPACK
+from driftline.programs.recipe import ROOM, Recipe
+from driftline.programs.recipe_onnx import onnx_recipe, with_literal_expectation
+from driftline.programs.render import check_script, make_recipe, regression_test
+from driftline.programs.script_check import Check, check_for
+from driftline.report.export.clean_run import Ran, can_make_environments, run_clean, run_test_clean
+from driftline.report.export.subject import Subject
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A text, and whether it does what it says."""
+
+    text: str
+    valid: bool
+    reason: str  # how it was seen to be valid, or why it is not
+    output: str = ""  # what it prints
+
+    @property
+    def lines(self) -> int:
+        return sum(bool(line.strip()) for line in self.text.splitlines())
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "valid": self.valid,
+            "reason": self.reason,
+            "output": self.output,
+            "lines": self.lines,
+        }
+
+
+def export_script(subject: Subject) -> Exported:
+    """The shortest script that shows the bug; the first attempt, with the reason, when none does."""
+    first: Exported | None = None
+    for recipe in _recipes(subject):
+        tried = _try_script(subject, recipe)
+        if tried.valid:
+            return tried
+        first = first or tried
+    return first or Exported("", False, "this program has no form that a script can hold")
+
+
+def export_test(subject: Subject) -> Exported:
+    """The same as a test for pytest."""
+    first: Exported | None = None
+    for recipe in _recipes(subject):
+        tried = _try_test(subject, recipe)
+        if tried.valid:
+            return tried
+        first = first or tried
+    return first or Exported("", False, "this program has no form that a test can hold")
+
+
+def _recipes(subject: Subject) -> Iterator[Recipe]:
+    """Ways to write it, the best first."""
+    for make in _ways(subject):
+        recipe = make(ROOM)
+        if UNPACK in recipe.definitions:  # many values: perhaps any will do
+            drawn = make(0)
+            yield replace(drawn, left_out=())
+        if not recipe.left_out:
+            yield recipe
+
+
+def _ways(subject: Subject) -> Iterator[Callable[[int], Recipe]]:
+    """Each takes the room, in characters, for values; without any, large tensors are drawn from a seed."""
+    case, arrays, target = subject.case, subject.arrays, subject.target
+    program, converted, expected = case.program, subject.converted, subject.expected
+    if converted:
+        # The compiler's maintainers want the model, not the framework that it came from.
+        if expected:
+            yield lambda room: with_literal_expectation(onnx_recipe(converted, arrays, target, room=room), expected)
+        yield lambda room: onnx_recipe(converted, arrays, target, room=room)
+    settings: dict[str, Any] = {"grad": case.options.grad, "seed": case.options.seed}
+    if program.form == "source" and (subject.reduction or _is_example(subject)):
+        yield lambda room: make_recipe(program, arrays, target, own_inputs=True, room=room, **settings)
+    yield lambda room: make_recipe(program, arrays, target, room=room, **settings)
+    if expected and program.form == "onnx":
+        yield lambda room: with_literal_expectation(make_recipe(program, arrays, target, room=room), expected)
+
+
+def _is_example(subject: Subject) -> bool:
+    index = int(subject.evidence.get("sample") or 0)
+    return subject.case.samples[index].origin == "example"
+
+
+def _try_script(subject: Subject, recipe: Recipe) -> Exported:
+    check = check_for(subject.failing(), recipe)
+    problem = _problem(subject, recipe, check)
+    text = check_script(recipe, check, (subject.title,), pins(subject, recipe)) if recipe.got and check.lines else ""
+    if problem:
+        return Exported(text, False, problem)
+    other = bool(subject.target.version)
+    ran = run_clean(text, other_release=other)
+    if not ran.shows_bug:
+        return Exported(text, False, _why_not(ran), ran.output)
+    control = check_script(replace(recipe, got=recipe.expected), check, (), pins(subject, recipe))
+    sound = run_clean(control, other_release=other)
+    if sound.status != 0:
+        told = f"with the right result in the compiler's place it should end with 0, but {sound.ending}"
+        return Exported(text, False, told, ran.output)
+    where = "an environment made from its metadata" if other else "a clean process"
+    return Exported(text, True, f"run in {where}: it shows the bug, exit status 1", ran.output + ran.errors)
+
+
+def _try_test(subject: Subject, recipe: Recipe) -> Exported:
+    check = check_for(subject.failing(), recipe)
+    problem = _problem(subject, recipe, check)
+    if not problem and subject.target.version:
+        problem = f"it fails with {subject.target} only, and tests are run with what is installed"
+    name = "".join(c if c.isalnum() else "_" for c in subject.bug.id)
+    title = (subject.title, f"Found by Driftline as {subject.bug.id}.")
+    text = regression_test(recipe, check, name, title, pins(subject, recipe)) if recipe.got and check.test else ""
+    if problem:
+        return Exported(text, False, problem)
+    ran = run_test_clean(text)
+    if ran.status != 1 or "1 failed" not in ran.output:
+        return Exported(text, False, _why_not(ran), ran.output)
+    control = regression_test(replace(recipe, got=recipe.expected), check, name)
+    sound = run_test_clean(control)
+    if sound.status != 0:
+        return Exported(text, False, "with the right result in the compiler's place it should pass, and does not")
+    return Exported(text, True, "run in a clean process: it fails, as long as the bug is there", ran.output)
+
+
+def pins(subject: Subject, recipe: Recipe) -> list[str]:
+    """The exact versions of what the script imports."""
+    return [f"{name}=={version}" for name, version in subject.versions(recipe.packages).items()]
+
+
+def _problem(subject: Subject, recipe: Recipe, check: Check) -> str:
+    """Why there is nothing to run."""
+    if not recipe.got:
+        return f"{subject.target} has no call that is short enough for a script"
+    if check.problem:
+        return check.problem
+    if recipe.files:
+        return "it reads a file of this machine; driftline reduce makes a program that can be written out"
+    if subject.target.version and "torch" in recipe.packages:
+        return f"it needs torch beside {subject.target}, an environment that is not made for this"
+    if subject.target.version and not can_make_environments():
+        return f"uv is needed to run it with {subject.target}; install it with: pip install uv"
+    return ""
+
+
+def _why_not(ran: Ran) -> str:
+    if ran.status == 0:
+        return "it ends with 0: the bug does not show when it is run by itself"
+    return ran.ending

@@ -1,0 +1,141 @@
+"""What is exported: a bug with the smallest case that is known of it, and everything that was found out about it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from driftline.backends import BACKENDS
+from driftline.core.case import Case
+from driftline.core.program import Program
+from driftline.core.target import Target
+from driftline.core.tensors import Arrays
+from driftline.execute.environments import Environment, find_environment
+from driftline.programs.script_check import Failing
+from driftline.report import words
+from driftline.store import Bug, Finding
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One bug, ready to be written down."""
+
+    bug: Bug
+    finding: Finding
+    case: Case  # the reduced one where there is one; with one target
+    verdict: Mapping[str, Any]  # on that case
+    operators: tuple[str, ...]
+    converted: Program | None = None  # the ONNX model that the compiler was really given
+    expected: Arrays = field(default_factory=dict)  # of the failing sample, when it was kept
+    reduction: Mapping[str, Any] | None = None
+    bisection: Mapping[str, Any] | None = None
+    ablation: Mapping[str, Any] | None = None
+    localization: Mapping[str, Any] | None = None
+
+    @property
+    def target(self) -> Target:
+        return self.case.targets[0]
+
+    @property
+    def evidence(self) -> Mapping[str, Any]:
+        return self.verdict.get("evidence") or {}
+
+    @property
+    def kind(self) -> str:
+        return str(self.verdict.get("kind") or self.bug.fingerprint.kind)
+
+    @property
+    def arrays(self) -> Arrays:
+        """The inputs that fail."""
+        index = int(self.evidence.get("sample") or 0)
+        samples = self.case.samples
+        return samples[index].arrays if index < len(samples) else samples[0].arrays if samples else {}
+
+    @property
+    def failure(self) -> Mapping[str, str]:
+        """What was raised, or how the process died."""
+        return self.evidence.get("failure") or self.finding.execution.get("failure") or {}
+
+    @property
+    def blamed(self) -> str:
+        """Who is at fault: the backend, or a converter."""
+        return self.bug.fingerprint.backend
+
+    @property
+    def title(self) -> str:
+        known = (self.finding.verdict.get("known") or {}).get("title")
+        if known:
+            return str(known)
+        stage, raised = self.bug.fingerprint.stage, str(self.failure.get("type") or "")
+        return words.title(self.blamed, self.kind, stage, self.operators, self.case.program.name, raised)
+
+    @property
+    def reason(self) -> str:
+        return str(self.verdict.get("reason") or self.bug.summary)
+
+    def failing(self) -> Failing:
+        """What a script needs to know of the failure."""
+        output = self.expected.get(str(self.evidence.get("output", "")))
+        first = output if output is not None else next(iter(self.expected.values()), None)
+        dtype = first.dtype.name if first is not None else _guess_dtype(self.arrays)
+        message = str(self.failure.get("message") or "")
+        return Failing(self.kind, self.evidence, message, dtype, self.case.options.timeout)
+
+    def versions(self, packages: Sequence[str]) -> dict[str, str]:
+        """The release of each package that the failing run used."""
+        environment = self._environment()
+        backend = BACKENDS.get(self.target.backend)
+        found = {}
+        for package in packages:
+            version = _in_environment(environment, package) if environment else ""
+            if self.target.version and package in backend.packages:
+                version = self.target.version
+            found[package] = version or _installed(package)
+        return {package: version for package, version in found.items() if version}
+
+    def _environment(self) -> Environment | None:
+        if not self.target.version:
+            return None
+        return find_environment(BACKENDS.get(self.target.backend).packages, self.target.version)
+
+
+def _guess_dtype(arrays: Arrays) -> str:
+    return next((a.dtype.name for a in arrays.values()), "float32")
+
+
+def _installed(package: str) -> str:
+    try:
+        return importlib.metadata.version(package).partition("+")[0]
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _in_environment(environment: Environment, package: str) -> str:
+    name = package.replace("-", "_").lower()
+    folders = Path(environment.path).glob(f"lib/python*/site-packages/{name}-*.dist-info")
+    return next((folder.name.removesuffix(".dist-info").rpartition("-")[2] for folder in folders), "")
+
+
+def facts(subject: Subject, script: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything that is known, as JSON; docs/json.md describes it."""
+    return {
+        "bug": subject.bug.to_json(),
+        "title": subject.title,
+        "reason": subject.reason,
+        "target": str(subject.target),
+        "kind": subject.kind,
+        "operators": list(subject.operators),
+        "program": subject.case.program.to_json(),
+        "options": subject.case.options.to_json(),
+        "inputs": {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in subject.arrays.items()},
+        "verdict": json.loads(json.dumps(dict(subject.verdict), default=str)),
+        "script": dict(script),
+        "reduction": subject.reduction,
+        "localization": subject.localization,
+        "ablation": subject.ablation,
+        "bisection": subject.bisection,
+    }

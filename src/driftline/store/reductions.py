@@ -1,0 +1,57 @@
+"""What the store keeps of reductions: the result of each, and the answer to every question that was asked on the way.
+
+Answers are written as they come, so that a reduction that was killed goes on without asking again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+from driftline.core.text import to_json
+from driftline.store.store import Store, now
+
+
+class Reductions:
+    """The reductions of a store: one for each bug, the last one made."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def save(self, bug_id: str, body: dict[str, Any]) -> None:
+        with self._store.transaction() as database:
+            database.execute("INSERT OR REPLACE INTO reductions VALUES (?, ?, ?)", (bug_id, to_json(body), now()))
+
+    def of(self, bug_id: str) -> dict[str, Any] | None:
+        """What `save` was given, or nothing."""
+        rows = self._store.query("SELECT body FROM reductions WHERE bug = ?", (bug_id,))
+        return json.loads(rows[0][0]) if rows else None
+
+
+class Answers(MutableMapping[str, dict[str, Any]]):
+    """A memo that outlives the process. Keys are hashes of everything that an answer depends on."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getitem__(self, key: str) -> dict[str, Any]:
+        rows = self._store.query("SELECT body FROM answers WHERE key = ?", (key,))
+        if not rows:
+            raise KeyError(key)
+        found: dict[str, Any] = json.loads(rows[0][0])
+        return found
+
+    def __setitem__(self, key: str, value: dict[str, Any]) -> None:
+        with self._store.transaction() as database:
+            database.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", (key, to_json(value)))
+
+    def __delitem__(self, key: str) -> None:
+        with self._store.transaction() as database:
+            database.execute("DELETE FROM answers WHERE key = ?", (key,))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([row[0] for row in self._store.query("SELECT key FROM answers")])
+
+    def __len__(self) -> int:
+        return int(self._store.query("SELECT COUNT(*) FROM answers")[0][0])

@@ -1,0 +1,130 @@
+"""`driftline bisect` with a compiler whose releases are made by hand: nothing is downloaded."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+
+from driftline.campaign import bisection
+from driftline.cli import run
+from driftline.execute.environments import Environment, list_environments
+from driftline.store import Store
+from driftline.store.diagnoses import Diagnoses
+
+# Wrong in 2.0 and 2.1; 1.1 does not take the model.
+COMPILER = """\
+import os
+
+import numpy as np
+
+from driftline.backends import register_backend
+from driftline.backends.base import Backend, Unsupported
+
+
+@register_backend
+class Demo(Backend):
+    name = "demo"
+    accepts = ("onnx",)
+    module = "demo_compiler"  # not in this interpreter: other tests never meet it
+    distribution = "demo-compiler"
+
+    def warm(self):
+        pass
+
+    def compile(self, program, options):
+        release = os.environ["DEMO_RELEASE"]
+        if release == "1.1":
+            raise Unsupported("no Abs yet")
+        off = 1 if release in ("2.0", "2.1") else 0
+        return lambda arrays: {"y": np.abs(arrays["x"]) + np.float32(off)}
+"""
+MODEL = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Abs(x) }'
+
+
+def make_environment(home: Path, release: str) -> Environment:
+    """What `driftline env add` would make: here, this interpreter with the release in a variable."""
+    folder = home / "environments" / f"demo-compiler-{release}"
+    (folder / "bin").mkdir(parents=True)
+    python = folder / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nDEMO_RELEASE={release} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    record = {"package": "demo-compiler", "version": release, "extras": [], "made": "2026-01-01T00:00:00"}
+    (folder / "environment.json").write_text(json.dumps(record))
+    return Environment("demo-compiler", release, str(folder))
+
+
+@pytest.fixture
+def bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> str:
+    """A store in the current folder with one bug, seen in release 2.1; 1.0 and 2.1 are installed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DRIFTLINE_CACHE", str(tmp_path / "cache"))
+    for release in ("1.0", "2.1"):
+        make_environment(tmp_path / "cache", release)
+    (tmp_path / "demo.py").write_text(COMPILER)
+    onnx.save(onnx.parser.parse_model(MODEL), "abs.onnx")
+    assert run("check abs.onnx --inputs random --targets demo@2.1 --plugin demo.py --json".split()) == 1
+    found = json.loads(capfd.readouterr().out)
+    return str(found["bugs"][0]["id"])
+
+
+def test_releases_that_are_here(bug: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["bisect", bug, "--installed"]) == 1
+    out = capfd.readouterr().out
+    assert "first bad 2.1 (1.0 is good)" in out
+    assert "2 of 2 releases asked" in out
+
+
+def test_releases_are_made_asked_and_removed(
+    bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    made: list[str] = []
+
+    def add(requirement: str, report: object = None) -> Environment:
+        made.append(requirement)
+        return make_environment(tmp_path / "cache", requirement.partition("==")[2])
+
+    monkeypatch.setattr(bisection, "list_releases", lambda package: ["1.0", "1.1", "1.2", "2.0", "2.1", "2.2", "3.0"])
+    monkeypatch.setattr(bisection, "download_size", lambda requirements: 5_000_000)
+    monkeypatch.setattr(bisection, "add_environment", add)
+    assert run(["bisect", bug, "--json"]) == 1
+    streams = capfd.readouterr()
+    found = json.loads(streams.out)
+    assert (found["first_bad"], found["first_good"]) == ("2.0", "2.2")
+    assert found["bad_ranges"] == [["2.0", "2.1"]]
+    assert "demo-compiler==3.0: a download of at most 5 MB" in streams.err
+    assert {e.version for e in list_environments()} == {"1.0", "2.1"}, "what was made is removed again"
+    assert [trial["release"] for trial in found["trials"]][:2] == ["2.1", "1.0"], "what is here comes first"
+    with Store.open(Path(".driftline")) as store:
+        kept = Diagnoses(store).of(bug, bisection.STEP)
+    assert kept and kept["summary"] == found["summary"]
+
+    assert run(["bisect", bug, "--keep", "--good", "1.2", "--bad", "2.1", "--json"]) == 1
+    assert json.loads(capfd.readouterr().out)["releases"] == ["1.2", "2.0", "2.1"]
+    assert {e.version for e in list_environments()} == {"1.0", "1.2", "2.0", "2.1"}
+
+    assert run(["bisect", bug, "--releases", "3.0", "--max-download", "1MB"]) == 1
+    assert "not asked: a download of 5 MB" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--package", "onnxruntime"], "is not in the package 'onnxruntime'. Its packages: demo-compiler."),
+        (["--max-download", "much"], "write a size such as 500MB or 4GB"),
+        (["--installed", "--good", "2.1", "--bad", "1.0"], "2.1 was named as --good, but the answer is bad"),
+    ],
+)
+def test_mistakes_are_named(bug: str, capfd: pytest.CaptureFixture[str], arguments: list[str], told: str) -> None:
+    assert run(["bisect", bug, *arguments]) == 2
+    assert told in capfd.readouterr().err
+
+
+def test_gigabytes_are_not_downloaded_by_surprise() -> None:
+    with pytest.raises(Exception, match="name those to ask"):
+        bisection._line("torch", bisection.Wish(), "2.13.0", "2.13.0")
+    line = bisection._line("torch", bisection.Wish(releases=("2.9.0", "2.12.0")), "2.13.0", "2.13.0")
+    assert line == ["2.9.0", "2.12.0", "2.13.0"]

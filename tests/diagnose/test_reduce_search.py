@@ -1,0 +1,128 @@
+"""The search by itself, on graphs that nobody runs: how many questions, which nodes, what is remembered."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from driftline.diagnose.reduce.cutting import MODES, keep
+from driftline.diagnose.reduce.graph import Evaluated, Graph, Leaf, Node, TensorType
+from driftline.diagnose.reduce.nodes import needed, reduce_graph
+from driftline.diagnose.reduce.search import Answer, BudgetEnded, Reply, Search
+from driftline.diagnose.reduce.signature import Signature
+
+FLOAT = TensorType("float32", (2, 3))
+
+
+def chain_of(kinds: list[str]) -> Graph:
+    nodes = tuple(Node(kind, (at,), (at + 1,)) for at, kind in enumerate(kinds))
+    return Graph((Leaf(0, FLOAT, "x"),), nodes, (len(kinds),))
+
+
+def typed(graph: Graph) -> Evaluated:
+    numbers = [leaf.number for leaf in graph.leaves] + [n for node in graph.nodes for n in node.outputs]
+    return Evaluated(graph, dict.fromkeys(numbers, FLOAT), {n: f"v{n}" for n in numbers})
+
+
+@pytest.mark.parametrize("wanted", [1, 2, 3, 6])
+def test_few_questions_where_few_nodes_matter(wanted: int) -> None:
+    for seed in range(5):
+        places = sorted(random.Random(seed).sample(range(200), wanted))
+        graph = chain_of([f"bad{places.index(at)}" if at in places else "sin" for at in range(200)])
+        marks = {f"bad{n}" for n in range(wanted)}
+        found = reduce_graph(graph, lambda g, marks=marks: marks <= set(g.operators), typed)
+        assert sorted(found.best.operators) == sorted(marks)
+        assert found.queries <= 20 * wanted
+
+
+def test_nodes_of_one_kind_are_found_by_their_place() -> None:
+    nodes = [Node("add", (at,), (at + 1,), {"value": {"i": at}}) for at in range(200)]
+    graph = Graph((Leaf(0, FLOAT, "x"),), tuple(nodes), (200,))
+    wanted = {31, 144}
+
+    def fails(g: Graph) -> bool:
+        return wanted <= {node.attributes["value"]["i"] for node in g.nodes}
+
+    found = reduce_graph(graph, fails, typed)
+    assert len(found.best.nodes) == 2
+    assert found.queries <= 30
+
+
+def test_everything_needed_takes_about_as_many_questions_as_nodes() -> None:
+    elements = list(range(40))
+    asked = 0
+
+    def fails(chosen: object) -> set[int] | None:
+        nonlocal asked
+        asked += 1
+        return set(elements) if set(chosen) == set(elements) else None  # type: ignore[call-overload]
+
+    assert needed(elements, fails) == elements
+    assert asked < 100
+
+
+def test_bypass_keeps_the_flow_and_cut_keeps_the_values() -> None:
+    base = typed(chain_of(["a", "b", "c"]))
+    cut, bypass, _ = (keep(base, {0, 2}, mode) for mode in MODES)
+    assert cut and bypass
+    assert [leaf.data for leaf in cut[0].leaves] == ["x", "v2"] and len(cut[0].outputs) == 2
+    assert [leaf.data for leaf in bypass[0].leaves] == ["x"] and bypass[0].nodes[1].inputs == (1,)
+
+
+def test_a_value_that_is_no_tensor_keeps_its_maker() -> None:
+    nodes = (Node("split", (0,), (1,)), Node("getitem", (1,), (2,), free=True), Node("sin", (2,), (3,)))
+    graph = Graph((Leaf(0, FLOAT, "x"),), nodes, (3,))
+    base = Evaluated(graph, {0: FLOAT, 1: None, 2: FLOAT, 3: FLOAT}, {0: "x", 2: "v2", 3: "v3"})
+    made = keep(base, {1, 2}, MODES[0])
+    assert made and [node.op for node in made[0].nodes] == ["split", "getitem", "sin"]
+
+
+def test_the_memo_answers_instead_of_the_predicate() -> None:
+    memo: dict[str, Reply] = {}
+    asked: list[str] = []
+
+    def run() -> Search[Graph]:
+        def ask(graphs: object) -> list[Reply]:
+            asked.extend(graph.key for graph in graphs)  # type: ignore[attr-defined]
+            return [Reply(Answer.SAME if "bad" in g.operators else Answer.PASS) for g in graphs]  # type: ignore[attr-defined]
+
+        search = Search(ask, chain_of(["sin"] * 30 + ["bad"] + ["sin"] * 30), memo=memo)
+        from driftline.diagnose.reduce.nodes import fewer_nodes
+
+        fewer_nodes(search, typed)
+        return search
+
+    first = run()
+    count = len(asked)
+    second = run()
+    assert len(asked) == count == len(set(asked))
+    assert second.best.key == first.best.key
+    assert second.queries == 0
+
+
+def test_the_budget_ends_a_search_with_what_it_has() -> None:
+    search = Search(lambda graphs: [Reply(Answer.SAME)] * len(graphs), chain_of(["a", "b"]), deadline=0.0)
+    with pytest.raises(BudgetEnded):
+        search.fails(chain_of(["a"]))
+    assert search.best.operators == ["a", "b"]
+
+
+def test_other_failures_are_collected_by_their_signature() -> None:
+    def ask(graphs: object) -> list[Reply]:
+        return [Reply(Answer.OTHER, "", f"RUN / error / {len(g.nodes) % 2}") for g in graphs]  # type: ignore[attr-defined]
+
+    search = Search(ask, chain_of(["a"] * 6))
+    for length in (5, 4, 3, 2):
+        assert not search.fails(chain_of(["a"] * length))
+    assert sorted(len(graph.nodes) for graph in search.others.values()) == [2, 3]
+
+
+def test_what_counts_as_the_same_failure() -> None:
+    wrong, drift = Signature("RUN", "wrong-value"), Signature("RUN", "bias")
+    assert drift.covers(wrong) and not wrong.covers(drift)
+    one = Signature.of("COMPILE", "error", "Fail: node 12 of type float64 at /tmp/abc/model")
+    same = Signature.of("COMPILE", "error", "Fail: node 7 of type float32 at /home/other/model")
+    assert one.covers(same)
+    assert not one.covers(Signature.of("COMPILE", "error", "Fail: another thing"))
+    assert not one.covers(Signature.of("RUN", "error", "Fail: node 7 of type float32 at /home/other/model"))

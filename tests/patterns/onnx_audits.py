@@ -1,0 +1,16 @@
+"""Small audits for the tests: a few idioms, with every change made to them once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from driftline.checking.checker import Checker
+from driftline.patterns.onnx_audit import Auditee, OnnxAudit, Suspect
+
+
+def audit(
+    checker: Checker, auditee: Auditee, idioms: Sequence[str], only: Sequence[str], rounds: int = 1
+) -> tuple[OnnxAudit, list[Suspect]]:
+    """Audit the named rules on these idioms."""
+    made = OnnxAudit(checker, auditee, budget=300, idioms=idioms, rounds=rounds, only=lambda rule: rule.name in only)
+    return made, list(made.run())

@@ -1,0 +1,61 @@
+"""ONNX Runtime's optimisers: named, fired, and audited, with the ones that are wrong found and named."""
+
+from __future__ import annotations
+
+import pytest
+from onnx_audits import audit
+
+from driftline.backends import BACKENDS, resolve
+from driftline.checking.checker import Checker
+from driftline.core.errors import DriftlineError
+from driftline.core.rule import Reach
+from driftline.core.target import Target
+from driftline.core.verdict import Judgement, Kind
+from driftline.execute.pool import Pool
+from driftline.patterns.onnxruntime import OnnxRuntimeRules
+
+pytestmark = pytest.mark.skipif(
+    not BACKENDS.get("onnxruntime").installed().available, reason="ONNX Runtime is not installed"
+)
+
+
+def test_optimisers_are_listed_with_their_level_or_why_they_cannot_fire(pool: Pool) -> None:
+    rules = {rule.name: rule for rule in OnnxRuntimeRules().rules(pool)}
+    assert len(rules) > 70
+    assert (rules["FuseReluClip"].kind, rules["FuseReluClip"].unreachable) == ("rewrite rule", "")
+    assert rules["MatMulScaleFusion"].group == "extended"
+    assert rules["NchwcTransformer"].group == "layout"
+    assert "CUDA" in rules["BiasDropoutFusion"].unreachable
+    assert rules["GeluApproximation"].needs == (("enable", "GeluApproximation"),)
+    assert sum(not rule.unreachable for rule in rules.values()) > 55
+
+
+def test_an_optimiser_off_by_default_can_be_asked_for() -> None:
+    resolve(Target.parse("onnxruntime:enable=GeluApproximation"))
+    with pytest.raises(DriftlineError, match="GeluApproximation"):
+        resolve(Target.parse("onnxruntime:enable=GeluAproximation"))
+
+
+def test_relu_before_clip_breaks_in_float64_and_the_rule_is_named(checker: Checker) -> None:
+    made, found = audit(checker, OnnxRuntimeRules(), ["relu_clip"], ["FuseReluClip"])
+    assert made.tally.reach["FuseReluClip"] is Reach.FIRED
+    [suspect] = [suspect for suspect in found if suspect.change == "float64"]
+    assert (suspect.rule.name, suspect.result.verdict.kind) == ("FuseReluClip", Kind.ERROR)
+    off = OnnxRuntimeRules().without(suspect.case.targets[0], suspect.rule)
+    assert off == Target.parse("onnxruntime:disable=FuseReluClip")
+    again = checker.check(suspect.case.only(off))
+    assert again.results[0].verdict.judgement is Judgement.PASS
+
+
+def test_a_layer_norm_is_recognised_whatever_its_exponent(checker: Checker) -> None:
+    _, found = audit(
+        checker, OnnxRuntimeRules(), ["layer_norm_2d"], ["LayerNormFusionL1", "LayerNormFusionL2"], rounds=2
+    )
+    assert found, "an exponent that is not 2 makes it another computation"
+    assert {suspect.result.verdict.kind for suspect in found} <= {Kind.WRONG_VALUE, Kind.WRONG_NONFINITE}
+
+
+def test_a_sound_optimiser_is_not_accused(checker: Checker) -> None:
+    made, found = audit(checker, OnnxRuntimeRules(), ["not_where", "div_mul"], ["NotWhereFusion"])
+    assert made.tally.reach["NotWhereFusion"] is Reach.FIRED
+    assert found == []

@@ -1,0 +1,143 @@
+"""Checks tell a bug from a right result, whatever the kind of failure."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from driftline.core.verdict import Kind
+from driftline.programs.factory_text import read_factory, used_imports
+from driftline.programs.recipe import Recipe
+from driftline.programs.render import check_script, regression_test
+from driftline.programs.script_check import Failing, check_for, telling_words, tolerance
+
+RIGHT = "[np.array([1.0, np.inf, np.nan, -0.0], dtype=np.float32)]"
+# kind, what the compiler gives, what the verdict wrote down
+WRONG = [
+    (Kind.WRONG_VALUE, RIGHT.replace("1.0", "1.5"), {"error": 0.5, "expected": "1.0", "sigma": 1e-8}),
+    (Kind.WRONG_NONFINITE, RIGHT.replace("np.inf", "3e38"), {"expected": "inf", "got": "3e38"}),
+    (Kind.WRONG_NONFINITE, RIGHT.replace("np.inf", "np.nan"), {"expected": "inf", "got": "nan"}),
+    (Kind.WRONG_DTYPE, RIGHT.replace("float32", "float64"), {}),
+    (Kind.WRONG_SHAPE, "[np.zeros((2, 2), dtype=np.float32)]", {}),
+    (Kind.WRONG_ZERO_SIGN, RIGHT.replace("-0.0", "0.0"), {}),
+    (Kind.WRONG_STRUCTURE, f"{RIGHT} * 2", {}),
+    (Kind.ERROR, "fail('no kernel for 17 things')", {}),
+]
+
+
+def recipe(got: str, expected: str = RIGHT) -> Recipe:
+    fail = "def fail(text):\n    raise RuntimeError(text)\n"
+    return Recipe("numpy", ("numpy",), ("import numpy as np",), (fail,), (), expected, got)
+
+
+def ending(text: str) -> object:
+    """What a script leaves with: 0, or the words for stderr."""
+    try:
+        exec(compile(text, "script.py", "exec"), {"__name__": "__main__"})
+    except SystemExit as left:
+        return left.code or 0
+    return 0
+
+
+@pytest.mark.parametrize(("kind", "got", "evidence"), WRONG, ids=[f"{w[0]}-{i}" for i, w in enumerate(WRONG)])
+def test_a_script_says_bug_for_the_bug_alone(kind: Kind, got: str, evidence: dict[str, object]) -> None:
+    failing = Failing(kind, evidence, "no kernel for 17 things")
+    wrong, right = recipe(got), recipe(RIGHT)
+    assert str(ending(check_script(wrong, check_for(failing, wrong)))).startswith("BUG:")
+    assert ending(check_script(right, check_for(failing, right))) == 0
+
+
+@pytest.mark.parametrize(("kind", "got", "evidence"), WRONG, ids=[f"{w[0]}-{i}" for i, w in enumerate(WRONG)])
+def test_a_test_fails_for_the_bug_alone(kind: Kind, got: str, evidence: dict[str, object]) -> None:
+    failing = Failing(kind, evidence, "no kernel for 17 things")
+    for given, fails in ((got, True), (RIGHT, False)):
+        made = recipe(given)
+        names: dict[str, object] = {}
+        exec(regression_test(made, check_for(failing, made), "it"), names)
+        if fails:
+            with pytest.raises((AssertionError, RuntimeError)):
+                names["test_it"]()  # type: ignore[operator]
+        else:
+            names["test_it"]()  # type: ignore[operator]
+
+
+def test_a_result_where_an_error_is_due() -> None:
+    failing = Failing(Kind.MISSING_ERROR, {})
+    raising = "fail('dtypes differ')"
+    bug = recipe(RIGHT, expected=raising)
+    assert str(ending(check_script(bug, check_for(failing, bug)))).startswith("BUG:")
+    fine = recipe(raising, expected=raising)
+    assert ending(check_script(fine, check_for(failing, fine))) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "got"), [(Kind.CRASH, "os.abort()"), (Kind.TIMEOUT, "threading.Event().wait()")], ids=["crash", "timeout"]
+)
+def test_what_kills_or_hangs_gets_a_process_of_its_own(tmp_path: Path, kind: Kind, got: str) -> None:
+    failing = Failing(kind, {}, timeout=2)
+    for given, status in ((got, 1), (RIGHT, 0)):
+        made = replace(recipe(given), imports=("import os", "import threading", "import numpy as np"))
+        check = check_for(failing, made)
+        (tmp_path / "script.py").write_text(check_script(made, check))
+        done = subprocess.run([sys.executable, "-I", str(tmp_path / "script.py")], capture_output=True, text=True)
+        assert (done.returncode, "BUG:" in done.stderr) == (status, bool(status)), done.stderr
+        test = regression_test(made, check, "it") + "\n\ntest_it()\n"
+        (tmp_path / "test.py").write_text(test)
+        done = subprocess.run([sys.executable, "-I", str(tmp_path / "test.py")], capture_output=True, text=True)
+        assert (done.returncode, "AssertionError" in done.stderr) == (status, bool(status)), done.stderr
+
+
+def test_another_error_is_not_the_bug() -> None:
+    made = recipe("fail('disk is full')")
+    with pytest.raises(RuntimeError, match="disk is full"):
+        ending(check_script(made, check_for(Failing(Kind.ERROR, {}, "no kernel for 17 things"), made)))
+
+
+def test_small_errors_get_a_bound_of_their_own() -> None:
+    """float64 computed in float32: far below the default tolerance of float32, far above its own noise."""
+    small = Failing(Kind.WRONG_VALUE, {"error": 3e-9, "expected": "1.0", "sigma": 1e-16}, dtype="float64")
+    found = tolerance(small)
+    assert 1e-16 < found.atol < 3e-9 and found.rtol == 0 and not found.is_default
+    noisy = Failing(Kind.WRONG_VALUE, {"error": 0.5, "expected": "1.0", "sigma": 1e-3})
+    assert 1e-3 < tolerance(noisy).atol < 0.5, "rounding is larger than the default here"
+    assert tolerance(Failing(Kind.WRONG_VALUE, {}, dtype="int64")).atol == 0
+
+
+def test_telling_words_hold_no_numbers() -> None:
+    assert telling_words("Fail: 1 : while fusing nodes of 17 at lib/x.cc:83") == "while fusing nodes of"
+    assert telling_words("") == ""
+
+
+def test_a_factory_is_taken_apart() -> None:
+    text = (
+        '"""Words."""\nimport numpy as np\nimport torch\nfrom torch import nn\n\nSIZE = 3\n\n\n'
+        "def program():\n    width = SIZE * 2\n    unused = np.ones(3)\n    x = torch.randn(\n        width\n    )\n"
+        "    return nn.Linear(width, 1).eval(), (x, torch.zeros(2))\n"
+    )
+    parts = read_factory(text, "program")
+    assert parts
+    assert (parts.model, parts.inputs) == ("nn.Linear(width, 1).eval()", ("x", "torch.zeros(2)"))
+    assert parts.needed(parts.model) == ["width = SIZE * 2"]
+    assert parts.needed(parts.model, *parts.inputs) == ["width = SIZE * 2", "x = torch.randn(\n    width\n)"]
+    assert parts.definitions == ("SIZE = 3",)
+    assert used_imports(parts.imports, "nn.Linear(torch.x)") == ["import torch", "from torch import nn"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["    if True:\n        return f, (1,)\n", "    return f, inputs()\n", "    return f, (*many,)\n", "    pass\n"],
+)
+def test_a_factory_that_does_more_is_called_as_it_is(body: str) -> None:
+    assert read_factory(f"def program():\n{body}", "program") is None
+
+
+def test_values_survive() -> None:
+    """The array of an error check is compared bit by bit where nothing rounds."""
+    made = recipe("[np.array([2**53 + 1])]", expected="[np.array([2**53])]")
+    failing = Failing(Kind.WRONG_VALUE, {}, dtype=np.dtype("int64").name)
+    assert str(ending(check_script(made, check_for(failing, made)))).startswith("BUG:")
