@@ -112,9 +112,11 @@ def _by_name(network: Any, names: tuple[str, ...]) -> Any:
 
 def tiers(sample: int) -> None:
     """The median cost of each way to ask, over some rules that fire."""
+    from torch._inductor import config
+
     from driftline.core.rule import Reach
     from driftline.patterns.inductor.alone import alone
-    from driftline.patterns.inductor.build import NotBuilt, build
+    from driftline.patterns.inductor.invert import NotBuilt, build
     from driftline.patterns.inductor.draft import live
     from driftline.patterns.inductor.pipeline import pass_through
     from driftline.programs.inductor_options import inductor_config
@@ -145,8 +147,8 @@ def tiers(sample: int) -> None:
             torch._dynamo.reset()
             started = time.perf_counter()
             options = {**inductor_config(dict(draft.needs)), "force_disable_caches": True}
-            with torch.no_grad():
-                torch.compile(model, dynamic=False, options=options)(*inputs)
+            with torch.no_grad(), config.patch(options):
+                torch.compile(model, dynamic=False)(*inputs)
             timed("compile", started)
     tell(tiers={name: statistics.median(times) for name, times in spent.items() if times})
 

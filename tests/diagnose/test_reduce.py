@@ -149,6 +149,39 @@ def test_empty_optional_inputs_stay_empty(checker: Checker, tmp_path: Path) -> N
     assert len(node.input) == 3 and not node.input[1]
 
 
+def test_results_that_nobody_asks_for_and_subgraphs(checker: Checker, tmp_path: Path) -> None:
+    """An LSTM of which only the last state is read, and a branch that reads a value from outside."""
+    inner = helper.make_graph(
+        [helper.make_node("Softsign", ["hidden"], ["inside"])],
+        "inner",
+        [],
+        [helper.make_tensor_value_info("inside", TensorProto.FLOAT, [None, None, None])],
+    )
+    other = helper.make_graph(
+        [helper.make_node("Neg", ["hidden"], ["outside"])],
+        "other",
+        [],
+        [helper.make_tensor_value_info("outside", TensorProto.FLOAT, [None, None, None])],
+    )
+    nodes = [
+        helper.make_node("LSTM", ["x", "w", "r"], ["", "hidden"], hidden_size=2),
+        helper.make_node("If", ["yes"], ["chosen"], then_branch=inner, else_branch=other),
+        helper.make_node("Erf", ["chosen"], ["a"]),
+        helper.make_node("Neg", ["a"], ["y"]),
+    ]
+    rng = np.random.default_rng(0)
+    weights = {
+        "w": rng.standard_normal((1, 8, 3)).astype(np.float32),
+        "r": rng.standard_normal((1, 8, 2)).astype(np.float32),
+        "yes": np.array(True),
+    }
+    found = reduced(model_of(nodes, "y", weights, (4, 2, 3)), "planted-wrong-on:op=erf", tmp_path, checker)
+    assert found.before.operators == 4
+    assert operators(found) == ["Erf"]
+    found = reduced(model_of(nodes, "y", weights, (4, 2, 3)), "planted-wrong-on:op=if", tmp_path, checker)
+    assert operators(found) == ["If"]
+
+
 def test_matching_infinities_are_no_difference(checker: Checker, tmp_path: Path) -> None:
     """Infinities on both sides must not make a passing candidate look like a failing one."""
     nodes = [

@@ -12,8 +12,8 @@ from driftline.backends.inductor_rules.recorder import recorder
 from driftline.backends.inductor_rules.registry import Registered, registered
 from driftline.core.rule import Reach
 from driftline.patterns.inductor.alone import alone
-from driftline.patterns.inductor.build import NotBuilt, build
 from driftline.patterns.inductor.draft import live
+from driftline.patterns.inductor.invert import NotBuilt, build
 
 
 @pytest.fixture(scope="module", autouse=True)

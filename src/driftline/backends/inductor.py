@@ -55,6 +55,9 @@ class Inductor(TorchBackend):
         with torch.no_grad():
             torch.compile(lambda x: (x.sin() + 1).sum(-1))(torch.ones(2, 8))
         torch._dynamo.reset()
+        from driftline.backends.inductor_rules.registry import registered
+
+        registered()  # takes seconds too, and hunts ask which rules fire
 
     def probe(self) -> Availability:
         """Import torch and look for the C++ compiler, without compiling anything."""

@@ -233,8 +233,10 @@ def summary(found: Diagnosis) -> Iterator[str]:
     if found.localized:
         yield from _where(found.localized.body)
     if found.reduced:
-        before, after = found.reduced.reduction.before, found.reduced.reduction.after
-        yield f"Reduced from {before} to {after} ({found.reduced.reduction.ended})."
+        reduction = found.reduced.reduction
+        taken_apart = found.localized.localization.operators if found.localized else 0
+        before = max(taken_apart, reduction.before.operators)
+        yield f"Reduced from {before} operator{'s' * (before != 1)} to {reduction.after} ({reduction.ended})."
     if found.ablated:
         yield from _why(found.ablated.body)
     for cure in found.on_original:

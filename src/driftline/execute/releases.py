@@ -6,6 +6,7 @@ Asked through pip and uv, so that whatever index, mirror or folder the user has 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import subprocess
@@ -61,7 +62,7 @@ def _listed(package: str) -> list[str]:
 
 def download_size(requirements: Sequence[str]) -> int | None:
     """How many bytes an installation downloads at most, with all that it needs; nothing when that cannot be told."""
-    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin")
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
     if not uv:
         return None
     command = [uv, "pip", "compile", "-q", "--format", "pylock.toml", "--python", sys.executable, "-"]

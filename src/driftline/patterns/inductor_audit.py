@@ -148,7 +148,9 @@ class InductorAudit:
 
     def perturb(self, deadline: float, done: frozenset[str] = frozenset()) -> Iterator[Found | str]:
         """Findings as they are confirmed, and the id of each rule that was gone through."""
-        fired = [id_ for id_, one in self.progress.items() if one.reach is Reach.FIRED and id_ not in done]
+        # A rule that matches and does not fire may fail on every match, which is a finding too.
+        wanted = (Reach.FIRED, Reach.MATCHED)
+        fired = [id_ for id_, one in self.progress.items() if one.reach in wanted and one.text and id_ not in done]
         work = _Work(_spread(fired, self.progress))
         each = max(4.0, (deadline - time.monotonic()) * self._jobs * 0.6 / max(1, len(fired)))
         results: list[Found | str] = []
@@ -204,7 +206,7 @@ class InductorAudit:
 
     def _confirm(self, suspect: Mapping[str, Any]) -> Found | None:
         """The ordinary check, of the program as a user would write it."""
-        rule = self.progress[suspect["rule"]].rule
+        rule = self._blamed(suspect)
         options = dict(suspect["needs"])
         if suspect["dynamic"]:
             options["dynamic"] = "true"
@@ -228,6 +230,14 @@ class InductorAudit:
         return Found(
             rule, suspect["mutation"], case, result, outcome.reference, script, guilty, without, suspect["reachable"]
         )
+
+    def _blamed(self, suspect: Mapping[str, Any]) -> Rule:
+        """The rule that was asked about, unless the blame lies with another one."""
+        guilty = suspect["guilty"]
+        name = suspect["rule"]
+        if guilty and name not in guilty:
+            name = next((other for other in guilty if other in self.progress), name)
+        return self.progress[name].rule
 
     def _guilty(self, case: Case, result: TargetResult, suspect: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
         """Does it pass when these rules may not fire? The proof that they are to blame."""
@@ -290,11 +300,12 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def _spread(rules: Sequence[str], progress: Mapping[str, Progress]) -> list[str]:
-    """One rule of each optimisation first, then the second ones, and so on."""
+    """One rule of each optimisation first, then the second ones, and so on. Variants of one function (for training, for
+    halves) count as one: they share what they get wrong."""
     seen: dict[str, int] = {}
     ranked: list[tuple[int, int, str]] = []
     for rule in rules:
-        name = progress[rule].rule.optimisation
+        name = f"{progress[rule].rule.group} {progress[rule].rule.where or rule}"
         seen[name] = seen.get(name, 0) + 1
         ranked.append((seen[name], len(ranked), rule))
     return [rule for _, _, rule in sorted(ranked)]
@@ -319,7 +330,8 @@ class _Work:
 
     def add_suspect(self, suspect: dict[str, Any], rule: Rule) -> None:
         with self._lock:
-            exact = (rule.name, suspect["mutation"], suspect["kind"])
+            blamed = "+".join(suspect["guilty"]) or rule.id
+            exact = (blamed, suspect["mutation"], suspect["kind"])
             if exact in self._twins:
                 return
             self._twins.add(exact)

@@ -94,9 +94,7 @@ def check_for(failing: Failing, recipe: Recipe) -> Check:
         return _missing_error()
     if kind == Kind.WRONG_STRUCTURE or str(failing.evidence.get("output", "")).startswith("mutated:"):
         return _structure(failing, recipe)
-    if torch:
-        return _torch_check(kind, tolerance(failing))
-    return _numpy_check(failing, tolerance(failing))
+    return (_torch_check if torch else _numpy_check)(failing, tolerance(failing))
 
 
 _SHOWN = (
@@ -106,7 +104,8 @@ _SHOWN = (
 _MADE = ("expected = EXPECTED", "got = GOT")
 
 
-def _torch_check(kind: str, allowed: Tolerance) -> Check:
+def _torch_check(failing: Failing, allowed: Tolerance) -> Check:
+    kind = failing.kind
     leaves = "from torch.utils._pytree import tree_leaves"
     imports: tuple[str, ...] = (leaves,)
     definitions: tuple[str, ...] = ()
@@ -116,6 +115,10 @@ def _torch_check(kind: str, allowed: Tolerance) -> Check:
         test = [f'assert {sides[0]} == {sides[1]}, "another {what}"']
     elif kind == Kind.WRONG_ZERO_SIGN:
         sides = [f"[x.signbit() for x in tree_leaves({side})]" for side in ("got", "expected")]
+        test = [f"torch.testing.assert_close({sides[0]}, {sides[1]})"]
+    elif kind == Kind.WRONG_NONFINITE and _finite_on_one_side(failing.evidence):
+        imports = ("from torch.utils._pytree import tree_map",)
+        sides = [f"tree_map(torch.isfinite, {side})" for side in ("got", "expected")]
         test = [f"torch.testing.assert_close({sides[0]}, {sides[1]})"]
     elif kind == Kind.WRONG_NONFINITE:
         definitions = ("def special(x):\n    return torch.where(x.isfinite(), 0, x)  # nothing but NaN and Inf\n",)

@@ -28,12 +28,15 @@ from driftline.report.view import (
     BlamedRule,
     Bug,
     Comparison,
+    Explanation,
     Mismatch,
     Report,
 )
 from driftline.store import Bug as StoredBug
 from driftline.store import Store
+from driftline.store.diagnoses import Diagnoses
 from driftline.store.hunts import HuntLog
+from driftline.store.reductions import Reductions
 
 _GROUPS = {Status.KNOWN: KNOWN, Status.FLAKY: FLAKY, Status.FIXED: FIXED}
 _ORDER = {OPEN: 0, KNOWN: 1, FLAKY: 2, FIXED: 3}
@@ -138,6 +141,24 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
         log=tail(str(execution.get("log") or ""), LOG),
         durations={name: float(seconds) for name, seconds in (execution.get("durations") or {}).items()},
         rule=_rule(verdict),
+        explanation=_explanation(store, bug.id),
+    )
+
+
+def _explanation(store: Store, bug_id: str) -> Explanation | None:
+    reduction = Reductions(store).of(bug_id) or {}
+    diagnosis = Diagnoses(store).of(bug_id, "diagnose") or {}
+    if not reduction and not diagnosis:
+        return None
+    steps = tuple(
+        f"{step['seconds']:.0f} s, {step['queries']} candidates: {step['what']}" for step in reduction.get("steps", ())
+    )
+    return Explanation(
+        sentences=tuple(diagnosis.get("summary", ())),
+        reduced=str((reduction.get("program") or {}).get("text") or ""),
+        nearest=str((reduction.get("nearest") or {}).get("text") or ""),
+        ended=str(reduction.get("ended") or ""),
+        steps=steps,
     )
 
 

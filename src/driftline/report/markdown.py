@@ -62,6 +62,17 @@ def _details(bug: Bug) -> list[str]:
     if bug.rule:
         proof = f"; it passes on `{bug.rule.proof}`" if bug.rule.proof else ""
         lines += [f"Rewrite rule `{bug.rule.name}` ({bug.rule.where}), brought out by: {bug.rule.change}{proof}.", ""]
+    if bug.explanation:
+        lines += [*(f"- {_plain(line)}" for line in bug.explanation.sentences), ""]
+        if bug.explanation.reduced:
+            lines += [
+                f"Reduced ({bug.explanation.ended}):",
+                "",
+                "```python",
+                bug.explanation.reduced.strip(),
+                "```",
+                "",
+            ]
     m = bug.mismatch
     if m and m.places:
         if m.wrong and m.size:

@@ -69,6 +69,17 @@ class BlamedRule:
 
 
 @dataclass(frozen=True)
+class Explanation:
+    """What reducing, localising, ablating and bisecting found out."""
+
+    sentences: tuple[str, ...]
+    reduced: str  # the smallest program that still fails, as text
+    nearest: str  # the most similar program that passes
+    ended: str  # `1-minimal`, or why it is not
+    steps: tuple[str, ...]  # how it became smaller
+
+
+@dataclass(frozen=True)
 class Bug:
     """One distinct bug with its first finding."""
 
@@ -109,6 +120,7 @@ class Bug:
     log: str
     durations: Mapping[str, float]
     rule: BlamedRule | None = None
+    explanation: Explanation | None = None
 
 
 @dataclass(frozen=True)

@@ -37,12 +37,16 @@ class Recorder:
     """Counts while its `recording` block runs. One for a process: it wraps Inductor's own classes."""
 
     def __init__(self) -> None:
-        self._ids = {id(each.entry): each.rule.id for each in registered()}
+        # An entry may stand in two tables: which rule it is then depends on the table that is being applied.
+        self._ids = {(id(each.table), id(each.entry)): each.rule.id for each in registered()}
+        self._tables: list[int] = []
+        self._copies: dict[int, int] = {}
         self._activity: dict[str, Activity] = {}
         self._forbidden: frozenset[str] = frozenset()
         self._listening = False
-        for each in registered():
-            each.entry.extra_check = self._watched_check(each.rule.id, each.entry.extra_check)
+        for entry in {id(each.entry): each.entry for each in registered()}.values():
+            entry.extra_check = self._watched_check(entry, entry.extra_check)
+        pm.PatternMatcherPass.apply = self._watched_table(pm.PatternMatcherPass.apply)
         for kind in (pm.LoweringPatternEntry, pm.GraphPatternEntry, pm.ReplacementPatternEntry):
             kind.apply = self._watched_apply(kind.apply)
         watch(self, signature)
@@ -70,9 +74,30 @@ class Recorder:
     def _of(self, rule_id: str) -> Activity:
         return self._activity.setdefault(rule_id, Activity())
 
-    def _watched_check(self, rule_id: str, check: Any) -> Any:
+    def adopt(self, table: Any, like: Any) -> None:
+        """Rules that are copied into this table count as those of the other one."""
+        self._copies[id(table)] = id(like)
+
+    def _rule(self, entry: Any) -> str | None:
+        if not self._tables or not self._listening:
+            return None
+        table = self._tables[-1]
+        return self._ids.get((self._copies.get(table, table), id(entry)))
+
+    def _watched_table(self, apply: Any) -> Any:
+        def watched(table: Any, graph: Any) -> Any:
+            self._tables.append(id(table))
+            try:
+                return apply(table, graph)
+            finally:
+                self._tables.pop()
+
+        return watched
+
+    def _watched_check(self, entry: Any, check: Any) -> Any:
         def watched(match: Any) -> Any:
-            if not self._listening:
+            rule_id = self._rule(entry)
+            if rule_id is None:
                 return check(match)
             if self.forbids(rule_id):
                 return False
@@ -90,8 +115,8 @@ class Recorder:
 
     def _watched_apply(self, apply: Any) -> Any:
         def watched(entry: Any, match: Any, graph: fx.Graph, node: fx.Node) -> Any:
-            rule_id = self._ids.get(id(entry))
-            if not self._listening or rule_id is None:
+            rule_id = self._rule(entry)
+            if rule_id is None:
                 return apply(entry, match, graph, node)
             activity = self._of(rule_id)
             before, files = signature(graph), _files(match.nodes)

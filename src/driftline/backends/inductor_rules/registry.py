@@ -12,6 +12,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -97,7 +98,9 @@ def _watch_replacements() -> dict[int, _Origin]:
     def named(search_fn: Any, replace_fn: Any, example_inputs: Any, trace_fn: Any, *args: Any, **kwargs: Any) -> Any:
         return watched(search_fn, replace_fn, example_inputs, trace_fn, *args, **kwargs)
 
-    pm.register_replacement = named
+    for module in list(sys.modules.values()):  # some have taken the function over by name already
+        if getattr(module, "register_replacement", None) is original:
+            module.register_replacement = named  # type: ignore[attr-defined]
     return origins
 
 

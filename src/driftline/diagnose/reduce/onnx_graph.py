@@ -93,7 +93,10 @@ def _read_node(node: Any, number: Any) -> Node:
     attributes: dict[str, Any] = {a.name: _attribute_json(a) for a in node.attribute}
     if captured:
         attributes["$captured"] = captured
-    made = [number(name) if name else number(f"{id(node)}.{at}") for at, name in enumerate(node.output)]
+    unnamed = [at for at, name in enumerate(node.output) if not name]
+    if unnamed:  # optional results that nobody asks for
+        attributes["$unnamed"] = unnamed
+    made = [number(name or f"{id(node)}.{at}") for at, name in enumerate(node.output)]
     op = f"{node.domain}::{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
     return Node(op, (*read, *(number(name) for name in captured)), tuple(made), attributes)
 
@@ -129,7 +132,7 @@ def evaluate_onnx(graph: Graph, values: Values, samples: int) -> Evaluated:
     types: dict[int, TensorType | None] = {leaf.number: leaf.type for leaf in graph.leaves}
     data = {leaf.number: leaf.data for leaf in graph.leaves}
     rough: dict[int, int] = {}
-    made = [number for node in graph.nodes for number in node.outputs]
+    made = [number for node in graph.nodes for number in _named(node)]
     names = _names(graph)
     model = _model(graph, values, [], made, names)
     runs = []
@@ -211,6 +214,11 @@ def _open_shape(leaf: Leaf, values: Values) -> list[int | None]:
     return [sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*shapes, strict=True)]
 
 
+def _named(node: Node) -> list[int]:
+    """The results that somebody asks for."""
+    return [number for at, number in enumerate(node.outputs) if at not in node.attributes.get("$unnamed", ())]
+
+
 def _write_node(node: Node, names: Mapping[int, str]) -> Any:
     domain, _, kind = node.op.rpartition("::")
     captured: list[str] = node.attributes.get("$captured", [])
@@ -218,10 +226,12 @@ def _write_node(node: Node, names: Mapping[int, str]) -> Any:
     read = ["" if number is None else names[number] for number in own]
     while read and not read[-1]:
         read.pop()
-    made = helper.make_node(kind, read, [names[number] for number in node.outputs], domain=domain)
+    asked = _named(node)
+    results = [names[number] if number in asked else "" for number in node.outputs]
+    made = helper.make_node(kind, read, results, domain=domain)
     outside = dict(zip(captured, (names[n] for n in node.inputs[len(own) :] if n is not None), strict=True))
     for name, value in node.attributes.items():
-        if name != "$captured":
+        if not name.startswith("$"):
             made.attribute.append(_write_attribute(name, value, outside))
     return made
 

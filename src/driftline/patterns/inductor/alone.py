@@ -55,6 +55,7 @@ def _only(registered: Registered) -> pm.PatternMatcherPass:
     for key, entries in registered.table.patterns.items():
         if any(entry is registered.entry for entry in entries):
             table.patterns[key].append(registered.entry)
+    recorder().adopt(table, registered.table)
     return table
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from driftline.backends.inductor_rules.registry import Registered, find
 from driftline.core.rule import Reach
 from driftline.patterns.inductor.alone import alone
-from driftline.patterns.inductor.build import NotBuilt, build
 from driftline.patterns.inductor.draft import Draft
+from driftline.patterns.inductor.invert import NotBuilt, build
 from driftline.patterns.inductor.pipeline import Passed, run_passes
 from driftline.patterns.inductor.shadow import shadowed_by
 from driftline.programs.torch_names import Unwritable

@@ -1,0 +1,6 @@
+"""From a rule's pattern to a program that holds it: the pattern matcher, run backwards."""
+
+from driftline.patterns.inductor.invert.builder import build
+from driftline.patterns.inductor.invert.wish import NotBuilt
+
+__all__ = ["NotBuilt", "build"]

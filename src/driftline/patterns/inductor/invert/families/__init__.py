@@ -1,0 +1,26 @@
+"""How the arguments of operators fit together: one file for each family of operators."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+
+from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.families.table import FAMILIES, Family
+
+_FILES = (
+    "casts", "convolutions", "creation", "indexing", "matrices", "normalisation", "pooling", "quantised",
+    "recurrent", "reductions", "sampling", "splitting", "views",
+)  # fmt: skip
+
+
+def fit(call: Call) -> None:
+    """Find arguments that go together; whatever is not named here is elementwise."""
+    families().get(call.name, families()["elementwise"])(call)
+
+
+@cache
+def families() -> dict[str, Family]:
+    for name in ("elementwise", *_FILES):
+        importlib.import_module(f"{__name__}.{name}")
+    return FAMILIES

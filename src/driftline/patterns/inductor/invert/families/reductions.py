@@ -1,0 +1,27 @@
+"""Operators that make dimensions disappear, or run along one."""
+
+from __future__ import annotations
+
+from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.families.table import family
+from driftline.patterns.inductor.invert.wish import Wish
+
+
+@family("amax", "amin", "max", "min")
+def extreme(call: Call) -> None:
+    shape = call.wish.shape or call.bench.choose((64, 64), (4, 8))  # small ones are not worth a rewrite
+    value = call.tensor("self", Wish(shape, call.wish.dtype))
+    if call.mentions("dim"):
+        call.value("dim", [value.dim() - 1], [-1], [0])
+        call.value("keepdim", True, True, False)
+
+
+@family("cumsum")
+def cumsum(call: Call) -> None:
+    value = call.tensor("self", call.wish)
+    call.value("dim", value.dim() - 1, 0)
+
+
+@family("argmax")
+def argmax(call: Call) -> None:
+    call.tensor("input", Wish((call.sizes.rows, call.sizes.columns)))

@@ -1,0 +1,18 @@
+"""The table that families enter themselves into, by the names of their operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from driftline.patterns.inductor.invert.call import Call
+
+Family = Callable[[Call], None]
+FAMILIES: dict[str, Family] = {}
+
+
+def family(*names: str) -> Callable[[Family], Family]:
+    def enter(function: Family) -> Family:
+        FAMILIES.update(dict.fromkeys(names, function))
+        return function
+
+    return enter

@@ -1,0 +1,59 @@
+"""What is put into the holes of patterns. Rules name their holes; the names say what is meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+_HALF, _BRAIN, _SINGLE = torch.float16, torch.bfloat16, torch.float32
+
+# dtype of a tensor, by the name of its hole
+DTYPES: dict[str, torch.dtype] = {
+    "weight": torch.int8, "w1": torch.int8, "w2": torch.int8, "w3": torch.int8, "q_weight": torch.int8,
+    "selector": torch.int64,
+}  # fmt: skip
+
+# tensors with one number for each column
+BIASES = frozenset({"b", "bias"})
+
+# tensors that must have been bytes
+DEQUANTISED = frozenset({"accum_after_dequant"})
+
+# values that are no tensors, by the name of the hole, the likeliest first
+VALUES: dict[str, tuple[Any, ...]] = {
+    "to_float": (_SINGLE,),
+    "to_bf16": (_BRAIN,),
+    "to_fp16": (_HALF,),
+    "dtype_fp16": (_HALF,),
+    "dtype_fp32": (_SINGLE,),
+    "autocast_act_dtype": (_BRAIN,),
+    "autocast_wgt_dtype": (_BRAIN,),
+    "convert_dtype_after_inplace_add": (_BRAIN,),
+    "min_value": (-1.0, 0.0),
+    "max_value": (1.0, 6.0),
+    "negative_slope": (0.1, 0.01),
+    "alpha": (1,),
+    "beta": (1,),
+}
+
+# values by kind of parameter
+KINDS: dict[str, tuple[Any, ...]] = {
+    "number": (0.5, 2.0, 1, 3, -0.5),
+    "int": (1, 0, 2),
+    "bool": (False, True),
+    "dtype": (_SINGLE, _BRAIN, _HALF, torch.float64),
+    "device": (torch.device("cpu"),),
+    "layout": (torch.strided,),
+    "format": (torch.contiguous_format, torch.channels_last),
+    "generator": (None,),
+}
+
+
+def main_dtype(pattern_text: str) -> torch.dtype:
+    """The dtype that a rule computes in, as its pattern tells it."""
+    if "to_fp16" in pattern_text:
+        return _HALF
+    if any(sign in pattern_text for sign in ("to_bf16", "mkldnn._linear_pointwise", "KeywordArg(scales)")):
+        return _BRAIN  # linear layers of float32 are packed in another way; packed int8 weights go with bfloat16
+    return _SINGLE
