@@ -7,7 +7,6 @@ touched, its twins when there is time left.
 
 from __future__ import annotations
 
-import heapq
 import json
 import sys
 import threading
@@ -27,6 +26,7 @@ from driftline.core.rule import Reach, Rule
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
 from driftline.execute.pool import WorkerKind
+from driftline.patterns.agenda import Item, Work, spread
 from driftline.patterns.found import Found
 from driftline.patterns.short_script import short_script
 
@@ -34,7 +34,7 @@ TASKS = "driftline.patterns.inductor.tasks"
 ATTEMPTS = 40  # programs tried for a rule at most
 SECONDS_TO_FIRE = 12.0  # for one rule
 BATCH = 8  # rules in one job
-SHARE_OF_FIRING = 0.3  # of the budget
+SHARE_OF_FIRING = 0.45  # of the budget
 ENTRY = "program.py"
 
 
@@ -151,7 +151,7 @@ class InductorAudit:
         # A rule that matches and does not fire may fail on every match, which is a finding too.
         wanted = (Reach.FIRED, Reach.MATCHED)
         fired = [id_ for id_, one in self.progress.items() if one.reach in wanted and one.text and id_ not in done]
-        work = _Work(_spread(fired, self.progress))
+        work = Work(spread([self.progress[rule].rule for rule in fired]))
         each = max(4.0, (deadline - time.monotonic()) * self._jobs * 0.6 / max(1, len(fired)))
         results: list[Found | str] = []
         ready = threading.Condition()
@@ -190,7 +190,7 @@ class InductorAudit:
         if failed:
             raise failed[0]
 
-    def _work_on(self, item: _Item, work: _Work, each: float, deadline: float) -> Iterator[Found | str]:
+    def _work_on(self, item: Item, work: Work, each: float, deadline: float) -> Iterator[Found | str]:
         if isinstance(item.body, str):
             rule = item.body
             one = self.progress[rule]
@@ -297,61 +297,3 @@ def _read(path: Path) -> list[dict[str, Any]]:
         except ValueError:
             break
     return found
-
-
-def _spread(rules: Sequence[str], progress: Mapping[str, Progress]) -> list[str]:
-    """One rule of each optimisation first, then the second ones, and so on. Variants of one function (for training, for
-    halves) count as one: they share what they get wrong."""
-    seen: dict[str, int] = {}
-    ranked: list[tuple[int, int, str]] = []
-    for rule in rules:
-        name = f"{progress[rule].rule.group} {progress[rule].rule.where or rule}"
-        seen[name] = seen.get(name, 0) + 1
-        ranked.append((seen[name], len(ranked), rule))
-    return [rule for _, _, rule in sorted(ranked)]
-
-
-@dataclass(order=True)
-class _Item:
-    priority: tuple[int, int]
-    body: str | dict[str, Any] = field(compare=False)  # a rule to perturb, or a suspect to check
-
-
-class _Work:
-    """What is to be done next: suspects of new families, then rules, then suspects like those seen before."""
-
-    def __init__(self, rules: Sequence[str]) -> None:
-        self._heap = [_Item((1, at), rule) for at, rule in enumerate(rules)]
-        self._number = len(self._heap)
-        self._families: set[tuple[str, str, str]] = set()
-        self._twins: set[tuple[str, str, str]] = set()
-        self._open = 0
-        self._lock = threading.Condition()
-
-    def add_suspect(self, suspect: dict[str, Any], rule: Rule) -> None:
-        with self._lock:
-            blamed = "+".join(suspect["guilty"]) or rule.id
-            exact = (blamed, suspect["mutation"], suspect["kind"])
-            if exact in self._twins:
-                return
-            self._twins.add(exact)
-            family = (rule.where.partition(":")[0], suspect["mutation"], suspect["kind"])
-            new = family not in self._families
-            self._families.add(family)
-            self._number += 1
-            heapq.heappush(self._heap, _Item((0 if new else 2, self._number), suspect))
-            self._lock.notify()
-
-    def next(self) -> _Item | None:
-        """The most urgent piece of work; None when there is none and nobody can bring any."""
-        with self._lock:
-            self._lock.wait_for(lambda: self._heap or not self._open)
-            if not self._heap:
-                return None
-            self._open += 1
-            return heapq.heappop(self._heap)
-
-    def finished(self) -> None:
-        with self._lock:
-            self._open -= 1
-            self._lock.notify_all()

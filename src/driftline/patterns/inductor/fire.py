@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from driftline.backends.inductor_rules.registry import Registered, find
 from driftline.core.rule import Reach
+from driftline.core.text import first_line
 from driftline.patterns.inductor.alone import alone
 from driftline.patterns.inductor.draft import Draft
 from driftline.patterns.inductor.invert import NotBuilt, build
@@ -40,6 +41,7 @@ class _Trial:
     best: Firing
     runs: int = 0
     reasons: list[str] = field(default_factory=list)
+    error: str = ""  # what the rule itself raised in the compiler
 
     def saw(self, firing: Firing) -> None:
         if (firing.reach.rank, len(firing.also)) > (self.best.reach.rank, len(self.best.also)):
@@ -50,6 +52,8 @@ class _Trial:
         self.runs += 1
         passed = run_passes(firing.text, dict(firing.needs), training=firing.training, run=firing.training)
         also = tuple(sorted(passed.fired - {firing.rule}))
+        activity = passed.activity.get(firing.rule)
+        self.error = self.error or (activity.error if activity else "")
         self.saw(replace(firing, reach=_further(firing.reach, _seen(passed, firing.rule)), also=also))
         return firing.rule in passed.fired
 
@@ -121,6 +125,8 @@ def _reason(trial: _Trial) -> str:
     best = trial.best
     if best.reach is Reach.NONE:
         return trial.reasons[0] if trial.reasons else "no program was made"
+    if trial.error:
+        return f"it fails: {first_line(trial.error)}"
     if best.reach is Reach.FIRED_ALONE or (trial.registered.search is not None and best.text):
         shadow = shadowed_by(best.rule, best.text, dict(best.needs), best.training)
         if shadow:

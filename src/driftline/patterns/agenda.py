@@ -1,0 +1,69 @@
+"""What an audit does next: suspects of new families first, then rules, then suspects like those seen before."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from driftline.core.rule import Rule
+
+
+def spread(rules: Sequence[Rule]) -> list[str]:
+    """One rule of each optimisation first, then the second ones, and so on. Variants of one function (for training, for
+    halves) count as one: they share what they get wrong."""
+    seen: dict[str, int] = {}
+    ranked: list[tuple[int, int, str]] = []
+    for rule in rules:
+        name = f"{rule.group} {rule.where or rule.id}"
+        seen[name] = seen.get(name, 0) + 1
+        ranked.append((seen[name], len(ranked), rule.id))
+    return [name for _, _, name in sorted(ranked)]
+
+
+@dataclass(order=True)
+class Item:
+    priority: tuple[int, int]
+    body: str | dict[str, Any] = field(compare=False)  # a rule to perturb, or a suspect to check
+
+
+class Work:
+    """What is to be done next: suspects of new families, then rules, then suspects like those seen before."""
+
+    def __init__(self, rules: Sequence[str]) -> None:
+        self._heap = [Item((1, at), rule) for at, rule in enumerate(rules)]
+        self._number = len(self._heap)
+        self._families: set[tuple[str, str, str]] = set()
+        self._twins: set[tuple[str, str, str]] = set()
+        self._open = 0
+        self._lock = threading.Condition()
+
+    def add_suspect(self, suspect: dict[str, Any], rule: Rule) -> None:
+        with self._lock:
+            blamed = "+".join(suspect["guilty"]) or rule.id
+            exact = (blamed, suspect["mutation"], suspect["kind"])
+            if exact in self._twins:
+                return
+            self._twins.add(exact)
+            family = (rule.where.partition(":")[0], suspect["mutation"], suspect["kind"])
+            new = family not in self._families
+            self._families.add(family)
+            self._number += 1
+            heapq.heappush(self._heap, Item((0 if new else 2, self._number), suspect))
+            self._lock.notify()
+
+    def next(self) -> Item | None:
+        """The most urgent piece of work; None when there is none and nobody can bring any."""
+        with self._lock:
+            self._lock.wait_for(lambda: self._heap or not self._open)
+            if not self._heap:
+                return None
+            self._open += 1
+            return heapq.heappop(self._heap)
+
+    def finished(self) -> None:
+        with self._lock:
+            self._open -= 1
+            self._lock.notify_all()
