@@ -29,7 +29,11 @@ def compile_with_dynamo(
     run = torch_runner(program, compiled, device)
     with _announce_stages(program):
         program.reseed()
-        run(program.example)
+        try:
+            run(program.example)
+        except torch._dynamo.exc.TorchDynamoException:  # the compiler's own, raised after its end was announced
+            program.enter(Stage.COMPILE)
+            raise
     return run
 
 

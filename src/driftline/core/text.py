@@ -28,7 +28,7 @@ def first_line(text: str, limit: int = 300) -> str:
 _WRAPPERS = re.compile(
     r"^(Exception from |Traceback \(most recent call last\)|C\+\+ compile error|Command:|\^+$|During handling|--|"
     r"Check 'false' failed at|FrontEnd API failed|Model wasn't fully converted|While validating |"
-    r"LLVM module verification failed with the following errors)"
+    r"LLVM module verification failed with the following errors|backend=\S+ raised:$)"
 )
 
 

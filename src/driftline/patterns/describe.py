@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from driftline.checking.checker import Checker
 from driftline.core.errors import DriftlineError
 from driftline.core.rule import Rule
 from driftline.core.text import did_you_mean
-from driftline.patterns.audit import available_compilers, rules_of
+from driftline.generate.changes import CHANGES
+from driftline.patterns.audit import all_rules_of, available_compilers
+from driftline.patterns.auditees import auditee
 from driftline.patterns.inductor_audit import ATTEMPTS, TASKS, worker_kind
+from driftline.patterns.onnx_models import OnnxModels
+from driftline.programs.onnx_text import model_text
 
+BATCH = 40  # idioms asked at once
+WAYS = 3  # each is written in
 SECONDS = 30.0  # to find a program for one rule
 
 
 def describe(checker: Checker, name: str) -> dict[str, Any]:
     """Everything that is known of the rule with this id or name."""
     rule = _find(checker, name)
-    if rule.compiler != "inductor":
+    if "/" in rule.id:
         return {"rule": rule.to_json()}
+    if rule.compiler != "inductor":
+        return {"rule": rule.to_json(), **_onnx_program(checker, rule)}
     payload = {"rule": rule.id, "attempts": ATTEMPTS, "seconds": SECONDS}
     report = checker.pool.run(worker_kind(), f"{TASKS}:show_rule", payload, timeout=SECONDS + 60)
     if report.ending != "done":
@@ -26,12 +35,36 @@ def describe(checker: Checker, name: str) -> dict[str, Any]:
     return {"rule": rule.to_json(), **report.result}
 
 
+def _onnx_program(checker: Checker, rule: Rule) -> dict[str, Any]:
+    """An idiom that fires the rule, and what an audit changes in it."""
+    if rule.unreachable:
+        return {"reason": rule.unreachable}
+    asked = auditee(rule.compiler)
+    asked.rules(checker.pool)
+    models = OnnxModels(checker.pool, 0)
+    idioms = [(arm, number) for number in range(WAYS) for arm in models.idioms()]
+    for at in range(0, len(idioms), BATCH):
+        made = models.make(idioms[at : at + BATCH])
+        answers = asked.ask(checker.pool, asked.target(rule), made)
+        for model, answer in zip(made, answers, strict=True):
+            if rule.name in answer.get("fired", ()):
+                return {"program": _text(Path(model.answer["path"])), "free": list(CHANGES)}
+    return {"reason": "none of the idioms fires it"}
+
+
+def _text(path: Path) -> str:
+    import onnx
+
+    model = onnx.load(str(path))
+    return model_text(model)[0] or str(onnx.printer.to_text(model))
+
+
 def _find(checker: Checker, name: str) -> Rule:
     every: list[Rule] = []
     for compiler, missing in available_compilers().items():
         if missing:
             continue
-        rules = rules_of(checker, compiler)[1]
+        rules = [rule for _, found in all_rules_of(checker, compiler).values() for rule in found]
         found = [rule for rule in rules if name in (rule.id, rule.name)] or [
             rule for rule in rules if len(name) > 3 and rule.id.startswith(name)
         ]

@@ -189,13 +189,18 @@ class _Trial:
         forbidden = frozenset({rule})
         while True:
             passed = self.compile(forbidden)
-            ran = passed.outputs is not None or before.error  # a graph that cannot be run clears nobody of its numbers
-            if ran and self.judge(passed) is None:
-                return tuple(sorted(forbidden))
+            if self._is_right(passed, before):
+                others = forbidden - {rule}  # perhaps the rule only made way for these
+                enough = others and self._is_right(self.compile(others), before)
+                return tuple(sorted(others if enough else forbidden))
             stepped_in = _busy(passed) - _busy(before)
             if not stepped_in or len(forbidden) > _RUNS_OUT:
                 return ()
             forbidden |= stepped_in
+
+    def _is_right(self, passed: Passed, before: Passed) -> bool:
+        ran = passed.outputs is not None or before.error  # a graph that cannot be run clears nobody of its numbers
+        return bool(ran) and self.judge(passed) is None
 
     def suspect(self, rule_id: str, wrong: Difference, guilty: tuple[str, ...]) -> Suspect:
         draft = self._mutant.draft
