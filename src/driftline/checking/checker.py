@@ -32,6 +32,7 @@ from driftline.core.text import tail
 from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.execute.pool import Pool, Report, WorkerKind, WorkerStartError
 from driftline.inputs.make import random_inputs
+from driftline.oracle.arithmetic import has_subnormals
 from driftline.oracle.choice import parse_oracle
 from driftline.oracle.judge import AskArithmetic, NoShadow, Reference, ReferenceSample, Trait, judge
 from driftline.oracle.rule import ShadowAnswer
@@ -281,7 +282,10 @@ class Checker:
                 if "problem" in report.result:
                     return Reference(problem=report.result["problem"])
                 samples = tuple(
-                    _reference_sample(value, partial(self._ask_shadow, case, index))
+                    replace(
+                        _reference_sample(value, partial(self._ask_shadow, case, index)),
+                        subnormal=has_subnormals(case.samples[index].arrays),
+                    )
                     for index, value in enumerate(report.result["samples"])
                 )
                 return Reference(samples, report.result["random"])

@@ -75,6 +75,7 @@ _VOLATILE = (
     (re.compile(r"0x[0-9a-fA-F]+"), "0x?"),
     (re.compile(r"(/[\w.+-]+)+/"), ""),
     (re.compile(r"'[^']*\d[^']*'"), "'?'"),
+    (re.compile(r"'\?'(, ?'\?')+"), "'?'"),
     (re.compile(r"\b(b?float|u?int|complex)\d+\b"), "DTYPE"),
     (re.compile(r"\b[0-9a-f]{12,}\b"), "#"),
     (re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?"), "#"),

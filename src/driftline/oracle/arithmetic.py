@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from driftline.core.errors import DriftlineError
+from driftline.core.tensors import Arrays
 from driftline.core.text import did_you_mean
 
 # unit roundoff, largest finite number, smallest normal and smallest subnormal number of each format
@@ -78,6 +81,18 @@ POLICIES = {
     "flush-to-zero": "subnormal numbers may become zero",
     "double-as-single": "float64 is computed in float32",
 }
+
+
+def has_subnormals(arrays: Arrays) -> bool:
+    """Are there numbers among these that are too small for all the digits of their type?"""
+    for array in arrays.values():
+        smallest = _FORMATS.get(_PARTS.get(array.dtype.name, array.dtype.name))
+        if smallest and array.size:
+            parts = (array.real, array.imag) if array.dtype.kind == "c" else (array,)
+            sizes = [np.abs(part.astype(np.float64)) for part in parts]
+            if any(((size > 0) & (size < smallest[2])).any() for size in sizes):
+                return True
+    return False
 
 
 def declared(names: str) -> Arithmetic:

@@ -42,6 +42,7 @@ class ReferenceSample:
     note: str = ""
     shadow: AskArithmetic | None = None  # how far rounding may move the result, on demand
     sparing: bool = False  # it is worth while to ask the shadow for a few runs first, and then for more
+    subnormal: bool = False  # among the inputs are numbers that a compiler may take for zero, if it says so
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Trait:
     tolerance: Tolerance | None = None  # a plain tolerance in place of the rule
 
 
+_OF_VALUES = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN)
 _ENDINGS = {
     Outcome.ERROR: Kind.ERROR,
     Outcome.CRASH: Kind.CRASH,
@@ -113,6 +115,8 @@ def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample]
     thorough = len(samples) > 1
     for index, (got, sample) in enumerate(zip(outputs, samples, strict=True)):
         verdict = _judge_sample(got, sample, trait, thorough)
+        if sample.subnormal and verdict.kind in _OF_VALUES and declared(trait.arithmetic).flush_to_zero:
+            verdict = _inconclusive("an input is subnormal, which this compiler declares that it may take for zero")
         if verdict.judgement is Judgement.FAIL:
             return Verdict(verdict.judgement, verdict.reason, verdict.kind, {**verdict.evidence, "sample": index})
         verdicts.append(verdict)

@@ -30,7 +30,8 @@ class Item:
 
 
 class Work:
-    """What is to be done next: suspects of new families, then rules, then suspects like those seen before."""
+    """What is to be done next. 0: suspects of new families; 1: rules; 2: suspects like those seen before, and programs
+    that only a real compilation can judge; 3: programs that ordinary code cannot write."""
 
     def __init__(self, rules: Sequence[str]) -> None:
         self._heap = [Item((1, at), rule) for at, rule in enumerate(rules)]
@@ -48,10 +49,14 @@ class Work:
                 return
             self._twins.add(exact)
             family = (rule.where.partition(":")[0], suspect["mutation"], suspect["kind"])
-            new = family not in self._families
+            urgency = 0 if family not in self._families else 2
+            if suspect["kind"] == "unjudged":  # nothing speaks against it yet
+                urgency = 2
+            if not suspect["reachable"]:
+                urgency = 3
             self._families.add(family)
             self._number += 1
-            heapq.heappush(self._heap, Item((0 if new else 2, self._number), suspect))
+            heapq.heappush(self._heap, Item((urgency, self._number), suspect))
             self._lock.notify()
 
     def next(self) -> Item | None:

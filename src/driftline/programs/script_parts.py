@@ -74,7 +74,8 @@ _OPENVINO = """\
 def compiled(model, inputs):
     core = openvino.Core()
     model = core.read_model(model.SerializeToString(), b"")
-    return list(core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(inputs).values())
+    made = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(inputs)
+    return [part.view("bfloat16") if out.element_type.to_string() == "bf16" else part for out, part in made.items()]
 """
 _TVM = """\
 def compiled(model, inputs):

@@ -49,7 +49,7 @@ def _power(node: Any, inputs: list[Any], result: Array) -> Array | None:
     limits = np.iinfo(result.dtype)
     with np.errstate(all="ignore"):
         whole = np.power(base, exponent)
-    out = (whole < float(limits.min)) | (whole >= float(limits.max)) | (exponent < 0) | np.isnan(whole)
+    out = (whole < float(limits.min)) | (whole >= float(limits.max) + 1.0) | (exponent < 0) | np.isnan(whole)
     return np.broadcast_to(out, result.shape)
 
 

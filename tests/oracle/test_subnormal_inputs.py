@@ -1,0 +1,33 @@
+"""A compiler that declares flush-to-zero may take a subnormal input for zero; one that does not may not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftline.core.execution import Execution, Outcome, Stage
+from driftline.core.tensors import Arrays
+from driftline.core.verdict import Judgement
+from driftline.oracle.arithmetic import has_subnormals
+from driftline.oracle.judge import Reference, ReferenceSample, Trait, judge
+
+
+def _verdict(arithmetic: str, *, subnormal: bool) -> Judgement:
+    native = {"y": np.full(8, 0.31, np.float32)}
+    exact = {"y": np.full(8, 0.31, np.float64)}
+    got: Arrays = {"y": np.zeros(8, np.float32)}
+    reference = Reference((ReferenceSample(native=native, exact=exact, subnormal=subnormal),))
+    execution = Execution("iree", Outcome.OK, Stage.RUN, outputs=(got,))
+    return judge(execution, reference, Trait(False, False, arithmetic=arithmetic)).judgement
+
+
+def test_only_who_declares_it_is_excused_and_only_on_such_inputs() -> None:
+    assert _verdict("flush-to-zero", subnormal=True) is Judgement.INCONCLUSIVE
+    assert _verdict("flush-to-zero", subnormal=False) is Judgement.FAIL
+    assert _verdict("", subnormal=True) is Judgement.FAIL
+
+
+def test_subnormal_numbers_are_seen_in_every_float_type() -> None:
+    assert has_subnormals({"x": np.array([1.0, 1e-40], np.float32)})
+    assert has_subnormals({"x": np.array([1e-5], np.float16)})
+    assert has_subnormals({"x": np.array([1j * 1e-40], np.complex64)})
+    assert not has_subnormals({"x": np.array([0.0, -0.0, 1.0, np.nan, np.inf], np.float32), "n": np.arange(3)})
