@@ -66,6 +66,8 @@ benchmarks: install
 	$(BIN)/python benchmarks/sound_models.py
 	$(BIN)/python benchmarks/oracle.py
 	$(BIN)/python benchmarks/hunt.py
+	$(BIN)/python benchmarks/patterns.py
+	$(BIN)/python benchmarks/reduce.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -116,8 +116,8 @@ def tiers(sample: int) -> None:
 
     from driftline.core.rule import Reach
     from driftline.patterns.inductor.alone import alone
-    from driftline.patterns.inductor.invert import NotBuilt, build
     from driftline.patterns.inductor.draft import live
+    from driftline.patterns.inductor.invert import NotBuilt, build
     from driftline.patterns.inductor.pipeline import pass_through
     from driftline.programs.inductor_options import inductor_config
 

@@ -164,14 +164,15 @@ def test_a_known_bug_is_found_and_the_rule_is_to_blame(name: str, mutation: str,
 def test_a_crash_is_found_although_the_rule_never_gets_to_fire(pool: Pool, tmp_path: Path) -> None:
     """pytorch#183988. Its condition fails on every match; asked in a worker, as an audit does."""
     report = pool.run(worker_kind(), f"{TASKS}:list_rules", {}, timeout=300)
-    rule = next(rule["id"] for rule in report.result["rules"] if rule["name"].endswith("randperm_index_pattern"))
+    twins = [rule["id"] for rule in report.result["rules"] if rule["name"].endswith("randperm_index_pattern")]
+    rule = twins[0]  # it stands in two tables: the second does the same where the first is forbidden
     payload = {
         "rules": [rule], "programs": {rule: (0, "")}, "seed": 0, "seconds_each": 10.0, "folder": str(tmp_path)
     }  # fmt: skip
     pool.run(worker_kind(), f"{TASKS}:suspect", payload, timeout=ENOUGH)
     answers = [json.loads(line) for line in (tmp_path / ANSWERS).read_text().splitlines()]
     found = next(answer for answer in answers if "mutation" in answer)
-    assert (found["kind"], found["guilty"]) == ("error", [rule])
+    assert (found["kind"], found["guilty"]) == ("error", sorted(twins))
     assert "torch.randperm(" in found["text"] and found["reachable"]
 
 
