@@ -28,7 +28,7 @@ def test_an_audit_finds_a_wrong_rule_and_names_it(store_folder: Path, capsys: py
     found = next(bug for bug in answer["bugs"] if bug["mutation"] == "argument dim of softmax")
     assert found["rule"]["name"] == RULE and found["kind"] == "wrong-value" and found["reachable"]
     assert found["rule"]["id"] in found["guilty"] and "forbid=" in found["without"]
-    assert len([line for line in found["script"].splitlines() if line.strip()]) <= 18
+    assert len([line for line in found["script"].splitlines() if line.strip()]) <= 15
 
     with Store.open(store_folder) as store:
         bug = store.bug(found["id"])

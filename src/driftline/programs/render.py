@@ -7,8 +7,9 @@ format and may be imported here; no compiler is.
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from driftline.core.program import Program, SourceBundle
 from driftline.core.target import Target
@@ -20,6 +21,8 @@ from driftline.programs.recipe_onnx import onnx_recipe
 from driftline.programs.recipe_source import source_recipe, torch_compile
 from driftline.programs.script_check import Check
 from driftline.programs.script_parts import SHOW
+
+LINE = 110  # characters, in a script that is to be short
 
 
 def render_script(program: Program, arrays: Arrays, target: str | Target, *, room: int = ROOM) -> str:
@@ -94,14 +97,29 @@ def short_script(text: str, options: Mapping[str, str], *, training: bool = Fals
             f"for f in (function, {compiled}):",
             "    given = [x.clone().requires_grad_(x.is_floating_point()) for x in inputs]",
             "    out = f(*given)",
-            "    out.sum().backward()",
+            "    sum(x.sum() for x in (out if isinstance(out, tuple) else (out,))).backward()",
             "    print(out, [x.grad for x in given])",
         ]
     else:
         setup = list(recipe.setup)
         call = recipe.expected.replace("function", compiled, 1)
         lines = [f'print("expected", {recipe.expected})', f'print("got", {call})']
-    return _assemble([], recipe.imports, recipe.definitions, (*setup, *lines))
+    if "function = model" in setup:
+        setup.remove("function = model")
+        lines = [re.sub(r"\bfunction\b", "model", line) for line in lines]
+    return _assemble([], recipe.imports, recipe.definitions, (*_on_one_line(setup), *lines))
+
+
+def _on_one_line(setup: Sequence[str]) -> list[str]:
+    """The inputs where they are listed, in place of a line for each, when that is no longer than a line."""
+    made = dict(line.split(" = ", 1) for line in setup if re.fullmatch(r"\w+ = torch\.\S.*", line))
+    listed = next((line for line in setup if line.startswith("inputs = [")), "")
+    names = [name for name in listed.removeprefix("inputs = [").rstrip("]").split(", ") if name]
+    together = f"inputs = [{', '.join(made.get(name, '') for name in names)}]"
+    # The same order, or a generator would draw other numbers; and no tensor that is made from another one.
+    if names != list(made) or len(together) > LINE or any(re.search(rf"\b{n}\b", together) for n in names):
+        return list(setup)
+    return [together if line == listed else line for line in setup if line.split(" = ")[0] not in names]
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
