@@ -133,7 +133,7 @@ class Inductor(TorchBackend):
         with (
             torch._inductor.config.patch(fx_graph_cache=False),
             torch._functorch.config.patch(enable_autograd_cache=False),
-            recorder().recording() as activity,
+            recorder().recording(thorough=False) as activity,
         ):
             yield lambda program: sorted(
                 rule for rule, one in activity.items() if one.changed and _file_of(program) in one.files

@@ -150,7 +150,11 @@ class InductorAudit:
         """Findings as they are confirmed, and the id of each rule that was gone through."""
         # A rule that matches and does not fire may fail on every match, which is a finding too.
         wanted = (Reach.FIRED, Reach.MATCHED)
-        fired = [id_ for id_, one in self.progress.items() if one.reach in wanted and one.text and id_ not in done]
+        fired = [
+            rule
+            for rule, one in self.progress.items()
+            if one.reach in wanted and (one.text or _has_own_program(rule)) and rule not in done
+        ]
         work = Work(spread([self.progress[rule].rule for rule in fired]))
         each = max(4.0, (deadline - time.monotonic()) * self._jobs * 0.6 / max(1, len(fired)))
         results: list[Found | str] = []
@@ -194,7 +198,8 @@ class InductorAudit:
         if isinstance(item.body, str):
             rule = item.body
             one = self.progress[rule]
-            payload = {"programs": {rule: (one.attempt, one.source)}, "seed": self._seed, "seconds_each": each}
+            made_for = "" if _has_own_program(rule) else one.source
+            payload = {"programs": {rule: (one.attempt, made_for)}, "seed": self._seed, "seconds_each": each}
             for answer in self._ask("suspect", [rule], payload, deadline):
                 if "died" not in answer:
                     work.add_suspect(answer, self.progress[rule].rule)
@@ -278,6 +283,11 @@ def list_rules(checker: Checker, python: str = sys.executable) -> tuple[str, lis
     if report.ending != "done":
         raise DriftlineError(f"The rules of this torch cannot be listed: the worker ended with {report.ending}.")
     return report.result["version"], [Rule.from_json(value) for value in report.result["rules"]]
+
+
+def _has_own_program(rule: str) -> bool:
+    """Outside the tables, programs are written by hand; what was swept besides only shows that it is at work."""
+    return "/" in rule
 
 
 def list_outside(checker: Checker) -> tuple[list[Rule], list[str]]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch._inductor.pattern_matcher as pm
@@ -44,12 +45,13 @@ class Recorder:
         self._activity: dict[str, Activity] = {}
         self._forbidden: frozenset[str] = frozenset()
         self._listening = False
+        self._thorough = True
         for entry in {id(each.entry): each.entry for each in registered()}.values():
             entry.extra_check = self._watched_check(entry, entry.extra_check)
         pm.PatternMatcherPass.apply = self._watched_table(pm.PatternMatcherPass.apply)
         for kind in (pm.LoweringPatternEntry, pm.GraphPatternEntry, pm.ReplacementPatternEntry):
             kind.apply = self._watched_apply(kind.apply)
-        watch(self, signature)
+        watch(self, lambda graph: signature(graph) if self._listening and self._thorough else None)
 
     def forbids(self, rule_id: str) -> bool:
         return self._listening and rule_id in self._forbidden
@@ -62,14 +64,17 @@ class Recorder:
             activity.changed += changed
 
     @contextlib.contextmanager
-    def recording(self, forbidden: frozenset[str] = frozenset()) -> Iterator[dict[str, Activity]]:
-        """What rules do inside the block, by rule; `forbidden` rules find no match there."""
-        before = self._activity, self._forbidden, self._listening
-        self._activity, self._forbidden, self._listening = {}, forbidden, True
+    def recording(
+        self, forbidden: frozenset[str] = frozenset(), *, thorough: bool = True
+    ) -> Iterator[dict[str, Activity]]:
+        """What rules do inside the block, by rule; `forbidden` rules find no match there. Without `thorough` only the
+        rules of the tables are watched, and only the surroundings of what they match: large graphs take no longer."""
+        before = self._activity, self._forbidden, self._listening, self._thorough
+        self._activity, self._forbidden, self._listening, self._thorough = {}, forbidden, True, thorough
         try:
             yield self._activity
         finally:
-            self._activity, self._forbidden, self._listening = before
+            self._activity, self._forbidden, self._listening, self._thorough = before
 
     def _of(self, rule_id: str) -> Activity:
         return self._activity.setdefault(rule_id, Activity())
@@ -119,14 +124,15 @@ class Recorder:
             if rule_id is None:
                 return apply(entry, match, graph, node)
             activity = self._of(rule_id)
-            before, files = signature(graph), _files(match.nodes)
+            look = partial(signature, graph) if self._thorough else _surroundings(graph, match.nodes)
+            before, files = look(), _files(match.nodes)
             try:
                 result = apply(entry, match, graph, node)
             except Exception as error:
                 activity.error = f"{type(error).__name__}: {error}"
                 raise
             activity.applied += 1
-            if signature(graph) != before:
+            if look() != before:
                 activity.changed += 1
                 activity.files |= files
             return result
@@ -140,9 +146,21 @@ def _files(nodes: Sequence[fx.Node]) -> set[str]:
     return {found[-1] for found in lines if found}
 
 
+def _surroundings(graph: fx.Graph, matched: Sequence[fx.Node]) -> Callable[[], object]:
+    """A look at what was matched and what is next to it, which can be repeated."""
+    near = dict.fromkeys(matched)
+    for node in matched:
+        near |= dict.fromkeys([*node.all_input_nodes, *node.users])
+    return lambda: (len(graph.nodes), [(node._erased, *_identity(node)) for node in near])
+
+
+def _identity(node: fx.Node) -> tuple[str, str, str, str]:
+    return node.op, str(node.target), str(node.args), str(node.kwargs)
+
+
 def signature(graph: fx.Graph) -> tuple[tuple[str, str, str, str], ...]:
     """Everything that makes a graph what it is, for comparison."""
-    return tuple((node.op, str(node.target), str(node.args), str(node.kwargs)) for node in graph.nodes)
+    return tuple(map(_identity, graph.nodes))
 
 
 _RECORDER: list[Recorder] = []
