@@ -246,11 +246,17 @@ class InductorAudit:
 
     def _guilty(self, case: Case, result: TargetResult, suspect: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
         """Does it pass when these rules may not fire? The proof that they are to blame."""
-        blamed = tuple(suspect["guilty"]) or (suspect["rule"],)
+        blamed = self._with_twins(suspect["guilty"] or [suspect["rule"]])
         target = Target("inductor", options=(*result.target.options, ("forbid", "+".join(sorted(blamed)))))
         outcome = self._checker.check(case.only(target))
         passed = any(each.verdict.judgement is Judgement.PASS for each in outcome.results)
         return (blamed, str(target)) if passed else ((), "")
+
+    def _with_twins(self, rules: Sequence[str]) -> tuple[str, ...]:
+        """The rules and those of the same name: one often does what the other may not."""
+        names = {self.progress[rule].rule.optimisation for rule in rules if rule in self.progress}
+        twins = [rule for rule, one in self.progress.items() if one.rule.optimisation in names]
+        return tuple(sorted({*rules, *twins}))
 
     # -- asking workers ----------------------------------------------------------------------------------------------
 

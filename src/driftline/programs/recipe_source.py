@@ -205,7 +205,11 @@ def _with_gradients(recipe: Recipe) -> Recipe:
 
 def _torch_results(base: Recipe, arrays: Arrays, target: Target) -> Recipe:
     options = dict(target.options)
-    base = replace(base, setup=("torch.set_grad_enabled(False)", *base.setup))
+    first = ["torch.set_grad_enabled(False)"]
+    if target.backend == "inductor" and options.get("freezing") == "true":
+        # It is read while the program is traced, where the `options` of torch.compile are not known.
+        first.append("torch._inductor.config.freezing = True")
+    base = replace(base, setup=(*first, *base.setup))
     compiled = torch_compile(target.backend, options)
     if compiled:
         return replace(base, expected=base.expected.format("function"), got=base.expected.format(compiled))
