@@ -156,7 +156,8 @@ class InductorAudit:
             if one.reach in wanted and (one.text or _has_own_program(rule)) and rule not in done
         ]
         work = Work(spread([self.progress[rule].rule for rule in fired]))
-        each = max(4.0, (deadline - time.monotonic()) * self._jobs * 0.6 / max(1, len(fired)))
+        left = deadline - time.monotonic()
+        each = max(4.0, min(left / 2, left * self._jobs * 0.6 / max(1, len(fired))))  # confirming takes time too
         results: list[Found | str] = []
         ready = threading.Condition()
         failed: list[BaseException] = []
