@@ -15,7 +15,7 @@ from driftline.core.rule import Reach, Rule
 from driftline.patterns.audit import chosen
 from driftline.patterns.diff import Listed, difference, listed_in
 from driftline.patterns.inductor_audit import list_rules
-from driftline.patterns.short_script import short_script
+from driftline.programs.render import short_script
 
 ATTENTION = """\
 import torch

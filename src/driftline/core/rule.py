@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+# Kinds of what rewrites graphs outside any table of rules
+FUSION, NO_OP, PASS, DECOMPOSITION, LOWERING = "fusion", "no-op", "pass", "decomposition", "lowered"
+
 
 @dataclass(frozen=True)
 class Rule:

@@ -79,10 +79,6 @@ class NoiseSource:
         errors -= np.float32(1.0)
         return errors[0] if parts == 1 else errors[0] + 1j * errors[1]
 
-    def to_grid(self, result: Array, dtype: str) -> Array:
-        with np.errstate(all="ignore"):
-            return self._rounded(result, dtype)
-
     def _rounded(self, result: Array, dtype: str) -> Array:
         if not self._on_grid or dtype in ("float64", "complex128"):
             return result

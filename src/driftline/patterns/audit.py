@@ -13,7 +13,7 @@ from driftline.backends import BACKENDS
 from driftline.campaign.session import record
 from driftline.checking.checker import Checker
 from driftline.core.errors import DriftlineError
-from driftline.core.rule import Reach, Rule
+from driftline.core.rule import FUSION, NO_OP, Reach, Rule
 from driftline.core.text import did_you_mean
 from driftline.patterns.auditees import auditee
 from driftline.patterns.found import Found
@@ -25,7 +25,6 @@ from driftline.store.audits import AuditEntry, AuditLog
 COMPILERS = ("inductor", "onnxruntime", "tvm", "onnxscript")
 PASSES = "inductor passes"  # what Inductor rewrites with outside its pattern tables
 _WEIGHTS = {"inductor": 8.0, PASSES: 2.0, "onnxruntime": 3.0, "tvm": 1.5}  # of the budget; 1 for the others
-FUSION, NO_OP = "fusion", "no-op"  # kinds of rules outside the tables that have programs of their own
 SHARE_OF_SWEEPING = 0.6
 _LEAST = 5.0  # seconds that a step is worth starting for
 

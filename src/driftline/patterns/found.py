@@ -25,11 +25,6 @@ class Found:
     without: str = ""  # the target without them, on which the program passes
     reachable: bool = True  # ordinary code can write this program
 
-    @property
-    def family(self) -> tuple[str, str]:
-        """Findings that share a rule and a kind of change have one cause."""
-        return self.rule.name, self.mutation
-
     def about(self) -> dict[str, Any]:
         """What goes into the store beside the verdict."""
         rule = self.rule

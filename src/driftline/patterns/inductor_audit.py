@@ -28,7 +28,7 @@ from driftline.core.verdict import Judgement
 from driftline.execute.pool import WorkerKind
 from driftline.patterns.agenda import Item, Work, spread
 from driftline.patterns.found import Found
-from driftline.patterns.short_script import short_script
+from driftline.programs.render import short_script
 
 TASKS = "driftline.patterns.inductor.tasks"
 ATTEMPTS = 40  # programs tried for a rule at most

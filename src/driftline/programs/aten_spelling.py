@@ -32,11 +32,6 @@ def spelled(overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any], write
     return call_text(path or str(path_of(overload)), args, kwargs, write)
 
 
-def is_user_level(overload: Any) -> bool:
-    """Can ordinary code ask for this operator?"""
-    return user_path(overload) is not None or overload._schema.name.replace("::", ".") in _SPECIAL
-
-
 @lru_cache(4096)
 def user_path(overload: Any) -> str | None:
     """`torch.add` for aten.add.Tensor, `.expand` for a method; None where only `torch.ops` reaches it."""

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from driftline.core.config import default_store
+from driftline.core.rule import DECOMPOSITION, LOWERING
 from driftline.report.results import replay_command
 from driftline.report.words import duration, plural
 from driftline.store import Bug, Store
@@ -97,8 +98,8 @@ def show_audit(result: AuditResult, store: Store) -> None:
     else:
         out.print(f"No wrong rule was found in {duration(result.seconds)}. A longer --budget looks further.")
     if result.out_of_reach:
-        wrong = plural(len(result.out_of_reach), "rule", "rules")
-        out.print(f"\n{wrong} wrong only on programs that ordinary code has not been seen to write:")
+        wrong = plural(len(result.out_of_reach), "further finding")
+        out.print(f"\n{wrong} only on programs that ordinary code has not been seen to write:")
         for found in result.out_of_reach:
             out.print(f"  {escape(found.rule.name)}, {escape(found.mutation)}: {found.result.verdict.kind}")
 
@@ -149,7 +150,7 @@ def _show_bugs(out: Console, result: AuditResult, store: Store) -> None:
 # -- rules -------------------------------------------------------------------------------------------------------------
 
 
-_MANY = ("decomposition", "lowered")  # kinds with an entry for every operator
+_MANY = (DECOMPOSITION, LOWERING)  # kinds with an entry for every operator
 
 
 def show_rules(rules: Sequence[Rule], *, whole: bool) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from driftline.backends.inductor_rules.outside import DECOMPOSITION, FUSION, LOWERING, NO_OP, PASS
 from driftline.backends.inductor_rules.registry import registered
+from driftline.core.rule import DECOMPOSITION, FUSION, LOWERING, NO_OP, PASS
 
 _KINDS = {FUSION: "fusion", NO_OP: "no-op removal", PASS: "pass", DECOMPOSITION: "decomposition", LOWERING: "lowering"}
 RULE = "rewrite rule"

@@ -21,7 +21,7 @@ from torch._inductor.graph import GraphLowering
 from torch._inductor.lowering import fallback_handler, lowerings
 from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 
-from driftline.core.rule import Rule
+from driftline.core.rule import DECOMPOSITION, FUSION, LOWERING, NO_OP, PASS, Rule
 
 Signature = Callable[[Any], object]
 
@@ -34,7 +34,6 @@ class Watcher(Protocol):
     def forbids(self, rule_id: str) -> bool: ...
 
 
-FUSION, NO_OP, PASS, DECOMPOSITION, LOWERING = "fusion", "no-op", "pass", "decomposition", "lowered"
 # Passes for several machines, for GPUs, or for functions that a user gives: nothing that a program here can bring about
 _ELSEWHERE = re.compile(r"custom|bucket|collective|comms|ddp|overlap|reduce_scatter|cuda|dedup")
 

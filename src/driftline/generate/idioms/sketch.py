@@ -13,7 +13,6 @@ from driftline.core.tensors import Array, TensorSpec, numpy_dtype
 from driftline.generate.emit_onnx import OnnxWriter, element_type
 from driftline.inputs.plan import InputPlan
 
-MICROSOFT = "com.microsoft"
 MACHINE_LEARNING = "ai.onnx.ml"
 
 

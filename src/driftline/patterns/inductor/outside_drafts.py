@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
-from driftline.backends.inductor_rules.outside import FUSION, NO_OP
-from driftline.core.rule import Rule
+from driftline.core.rule import FUSION, NO_OP, Rule
 from driftline.patterns.inductor.draft import Draft, Leaf
 
 SIBLINGS = 6  # a fusion wants several of the same kind, at least five

@@ -17,9 +17,11 @@ import torch.fx as fx
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._inductor import config
 from torch._inductor.fx_passes.post_grad import view_to_reshape
+from torch._inductor.pattern_matcher import LoweringPatternEntry
 from torch._inductor.virtualized import V
 
 from driftline.backends.inductor_rules.recorder import Activity, recorder
+from driftline.backends.inductor_rules.registry import registered
 from driftline.patterns.inductor.draft import live
 from driftline.programs.inductor_options import inductor_config
 
@@ -138,17 +140,9 @@ def _stop_before_code(graphs: list[fx.GraphModule], *, run: bool) -> Callable[..
 
 def _has_lowering(graph: fx.Graph) -> bool:
     """Did a rule put its lowering into the graph? Only code generation understands that."""
-    from torch._inductor.pattern_matcher import LoweringPatternEntry
-
     handlers = {
-        getattr(each.entry, "handler", None) for each in _registered() if isinstance(each.entry, LoweringPatternEntry)
+        getattr(each.entry, "handler", None) for each in registered() if isinstance(each.entry, LoweringPatternEntry)
     }
     return any(
         node.op == "call_function" and getattr(node.target, "func", node.target) in handlers for node in graph.nodes
     )
-
-
-def _registered() -> Any:
-    from driftline.backends.inductor_rules.registry import registered
-
-    return registered()
