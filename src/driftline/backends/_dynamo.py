@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from driftline.backends._torch import TorchCalls, as_arrays, torch_runner
+from driftline.backends._torch import TorchCalls, as_arrays, backward, cotangents, torch_runner
 from driftline.backends.base import Compiled, CompiledTogether
 from driftline.core.execution import Stage
 from driftline.core.tensors import Arrays
@@ -56,11 +56,12 @@ def compile_together_with_dynamo(
 
     def run(samples: Sequence[Arrays]) -> list[Arrays]:
         prepared = [call.prepare(arrays) for call, arrays in zip(calls, samples, strict=True)]
-        with torch.no_grad():
+        with torch.set_grad_enabled(programs[0].grad):
             results = compiled(*((one.args, one.kwargs) for one in prepared))
-        return [
-            as_arrays(call.outputs(one, result)) for call, one, result in zip(calls, prepared, results, strict=True)
-        ]
+        runs = list(zip(calls, prepared, results, strict=True))
+        if programs[0].grad:
+            backward([pair for p, result in zip(programs, results, strict=True) for pair in cotangents(result, p.seed)])
+        return [as_arrays(call.outputs(one, result)) for call, one, result in runs]
 
     return run
 

@@ -6,7 +6,7 @@ Gradients and changed inputs are results like any other: they appear as outputs 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,10 +52,10 @@ def tensor_runner(
 
     def run(arrays: Arrays) -> dict[str, Any]:
         call = calls.prepare(arrays)
-        if program.grad:
-            return _with_gradients(function, call.args, call.kwargs, {**call.tensors, **calls.parameters}, program.seed)
-        with torch.no_grad():
+        with torch.set_grad_enabled(program.grad):
             result = function(*call.args, **call.kwargs)
+        if program.grad:
+            backward(cotangents(result, program.seed))
         return calls.outputs(call, result)
 
     return run
@@ -81,7 +81,7 @@ class TorchCalls:
         self._layout = InputLayout(self._live)
         self._grad = program.grad
         self._device = device
-        self.parameters = dict(_named(self._live.function, "named_parameters")) if program.grad else {}
+        self._parameters = dict(_named(self._live.function, "named_parameters"))
         self._buffers = _saved(_named(self._live.function, "named_buffers"))
         self._weights = _saved(_named(self._live.function, "named_parameters"))
 
@@ -106,29 +106,24 @@ class TorchCalls:
         with torch.no_grad():  # a model may keep state, or write into its weights; every run starts from the same ones
             for tensor, saved in (*self._buffers.values(), *self._weights.values()):
                 tensor.copy_(saved)
+        for parameter in self._parameters.values():
+            parameter.grad = None
         args, kwargs = self._live.call_arguments(arrays, make)
         return TorchCall(args, kwargs, tensors, before)
 
     def outputs(self, call: TorchCall, result: Any) -> dict[str, Any]:
-        """What came back, and the inputs and buffers that were changed on the way."""
+        """What came back, and the gradients, or the inputs and buffers that were changed on the way."""
         import torch
 
         if self._device != "cpu":
             torch.cuda.synchronize()
+        if self._grad:
+            leaves = {**call.tensors, **self._parameters}
+            gradients = {f"grad:{name}": leaf.grad for name, leaf in leaves.items() if leaf.grad is not None}
+            return {**flatten_tensors(result), **gradients}
         changed = {f"mutated:{n}": t for n, t in call.tensors.items() if _differs(to_array(t), call.before[n])}
         changed |= {f"mutated:{n}": b for n, (b, old) in self._buffers.items() if _differs(to_array(b), to_array(old))}
         return {**flatten_tensors(result), **changed}
-
-
-def _with_gradients(
-    function: Callable[..., Any], args: Any, kwargs: Any, leaves: dict[str, Any], seed: int
-) -> dict[str, Any]:
-    for leaf in leaves.values():
-        leaf.grad = None
-    result = function(*args, **kwargs)
-    backward(result, seed)
-    gradients = {f"grad:{name}": leaf.grad for name, leaf in leaves.items() if leaf.grad is not None}
-    return {**flatten_tensors(result), **gradients}
 
 
 def _saved(named: list[tuple[str, Any]]) -> dict[str, tuple[Any, Any]]:
@@ -157,8 +152,8 @@ def flatten_outputs(result: Any) -> Arrays:
     return as_arrays(flatten_tensors(result))
 
 
-def backward(result: Any, seed: int) -> None:
-    """Backpropagate a fixed random combination of all differentiable outputs, the same for every target."""
+def cotangents(result: Any, seed: int) -> list[tuple[Any, Any]]:
+    """The differentiable outputs, each with its fixed random weights, the same for every target."""
     import torch
 
     leaves = [
@@ -166,12 +161,17 @@ def backward(result: Any, seed: int) -> None:
         for leaf in flatten(result, "output").values()
         if isinstance(leaf, torch.Tensor) and leaf.requires_grad and leaf.is_floating_point()
     ]
-    if not leaves:
-        return
     generator = torch.Generator().manual_seed(seed)
     drawn = [torch.empty(leaf.shape, dtype=torch.float64).uniform_(0.5, 1.5, generator=generator) for leaf in leaves]
-    cotangents = [values.to(leaf.device, leaf.dtype) for values, leaf in zip(drawn, leaves, strict=True)]
-    torch.autograd.backward(leaves, cotangents)
+    return [(leaf, values.to(leaf.device, leaf.dtype)) for values, leaf in zip(drawn, leaves, strict=True)]
+
+
+def backward(weighted: Sequence[tuple[Any, Any]]) -> None:
+    """Backpropagate the sum of all outputs by their weights."""
+    import torch
+
+    if weighted:
+        torch.autograd.backward(*zip(*weighted, strict=True))
 
 
 def _named(function: Any, method: str) -> list[tuple[str, Any]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from driftline.backends._dynamo import compile_together_with_dynamo, compile_with_dynamo
 from driftline.backends._torch import TorchBackend
 from driftline.backends.base import BOOLEAN, Availability, Behaviour, Compiled, CompiledTogether, Option, Options
+from driftline.backends.inductor_order import LOOPS_SIDE_BY_SIDE
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
 from driftline.core.tensors import Arrays
@@ -21,7 +22,8 @@ class Inductor(TorchBackend):
     name = "inductor"
     family = "inductor"
     devices = ("cpu", "cuda")
-    together = 10
+    together = 20
+    batch = 60
     options = {
         "freezing": Option("fold parameters into constants", BOOLEAN, "false"),
         "pattern_matcher": Option("graph rewrite rules", BOOLEAN, "true"),
@@ -94,10 +96,11 @@ class Inductor(TorchBackend):
     def compile_together(self, programs: Sequence[OpenedProgram], options: Options) -> CompiledTogether | None:
         import torch._inductor.config
 
-        if options.get("device", "cpu") != "cpu" or options.get("forbid") or any(program.grad for program in programs):
+        if options.get("device", "cpu") != "cpu" or options.get("forbid"):
             return None
         config, dynamic = _settings(options)
-        run = compile_together_with_dynamo(programs, "inductor", options=config or None, dynamic=dynamic)
+        config |= LOOPS_SIDE_BY_SIDE
+        run = compile_together_with_dynamo(programs, "inductor", options=config, dynamic=dynamic)
 
         def patched(samples: Sequence[Arrays]) -> list[Arrays]:
             with torch._inductor.config.patch(config):  # it compiles on the first call

@@ -21,7 +21,7 @@ from driftline.backends import BACKENDS
 from driftline.campaign.events import BugSeen, LaneStopped, Listener, Started, TurnDone
 from driftline.campaign.lane import Lane
 from driftline.campaign.plan import HuntPlan, form_of, locked
-from driftline.campaign.roster import Roster, Task, Work
+from driftline.campaign.roster import GRACE, Roster, Task, Work
 from driftline.campaign.triage import Examined, Triage
 from driftline.checking.batch import Screened, Screening
 from driftline.checking.checker import Checker, Skipped
@@ -37,7 +37,6 @@ from driftline.store import Bug, Store
 from driftline.store.hunts import Hunt, HuntLog, Suspect, Turn
 
 MOST_FAILURES = 3  # of ours, in one lane
-GRACE = 15.0  # seconds after the end of the budget for what is still running
 
 
 @dataclass

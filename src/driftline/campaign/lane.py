@@ -59,12 +59,18 @@ class Lane:
     def name(self) -> str:
         return str(self.target)
 
+    @property
+    def usual_turn(self) -> float:
+        """Seconds that the next turn will take, by those before it."""
+        return self.seconds / self.programs * self.batch if self.programs else 0.0
+
     # -- what to ask for ---------------------------------------------------------------------------------------------
 
     def requests(self, limit: int) -> list[dict[str, Any]]:
-        """The next batch. Half of it operators alone, as long as there are some that were not tried."""
+        """The next batch. Half of it operators alone, as long as there are some that were not tried. The first one is
+        shorter: a hunt of two minutes should hear from every compiler."""
         rng = random.Random(f"{self.seed}/{self.form}/{self.name}/{self.turns}")
-        size, avoid = min(self.batch, limit), self.avoid
+        size, avoid = min(self.batch if self.turns else -(-self.batch // 3), limit), self.avoid
         asked: Counter[tuple[str, str]] = Counter()
         made = [self._request("graph", arm, asked, rng) for arm in self._untried(size // 2 or 1, rng)]
         while len(made) < size:

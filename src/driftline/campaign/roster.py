@@ -14,6 +14,7 @@ from enum import Enum
 
 from driftline.campaign.lane import Lane
 
+GRACE = 15.0  # seconds after the end of the budget for what is still running
 REPEATS = 4  # suspects that look like what was seen before, examined after one turn
 REPEATS_SHARE = 0.25  # of a lane's time, for them
 
@@ -107,8 +108,10 @@ class Roster:
             return False
         if self._in_order:
             return not standing.examining
-        # The last of the time is for what waits already.
-        return sum(s.needed for s in self._standings.values()) / self._jobs < self._time_left()
+        # The last of the time is for what waits already, and for turns that end in it.
+        left = self._time_left()
+        waiting = sum(s.needed for s in self._standings.values()) / self._jobs
+        return waiting < left and standing.lane.usual_turn < left + GRACE
 
     def finish(self, task: Task, *, new: int = 0, repeated: int = 0) -> None:
         """The task is done; a turn brought so many suspects."""

@@ -177,7 +177,7 @@ class Screening:
                 "tensors": made["tensors"],
                 "grad": made["grad"],
                 "seed": 0,
-                "together": made["together"],
+                "company": made["company"],
             }
             for number, made in programs.items()
         }
@@ -300,9 +300,10 @@ def _take_casualty(
     """Which program was it that ended the worker? Those that were compiled together with it are asked one by one."""
     number, _, stage = report.stage.partition(" ")
     if stage == TOGETHER:
-        company = [job for job in waiting.values() if job["together"] and job["number"] >= int(number)]
-        for job in company[:together]:
-            job["together"] = False
+        first = waiting[int(number)]
+        group = [job for job in waiting.values() if job["company"] == first["company"] and job["number"] >= int(number)]
+        for job in group[:together]:
+            job["company"] = ""
         return
     culprit = int(number) if number else next(iter(waiting))
     done[culprit] = {

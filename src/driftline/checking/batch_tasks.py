@@ -87,7 +87,7 @@ def _prepare_one(item: Mapping[str, Any], payload: Mapping[str, Any], path: Path
         "grad": made.grad,
         "coverage": [list(pair) for pair in made.coverage],
         "graph": made.graph.to_json() if made.graph else None,
-        "together": not made.grad and not made.sizes,
+        "company": "gradients" if made.grad else "several sizes" if made.sizes else "plain",
     }
     try:
         opened = OpenedProgram(program, example={}, grad=made.grad)

@@ -145,11 +145,13 @@ class _Numbered:
 
 
 def _groups(batch: list[_Job], size: int) -> Iterator[list[_Job]]:
-    """Those that may be compiled together, in groups; the others alone."""
-    alone = [[job] for job in batch if size == 1 or not job.payload["together"]]
-    others = [job for job in batch if size > 1 and job.payload["together"]]
-    yield from (others[at : at + size] for at in range(0, len(others), size))
-    yield from alone
+    """Those of one company may be compiled together, and are in groups; who has none is alone."""
+    companies: dict[str, list[_Job]] = {}
+    for job in batch:
+        companies.setdefault(job.payload["company"], []).append(job)
+    for company, jobs in companies.items():
+        at_once = size if company else 1
+        yield from (jobs[at : at + at_once] for at in range(0, len(jobs), at_once))
 
 
 _Answers = dict[int, tuple[dict[str, Any], OpenedProgram]]  # by number, each with its program

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from driftline.backends._torch import backward
+from driftline.backends._torch import backward, cotangents
 from driftline.core.structure import flatten
 from driftline.core.tensors import DTYPES, TensorSpec
 from driftline.generate.base import Blueprint, NoProgram
@@ -255,7 +255,7 @@ def _differentiable(model: Any, tensors: Sequence[torch.Tensor]) -> bool:
     leaves = [leaf.requires_grad_() if leaf.is_floating_point() else leaf for leaf in leaves]
     try:
         with quiet():
-            backward(model(*leaves), 0)
+            backward(cotangents(model(*leaves), 0))
     except Exception:  # no gradient is asked for then; eager's refusal is nobody's bug
         return False
     return any(leaf.grad is not None for leaf in leaves)

@@ -109,7 +109,7 @@ class Writer:
             "origins": [sample.origin for sample in case.samples],
             "grad": case.options.grad,
             "seed": case.options.seed,
-            "together": not case.options.grad,
+            "company": "gradients" if case.options.grad else "plain",
             "plugins": list(case.options.plugins),
         }
         worker = worker_for_framework(case.program.framework, case.options.plugins)

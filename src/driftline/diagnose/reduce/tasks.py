@@ -107,7 +107,7 @@ def _prepare_one(request: Mapping[str, Any], payload: Mapping[str, Any], number:
             "native": str(native),
             "origins": list(payload["origins"]),
             "grad": payload["grad"],
-            "together": payload["together"],
+            "company": payload["company"],
             "graph": None,
             "coverage": [],
         }
