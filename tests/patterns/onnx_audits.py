@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from driftline.checking.checker import Checker
-from driftline.patterns.onnx_audit import Auditee, OnnxAudit, Suspect
+from driftline.patterns.auditees import Auditee
+from driftline.patterns.onnx_audit import OnnxAudit, Suspect
 
 
 def audit(

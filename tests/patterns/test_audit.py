@@ -8,11 +8,18 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from onnx_audits import audit
 
+from driftline.backends import BACKENDS
+from driftline.checking.checker import Checker
 from driftline.cli import run
+from driftline.patterns.audit import Audit, AuditPlan
+from driftline.patterns.found import Found
+from driftline.patterns.onnxscript_rules import OnnxScriptRules
 from driftline.store import Store
 from driftline.store.audits import AuditLog
 
@@ -44,26 +51,81 @@ def test_an_audit_finds_a_wrong_rule_and_names_it(store_folder: Path, capsys: py
 @pytest.mark.slow
 def test_killed_an_audit_goes_on_with_what_is_left(store_folder: Path) -> None:
     command = [sys.executable, "-m", "driftline", "patterns", "audit", "--compilers", "inductor", "--json"]
-    command += ["--only", "_sfdp_pattern_[1-4]_inference", "--budget", "60s", "--store", str(store_folder)]
+    command += ["--only", "_sfdp_pattern_[1-3]_inference", "--budget", "60s", "--store", str(store_folder)]
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
         time.sleep(0.5)
         if (store_folder / "store.db").exists():
             with Store.open(store_folder) as store:
-                if (entry := AuditLog(store).unfinished()) and AuditLog(store).kept(entry.id, "fired"):
+                if _remembered(store, "fired"):
                     break
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     with Store.open(store_folder) as store:
-        fired = set(AuditLog(store).kept(1, "fired"))
+        fired = _remembered(store, "fired").keys()
     assert fired
-    again = [*command[:5], "--resume", "--json", "--budget", "60s", "--store", str(store_folder)]
+    again = [*command[:5], "--resume", "--json", "--budget", "100s", "--store", str(store_folder)]
     ran = subprocess.run(again, capture_output=True, text=True, timeout=500)
+    assert ran.returncode in (0, 1), ran.stderr
     answer = json.loads(ran.stdout)
-    assert answer["rules"]["fired"] == answer["rules"]["total"] >= 4
+    assert answer["rules"]["fired"] >= 2 and answer["rules"]["total"] == 3
     with Store.open(store_folder) as store:
-        assert AuditLog(store).unfinished() is None and fired <= set(AuditLog(store).kept(1, "fired"))
+        assert AuditLog(store).unfinished() is None and fired <= _remembered(store, "fired").keys()
+
+
+def _remembered(store: Store, step: str) -> dict[str, int]:
+    """What the store's first audit has kept of a step, with the number of the row: writing it again gives a new one."""
+    rows = store.query("SELECT rule, rowid FROM audit_rules WHERE audit = 1 AND step = ?", (step,))
+    return dict(rows)
+
+
+CLIPS = "common.successive_clip_rule"  # it breaks on every model of its kind that does not declare a type
+needs_onnxscript = pytest.mark.skipif(
+    not BACKENDS.get("onnxscript").installed().available, reason="onnxscript is not installed"
+)
+
+
+@needs_onnxscript
+def test_killed_it_asks_no_model_twice_and_forgets_no_bug(store_folder: Path, eventually: Callable[..., None]) -> None:
+    command = [sys.executable, "-m", "driftline", "patterns", "audit", "--json", "--store", str(store_folder)]
+    whole = [*command, "--compilers", "onnxscript", "--only", CLIPS, "--budget", "5m"]
+    first = subprocess.Popen(whole, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def got_somewhere() -> bool:
+        if not (store_folder / "store.db").exists():
+            return False
+        with Store.open(store_folder) as store:
+            return bool(_remembered(store, "bug") and _remembered(store, "asked of onnxscript"))
+
+    eventually(got_somewhere, 120)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    with Store.open(store_folder) as store:
+        asked, bugs = _remembered(store, "asked of onnxscript"), _remembered(store, "bug")
+        [(spent,)] = store.query("SELECT seconds FROM audits")
+    ran = subprocess.run([*command, "--resume", "--budget", "10s"], capture_output=True, text=True, timeout=200)
+    assert ran.returncode == 1, ran.stderr
+    answer = json.loads(ran.stdout)
+    assert bugs.keys() <= {bug["id"] for bug in answer["bugs"]} and answer["seconds"] > spent > 0
+    assert answer["rules"]["fired"] == 1
+    with Store.open(store_folder) as store:
+        after = _remembered(store, "asked of onnxscript")
+        assert asked.items() < after.items(), "what was asked stays as it was written, and more was asked"
+        assert AuditLog(store).unfinished() is None
+
+
+@needs_onnxscript
+def test_what_ordinary_code_cannot_write_is_remembered_too(checker: Checker, store_folder: Path) -> None:
+    _, [suspect] = audit(checker, OnnxScriptRules(), ["clip_clip"], [CLIPS], rounds=0)
+    plan = AuditPlan(("onnxscript",), only=CLIPS, seconds=1)
+    with Store.create(store_folder) as store:
+        found = Found(suspect.rule, "a private operator", *suspect.failure, reachable=False)
+        Audit(checker, store, plan, tell=print).keep(found)
+        assert not store.bugs()
+        result = Audit(checker, store, plan, tell=print, going=AuditLog(store).unfinished()).run()
+    [kept] = result.out_of_reach
+    assert kept == found.told()
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,10 @@ def test_relu_before_clip_breaks_in_float64_and_the_rule_is_named(checker: Check
     made, found = audit(checker, OnnxRuntimeRules(), ["relu_clip"], ["FuseReluClip"])
     assert made.tally.reach["FuseReluClip"] is Reach.FIRED
     [suspect] = [suspect for suspect in found if suspect.change == "float64"]
-    assert (suspect.rule.name, suspect.result.verdict.kind) == ("FuseReluClip", Kind.ERROR)
-    off = OnnxRuntimeRules().without(suspect.case.targets[0], suspect.rule)
+    assert (suspect.rule.name, suspect.failure.result.verdict.kind) == ("FuseReluClip", Kind.ERROR)
+    off = OnnxRuntimeRules().without(suspect.failure.case.targets[0], suspect.rule)
     assert off == Target.parse("onnxruntime:disable=FuseReluClip")
-    again = checker.check(suspect.case.only(off))
+    again = checker.check(suspect.failure.case.only(off))
     assert again.results[0].verdict.judgement is Judgement.PASS
 
 
@@ -52,10 +52,31 @@ def test_a_layer_norm_is_recognised_whatever_its_exponent(checker: Checker) -> N
         checker, OnnxRuntimeRules(), ["layer_norm_2d"], ["LayerNormFusionL1", "LayerNormFusionL2"], rounds=2
     )
     assert found, "an exponent that is not 2 makes it another computation"
-    assert {suspect.result.verdict.kind for suspect in found} <= {Kind.WRONG_VALUE, Kind.WRONG_NONFINITE}
+    assert {suspect.failure.result.verdict.kind for suspect in found} <= {Kind.WRONG_VALUE, Kind.WRONG_NONFINITE}
 
 
 def test_a_sound_optimiser_is_not_accused(checker: Checker) -> None:
     made, found = audit(checker, OnnxRuntimeRules(), ["not_where", "div_mul"], ["NotWhereFusion"])
     assert made.tally.reach["NotWhereFusion"] is Reach.FIRED
+    assert found == []
+
+
+def test_rounding_of_large_sums_is_no_fault_of_a_fusion(checker: Checker) -> None:
+    """The noise of a normalisation is known also where its weights are constants of the model."""
+    made, found = audit(checker, OnnxRuntimeRules(), ["skip_layer_norm_bias"], ["SkipLayerNormFusion"], rounds=0)
+    assert made.tally.reach["SkipLayerNormFusion"] is Reach.FIRED
+    assert found == []
+
+
+def test_who_merely_prepares_the_ground_is_not_blamed(checker: Checker) -> None:
+    """Constants have to be folded before a scale can be moved behind the product, where it comes too late."""
+    both = ["ConstantFolding", "MatMulScaleFusion"]
+    made, [suspect] = audit(checker, OnnxRuntimeRules(), ["optests:FlexAttention"], both, rounds=0)
+    assert made.tally.reach["ConstantFolding"] is Reach.FIRED
+    assert (suspect.rule.name, suspect.failure.result.verdict.kind) == ("MatMulScaleFusion", Kind.WRONG_NONFINITE)
+
+
+def test_texts_inside_a_model_are_not_made_results(checker: Checker) -> None:
+    made, found = audit(checker, OnnxRuntimeRules(), ["labels_twice"], ["LabelEncoderFusion"])
+    assert made.tally.reach["LabelEncoderFusion"] is Reach.FIRED
     assert found == []

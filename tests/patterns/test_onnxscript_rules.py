@@ -40,9 +40,9 @@ def test_clips_without_declared_types_break_the_rule(checker: Checker) -> None:
     """The rule reads the element type of a value that a valid model need not declare."""
     _, found = audit(checker, OnnxScriptRules(), ["clip_clip"], ["common.successive_clip_rule"], rounds=0)
     [suspect] = found
-    assert (suspect.rule.name, suspect.result.verdict.kind) == ("common.successive_clip_rule", Kind.ERROR)
-    assert "NoneType" in suspect.result.verdict.reason
-    skipped = checker.check(suspect.case.only(Target.parse("onnxscript:skip=common.successive_clip_rule")))
+    assert (suspect.rule.name, suspect.failure.result.verdict.kind) == ("common.successive_clip_rule", Kind.ERROR)
+    assert "NoneType" in suspect.failure.result.verdict.reason
+    skipped = checker.check(suspect.failure.case.only(Target.parse("onnxscript:skip=common.successive_clip_rule")))
     assert skipped.results[0].verdict.judgement is Judgement.PASS
 
 
@@ -51,3 +51,18 @@ def test_a_sound_rule_is_not_accused(checker: Checker) -> None:
     made, found = audit(checker, OnnxScriptRules(), ["transpose_transpose"], [rule])
     assert made.tally.reach[rule] is Reach.FIRED
     assert found == []
+
+
+def test_what_fails_unchanged_is_not_put_down_to_a_change(checker: Checker) -> None:
+    """A constant of 1e-9 is taken for zero, whatever else is done to the model."""
+    _, found = audit(checker, OnnxScriptRules(), ["optests:MeanVarianceNormalization"], ["common.add_0_rule"])
+    infinite = [suspect for suspect in found if suspect.failure.result.verdict.kind is Kind.WRONG_NONFINITE]
+    assert [suspect.change for suspect in infinite] == [""]
+
+
+def test_products_of_integers_are_exact(checker: Checker) -> None:
+    """The witness must not round what the rule leaves right."""
+    rule = "common.transpose_b_matmul_add_to_gemm_rule"
+    made, found = audit(checker, OnnxScriptRules(), ["matmul_right_transposed_add"], [rule])
+    assert made.tally.reach[rule] is Reach.FIRED
+    assert not [suspect for suspect in found if suspect.change == "int64"]

@@ -36,6 +36,14 @@ def test_what_cannot_be_left_out_is_said() -> None:
         resolve(Target.parse("tvm:passes=FoldConstants"))
 
 
+def test_every_rule_can_be_left_out_or_has_no_target_without_it(pool: Pool) -> None:
+    rules = TvmRules().rules(pool)
+    targets = [target for rule in rules if (target := TvmRules().without(Target("tvm"), rule))]
+    assert len(targets) > 50
+    for target in targets:
+        resolve(target)
+
+
 def test_passes_that_change_a_module_are_seen(pool: Pool) -> None:
     [made] = OnnxModels(pool, 0).make([("same_twice", 0)])
     [answer] = TvmRules().ask(pool, Target("tvm"), [made])

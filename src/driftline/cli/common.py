@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -12,9 +13,11 @@ from typing import Any, TypeVar
 import click
 
 from driftline.core.config import default_store
+from driftline.core.errors import DriftlineError
 from driftline.core.text import to_json
 
 F = TypeVar("F", bound=Callable[..., Any])
+_UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def store_option(function: F) -> F:
@@ -148,3 +151,14 @@ class Activity:
     def __exit__(self, *_: object) -> None:
         if self._bar:
             self._bar.stop()
+
+
+def parse_budget(text: str) -> float:
+    """Seconds, from `90s`, `10m`, `1h` or `1h30m`."""
+    parts = re.findall(r"(\d+(?:\.\d+)?)([smh])", text)
+    if not parts or "".join(a + b for a, b in parts) != text:
+        raise DriftlineError(f"--budget {text}: write a time with its unit, such as 90s, 10m or 1h30m.")
+    seconds = sum(float(amount) * _UNITS[unit] for amount, unit in parts)
+    if not seconds:
+        raise DriftlineError(f"--budget {text}: give it some time, such as 90s, 10m or 1h30m.")
+    return seconds

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from driftline.cli.common import json_option, print_json
-from driftline.cli.explaining import Explaining, explaining_options
+from driftline.cli.explaining import Explaining, explaining_options, show_diagnosis
 
 
 @click.command()
@@ -41,18 +41,3 @@ def diagnose(as_json: bool, bisect: bool, **given: Any) -> int:
     else:
         show_diagnosis(body)
     return asked.exit_code(found.internal_errors)
-
-
-def show_diagnosis(body: dict[str, Any]) -> None:
-    click.echo(f"{body['bug']} on {body['target']}, explained in {body['seconds']:.0f} s")
-    for sentence in body["summary"]:
-        click.echo(f"  {sentence}")
-    if body["reduction"]:
-        click.echo(f"\n{body['reduction']['program']['text'].rstrip()}")
-    commands = [suspect["command"] for suspect in (body["localization"] or {}).get("suspects", ())]
-    commands += [cure["command"] for cure in (body["ablation"] or {}).get("cures", ()) if cure["confirmed"]]
-    commands += [cure["command"] for cure in body["on_original"]]
-    if commands:
-        click.echo("\nAgain:")
-    for command in commands:
-        click.echo(f"  {command}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from driftline.cli.common import Activity, note, plugin_option, seed_option, store_option
+from driftline.cli.common import Activity, note, parse_budget, plugin_option, seed_option, store_option
 from driftline.core.errors import InternalError
 
 if TYPE_CHECKING:
@@ -58,8 +58,6 @@ class Explained:
         return {"diagnoses": self.bodies} if self.asked else {}
 
     def show(self) -> None:
-        from driftline.cli.diagnose import show_diagnosis
-
         for body in self.bodies:
             click.echo()
             show_diagnosis(body)
@@ -82,6 +80,21 @@ def explain(bugs: Sequence[str], store: Store, pool: Pool) -> Explained:
     return explained
 
 
+def show_diagnosis(body: dict[str, Any]) -> None:
+    click.echo(f"{body['bug']} on {body['target']}, explained in {body['seconds']:.0f} s")
+    for sentence in body["summary"]:
+        click.echo(f"  {sentence}")
+    if body["reduction"]:
+        click.echo(f"\n{body['reduction']['program']['text'].rstrip()}")
+    commands = [suspect["command"] for suspect in (body["localization"] or {}).get("suspects", ())]
+    commands += [cure["command"] for cure in (body["ablation"] or {}).get("cures", ()) if cure["confirmed"]]
+    commands += [cure["command"] for cure in body["on_original"]]
+    if commands:
+        click.echo("\nAgain:")
+    for command in commands:
+        click.echo(f"  {command}")
+
+
 class Explaining:
     """Everything that is open while a failure is explained: the store, the workers, the progress."""
 
@@ -102,8 +115,6 @@ class Explaining:
         store: Path,
         plugins: tuple[str, ...],
     ) -> None:
-        from driftline.cli.hunt import parse_budget
-
         self._title = title
         self.budget = parse_budget(budget)
         self._subject, self._target, self._inputs = subject, target, inputs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from driftline.cli.common import Activity, json_option, note, print_json, seed_option, store_option
+from driftline.cli.common import Activity, json_option, note, parse_budget, print_json, seed_option, store_option
 from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.text import did_you_mean
 
@@ -111,7 +111,6 @@ def audit(
     nothing found, 1 wrong rules found, 3 Driftline itself failed somewhere (what was found is kept), 130 interrupted
     (resume it); 2 and 4 as everywhere.
     """
-    from driftline.cli.hunt import parse_budget
     from driftline.patterns.audit import Audit, AuditPlan
     from driftline.report.audits import audit_json, show_audit
     from driftline.store import Store
@@ -130,7 +129,7 @@ def audit(
             plan = AuditPlan(**{**old, "seconds": seconds} if budget else old)
         try:
             with Activity("Auditing rewrite rules", plan.seconds) as activity:
-                result = Audit(checker, kept, plan, jobs=jobs, tell=activity).run(going)
+                result = Audit(checker, kept, plan, jobs=jobs, tell=activity, going=going).run()
         except KeyboardInterrupt:
             command = f"driftline patterns audit --resume --store {store}"
             note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from driftline.cli.common import json_option, note, plugin_option, print_json, seed_option, store_option
+from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, seed_option, store_option
 from driftline.core.errors import InternalError
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ def reduce(
     from driftline.campaign.session import check_strategy
     from driftline.checking.checker import Checker
     from driftline.cli import report_internal_error
-    from driftline.cli.hunt import parse_budget
     from driftline.core.case import CheckOptions
     from driftline.core.plugins import load_plugins
     from driftline.core.target import Target

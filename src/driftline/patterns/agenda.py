@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,12 @@ def spread(rules: Sequence[Rule]) -> list[str]:
     return [name for _, _, name in sorted(ranked)]
 
 
+def suspect_name(suspect: Mapping[str, Any]) -> str:
+    """Equal for suspects that are one finding: the rules to blame, the change, and what is wrong."""
+    blamed = "+".join(suspect["guilty"]) or suspect["rule"]
+    return f"{blamed} {suspect['mutation']} {suspect['kind']}"
+
+
 @dataclass(order=True)
 class Item:
     priority: tuple[int, int]
@@ -37,17 +43,16 @@ class Work:
         self._heap = [Item((1, at), rule) for at, rule in enumerate(rules)]
         self._number = len(self._heap)
         self._families: set[tuple[str, str, str]] = set()
-        self._twins: set[tuple[str, str, str]] = set()
+        self._twins: set[str] = set()
         self._open = 0
         self._lock = threading.Condition()
 
     def add_suspect(self, suspect: dict[str, Any], rule: Rule) -> None:
         with self._lock:
-            blamed = "+".join(suspect["guilty"]) or rule.id
-            exact = (blamed, suspect["mutation"], suspect["kind"])
-            if exact in self._twins:
+            name = suspect_name(suspect)
+            if name in self._twins:
                 return
-            self._twins.add(exact)
+            self._twins.add(name)
             family = (rule.where.partition(":")[0], suspect["mutation"], suspect["kind"])
             urgency = 0 if family not in self._families else 2
             if suspect["kind"] == "unjudged":  # nothing speaks against it yet

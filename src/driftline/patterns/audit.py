@@ -15,12 +15,20 @@ from driftline.checking.checker import Checker
 from driftline.core.errors import DriftlineError
 from driftline.core.rule import FUSION, NO_OP, Reach, Rule
 from driftline.core.text import did_you_mean
+from driftline.patterns.agenda import suspect_name
 from driftline.patterns.auditees import auditee
-from driftline.patterns.found import Found
-from driftline.patterns.inductor_audit import SHARE_OF_FIRING, InductorAudit, Progress, list_outside, list_rules
+from driftline.patterns.found import Found, Told
+from driftline.patterns.inductor_audit import (
+    SHARE_OF_FIRING,
+    InductorAudit,
+    Perturbed,
+    Progress,
+    list_outside,
+    list_rules,
+)
 from driftline.patterns.onnx_audit import OnnxAudit
 from driftline.store import Bug, Store
-from driftline.store.audits import AuditEntry, AuditLog
+from driftline.store.audits import AuditEntry, AuditLog, AuditMemory
 
 COMPILERS = ("inductor", "onnxruntime", "tvm", "onnxscript")
 PASSES = "inductor passes"  # what Inductor rewrites with outside its pattern tables
@@ -71,8 +79,8 @@ class AuditResult:
     plan: AuditPlan
     seconds: float = 0.0
     compilers: dict[str, CompilerResult] = field(default_factory=dict)
-    bugs: dict[str, tuple[Bug, Found]] = field(default_factory=dict)  # by id, with the first finding
-    out_of_reach: list[Found] = field(default_factory=list)  # wrong, but on programs that ordinary code cannot write
+    bugs: dict[str, tuple[Bug, Told]] = field(default_factory=dict)  # by id, with the first finding
+    out_of_reach: list[Told] = field(default_factory=list)  # wrong, but on programs that ordinary code cannot write
     internal_errors: list[str] = field(default_factory=list)  # what went wrong in Driftline itself
 
 
@@ -106,35 +114,59 @@ def chosen(rule: Rule, only: str) -> bool:
 
 
 class Audit:
-    """One audit. Findings go into the store; `tell` hears what happens, in words."""
+    """One audit. Findings go into the store; `tell` hears what happens, in words. With an audit that did not come to
+    its end, it goes on with that one."""
 
-    def __init__(self, checker: Checker, store: Store, plan: AuditPlan, *, jobs: int = 2, tell: Tell) -> None:
+    def __init__(
+        self,
+        checker: Checker,
+        store: Store,
+        plan: AuditPlan,
+        *,
+        jobs: int = 2,
+        tell: Tell,
+        going: AuditEntry | None = None,
+    ) -> None:
         self._checker = checker
         self._store = store
-        self._log = AuditLog(store)
+        self._memory = AuditMemory(store, going or AuditLog(store).begin(asdict(plan)))
         self._jobs = jobs
         self._tell = tell
         self.result = AuditResult(plan)
 
-    def run(self, going: AuditEntry | None = None) -> AuditResult:
-        plan = self.result.plan
-        entry = going or self._log.begin(asdict(plan))
-        begun = time.monotonic() - entry.seconds
-        listed = self._list()
+    def run(self) -> AuditResult:
+        memory, plan = self._memory, self.result.plan
         try:
-            weights = sum(_WEIGHTS.get(compiler, 1.0) for compiler in listed)
+            listed = self._list()
+        except DriftlineError:  # what was asked for cannot be had: there is nothing to go on with later
+            memory.close(finished=True)
+            raise
+        try:
+            self._recall()
+            ended = memory.kept("ended")
+            weights = {compiler: _WEIGHTS.get(compiler, 1.0) for compiler in listed if compiler not in ended}
             for compiler, (version, rules) in listed.items():
-                left = plan.seconds - (time.monotonic() - begun)
-                weight = _WEIGHTS.get(compiler, 1.0)
-                share, weights = left * weight / weights, weights - weight
                 run = {"inductor": self._inductor, PASSES: self._passes}.get(compiler, self._onnx)
-                run(compiler, version, rules, time.monotonic() + share, entry.id)
-            self.result.seconds = time.monotonic() - begun
-            self._log.spent(entry.id, self.result.seconds, finished=True)
+                if compiler in ended:
+                    run(compiler, version, rules, None)
+                    continue
+                share = (plan.seconds - memory.seconds) * weights[compiler] / sum(weights.values())
+                run(compiler, version, rules, time.monotonic() + share)
+                del weights[compiler]
+                memory.keep("ended", compiler, {})
+            self.result.seconds = memory.seconds
+            memory.close(finished=True)
         except BaseException:
-            self._log.spent(entry.id, time.monotonic() - begun)
+            memory.close(finished=False)
             raise
         return self.result
+
+    def _recall(self) -> None:
+        """What was found before the audit was killed."""
+        for bug, body in self._memory.kept("bug").items():
+            if self._store.has_bug(bug):
+                self.result.bugs[bug] = (self._store.bug(bug), Told(**body))
+        self.result.out_of_reach += [Told(**body) for body in self._memory.kept("out of reach").values()]
 
     def _list(self) -> dict[str, tuple[str, list[Rule]]]:
         plan, listed, names = self.result.plan, {}, set()
@@ -152,82 +184,114 @@ class Audit:
             )
         return listed
 
+    # Each compiler's part takes the time at which to stop; `None`: it came to its end before, and is only recalled.
+
     # -- TorchInductor -----------------------------------------------------------------------------------------------
 
-    def _inductor(self, compiler: str, version: str, rules: list[Rule], deadline: float, entry: int) -> None:
-        audit = InductorAudit(self._checker, rules, seed=self.result.plan.seed, jobs=self._jobs)
-        self.result.compilers[compiler] = CompilerResult(version, list(audit.progress.values()))
-        for rule, body in self._log.kept(entry, "fired").items():
-            if one := audit.progress.get(rule):
-                vars(one).update({**body, "reach": Reach(body["reach"])})
+    def _inductor(self, compiler: str, version: str, rules: list[Rule], deadline: float | None) -> None:
+        audit = self._inductor_audit(compiler, version, rules)
+        if deadline is None:
+            return
         now = time.monotonic()
         for one in audit.fire(now + max(_LEAST, (deadline - now) * SHARE_OF_FIRING)):
-            self._log.keep(entry, "fired", one.rule.id, one.to_json())
+            self._memory.keep("fired", one.rule.id, one.to_json())
             fired = sum(each.reach is Reach.FIRED for each in audit.progress.values())
             self._tell(f"{compiler}: {fired} of {len(rules)} rules fire")
-        self._perturb(compiler, audit, deadline, entry)
+        self._perturb(compiler, audit, deadline)
 
-    def _passes(self, compiler: str, version: str, rules: list[Rule], deadline: float, entry: int) -> None:
+    def _passes(self, compiler: str, version: str, rules: list[Rule], deadline: float | None) -> None:
         """Fusions and no-ops are perturbed like rules; passes, decompositions and lowerings are only counted: a hunt
         judges them with every program it compiles."""
-        audit = InductorAudit(self._checker, rules, seed=self.result.plan.seed, jobs=self._jobs)
-        self.result.compilers[compiler] = CompilerResult(version, list(audit.progress.values()))
-        written = [rule.id for rule in rules if rule.kind in (FUSION, NO_OP)]
-        subjects = list_outside(self._checker)[1]
-        tests = [subject for subject in subjects if "/" not in subject] if len(written) < len(rules) else []
-        asked = [*(subject for subject in written if subject in set(subjects)), *tests]
-        now = time.monotonic()
-        for done, _ in enumerate(audit.sweep(asked, now + max(_LEAST, (deadline - now) * SHARE_OF_SWEEPING)), 1):
-            fired = sum(each.reach is Reach.FIRED for each in audit.progress.values())
-            self._tell(f"{compiler}: {done} of {len(asked)} subjects, {fired} of {len(rules)} at work")
-        self._perturb(compiler, audit.only(written), deadline, entry)
+        audit = self._inductor_audit(compiler, version, rules)
+        if deadline is not None:
+            self._sweep(compiler, audit, deadline)
+            written = [rule.id for rule in rules if rule.kind in (FUSION, NO_OP)]
+            self._perturb(compiler, audit.only(written), deadline)
         for one in audit.progress.values():
             if one.reach is not Reach.FIRED and not one.reason:
                 one.reason = "no operator test brings it about"
 
-    def _perturb(self, compiler: str, audit: InductorAudit, deadline: float, entry: int) -> None:
-        perturbed = frozenset(self._log.kept(entry, "perturbed"))
-        gone = len(perturbed & audit.progress.keys())
-        for found in audit.perturb(deadline, perturbed):
-            if isinstance(found, Found):
-                self._keep(found)
-            else:
-                self._log.keep(entry, "perturbed", found, {})
+    def _inductor_audit(self, compiler: str, version: str, rules: list[Rule]) -> InductorAudit:
+        """With what is remembered of these rules."""
+        audit = InductorAudit(self._checker, rules, seed=self.result.plan.seed, jobs=self._jobs)
+        self.result.compilers[compiler] = CompilerResult(version, list(audit.progress.values()))
+        for rule, body in self._memory.kept("fired").items():
+            if one := audit.progress.get(rule):
+                vars(one).update({**body, "reach": Reach(body["reach"])})
+        return audit
+
+    def _sweep(self, compiler: str, audit: InductorAudit, deadline: float) -> None:
+        rules = [one.rule for one in audit.progress.values()]
+        subjects = list_outside(self._checker)[1]
+        written = [rule.id for rule in rules if rule.kind in (FUSION, NO_OP)]
+        tests = [subject for subject in subjects if "/" not in subject] if len(written) < len(rules) else []
+        swept = self._memory.kept("swept")
+        asked = [subject for subject in (*(s for s in written if s in subjects), *tests) if subject not in swept]
+        seen = {one.rule.id for one in audit.progress.values() if one.reach is Reach.FIRED}
+        now = time.monotonic()
+        for done, subject in enumerate(audit.sweep(asked, now + max(_LEAST, (deadline - now) * SHARE_OF_SWEEPING)), 1):
+            fired = {one.rule.id: one for one in audit.progress.values() if one.reach is Reach.FIRED}
+            self._memory.keep_all("fired", {rule: fired[rule].to_json() for rule in fired.keys() - seen})
+            self._memory.keep("swept", subject, {})
+            seen |= fired.keys()
+            self._tell(f"{compiler}: {done} of {len(asked)} subjects, {len(fired)} of {len(rules)} at work")
+
+    def _perturb(self, compiler: str, audit: InductorAudit, deadline: float) -> None:
+        perturbed, settled = self._memory.kept("perturbed"), self._memory.kept("settled")
+        seen = [suspect for body in perturbed.values() for suspect in body.get("suspects", ())]
+        waiting = [suspect for suspect in seen if suspect_name(suspect) not in settled]
+        gone = len(perturbed.keys() & audit.progress.keys())
+        for event in audit.perturb(deadline, perturbed, waiting):
+            if isinstance(event, Perturbed):
+                self._memory.keep("perturbed", event.rule, {"suspects": event.suspects})
                 gone += 1
                 self._tell(f"{compiler}: {gone} rules perturbed, {len(self.result.bugs)} bugs")
+                continue
+            if event.found:
+                self.keep(event.found)
+            self._memory.keep("settled", suspect_name(event.suspect), {})
         self.result.internal_errors += audit.internal_errors
 
     # -- compilers that take ONNX ------------------------------------------------------------------------------------
 
-    def _onnx(self, compiler: str, version: str, rules: list[Rule], deadline: float, entry: int) -> None:
+    def _onnx(self, compiler: str, version: str, rules: list[Rule], deadline: float | None) -> None:
         wanted = {rule.id for rule in rules}
+        step = f"asked of {compiler}"
         audit = OnnxAudit(
             self._checker,
             auditee(compiler),
-            budget=max(_LEAST, deadline - time.monotonic()),
+            budget=max(_LEAST, (deadline or 0.0) - time.monotonic()),
             seed=self.result.plan.seed,
             only=lambda rule: rule.id in wanted,
             tell=lambda words: self._tell(f"{compiler}: {words}"),
+            known=self._memory.kept(step),
+            keep=lambda outcomes: self._memory.keep_all(step, outcomes),
         )
-        for suspect in audit.run():
-            mutation = suspect.change or f"as in {suspect.base}"
-            self._keep(
+        for suspect in audit.run() if deadline is not None else ():
+            self.keep(
                 Found(
-                    suspect.rule, mutation, suspect.case, suspect.result, suspect.reference, guilty=(suspect.rule.id,)
+                    suspect.rule,
+                    suspect.change or f"as in {suspect.base}",
+                    *suspect.failure,
+                    guilty=(suspect.rule.id,),
+                    without=str(suspect.without),
                 )
             )
         self.result.compilers[compiler] = CompilerResult(version, list(_brought(rules, audit.tally.reach)))
 
     # -- findings ----------------------------------------------------------------------------------------------------
 
-    def _keep(self, found: Found) -> None:
+    def keep(self, found: Found) -> None:
+        told = found.told()
         if not found.reachable:
-            self.result.out_of_reach.append(found)
+            self._memory.keep("out of reach", f"{found.rule.id} {found.mutation} {told.target}", told.to_json())
+            self.result.out_of_reach.append(told)
             self._tell(f"out of reach of ordinary code: {found.rule.name}, {found.mutation}")
             return
         bug = record(self._store, found.case, found.result, found.reference, found.about())
         if bug and bug.id not in self.result.bugs:
-            self.result.bugs[bug.id] = (bug, found)
+            self._memory.keep("bug", bug.id, told.to_json())
+            self.result.bugs[bug.id] = (bug, told)
             self._tell(f"new  {bug.id}  {found.rule.name}, {found.mutation}: {bug.fingerprint.kind}")
 
 

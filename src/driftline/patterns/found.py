@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from driftline.checking.checker import TargetResult
 from driftline.core.case import Case
 from driftline.core.rule import Rule
 from driftline.oracle.judge import Reference
+
+
+@dataclass(frozen=True)
+class Told:
+    """A finding as it is kept and shown: plain values, which outlive the process that found it."""
+
+    rule: Mapping[str, str]  # id, name, group, where
+    mutation: str
+    guilty: Sequence[str]
+    without: str
+    reachable: bool
+    script: str
+    target: str
+    kind: str
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,3 +55,7 @@ class Found:
             "reachable": self.reachable,
             "script": self.script,
         }
+
+    def told(self) -> Told:
+        verdict = self.result.verdict
+        return Told(**self.about(), target=str(self.result.target), kind=str(verdict.kind), reason=verdict.reason)

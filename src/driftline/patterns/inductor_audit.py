@@ -11,11 +11,11 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.open import open_source
@@ -57,6 +57,20 @@ class Progress:
 
     def to_json(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if key != "rule"}
+
+
+class Perturbed(NamedTuple):
+    """A rule that was gone through, and what looked wrong."""
+
+    rule: str
+    suspects: list[dict[str, Any]]
+
+
+class Settled(NamedTuple):
+    """A suspect that was checked, and what came of it."""
+
+    suspect: dict[str, Any]
+    found: Found | None
 
 
 class InductorAudit:
@@ -146,8 +160,10 @@ class InductorAudit:
 
     # -- perturbing --------------------------------------------------------------------------------------------------
 
-    def perturb(self, deadline: float, done: frozenset[str] = frozenset()) -> Iterator[Found | str]:
-        """Findings as they are confirmed, and the id of each rule that was gone through."""
+    def perturb(
+        self, deadline: float, done: Collection[str] = (), waiting: Sequence[dict[str, Any]] = ()
+    ) -> Iterator[Perturbed | Settled]:
+        """Go through the rules, but for those that are `done`, and check what looks wrong, with what is `waiting`."""
         # A rule that matches and does not fire may fail on every match, which is a finding too.
         wanted = (Reach.FIRED, Reach.MATCHED)
         fired = [
@@ -156,9 +172,12 @@ class InductorAudit:
             if one.reach in wanted and (one.text or _has_own_program(rule)) and rule not in done
         ]
         work = Work(spread([self.progress[rule].rule for rule in fired]))
+        for suspect in waiting:
+            if one := self.progress.get(suspect["rule"]):
+                work.add_suspect(suspect, one.rule)
         left = deadline - time.monotonic()
         each = max(4.0, min(left / 2, left * self._jobs * 0.6 / max(1, len(fired))))  # confirming takes time too
-        results: list[Found | str] = []
+        results: list[Perturbed | Settled] = []
         ready = threading.Condition()
         failed: list[BaseException] = []
         running = self._jobs
@@ -195,20 +214,19 @@ class InductorAudit:
         if failed:
             raise failed[0]
 
-    def _work_on(self, item: Item, work: Work, each: float, deadline: float) -> Iterator[Found | str]:
-        if isinstance(item.body, str):
-            rule = item.body
-            one = self.progress[rule]
-            made_for = "" if _has_own_program(rule) else one.source
-            payload = {"programs": {rule: (one.attempt, made_for)}, "seed": self._seed, "seconds_each": each}
-            for answer in self._ask("suspect", [rule], payload, deadline):
-                if "died" not in answer:
-                    work.add_suspect(answer, self.progress[rule].rule)
-            yield rule
+    def _work_on(self, item: Item, work: Work, each: float, deadline: float) -> Iterator[Perturbed | Settled]:
+        if not isinstance(item.body, str):
+            yield Settled(item.body, self._confirm(item.body))
             return
-        found = self._confirm(item.body)
-        if found:
-            yield found
+        rule = item.body
+        one = self.progress[rule]
+        made_for = "" if _has_own_program(rule) else one.source
+        payload = {"programs": {rule: (one.attempt, made_for)}, "seed": self._seed, "seconds_each": each}
+        answers = self._ask("suspect", [rule], payload, deadline)
+        suspects = [answer for answer in answers if "died" not in answer]
+        yield Perturbed(rule, suspects)  # kept before any of them is checked
+        for suspect in suspects:
+            work.add_suspect(suspect, one.rule)
 
     def _confirm(self, suspect: Mapping[str, Any]) -> Found | None:
         """The ordinary check, of the program as a user would write it."""

@@ -12,7 +12,8 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from driftline.checking.batch import case_of
@@ -21,67 +22,53 @@ from driftline.core.case import Case, CheckOptions
 from driftline.core.errors import InternalError
 from driftline.core.rule import Reach, Rule
 from driftline.core.target import Target
-from driftline.core.verdict import Judgement, Verdict
-from driftline.execute.pool import Pool
+from driftline.core.verdict import Judgement, Kind
 from driftline.oracle.judge import Reference
+from driftline.patterns.auditees import Auditee
 from driftline.patterns.onnx_models import OnnxModels
 from driftline.patterns.survey import Made
 
 PASSES = 4  # so many suspects of one rule and change may turn out sound before the rest is not looked at
+# When idioms as they are give way to the generators' programs, and these to changed models, if they are not through
+# before: with a compiler that takes seconds for each, the budget would go to nothing else.
+SHARE_OF_IDIOMS, SHARE_OF_PLAIN = 0.4, 0.55
 GRACE = 60.0  # seconds after the end of the budget in which what was found is still attributed
+# No rule is asked about these: each would cost a minute, and a busy machine is answer enough.
+_OF_THE_MACHINE = (Kind.TIMEOUT, Kind.OOM)
 Tell = Callable[[str], None]
 
 
-class Suspect(NamedTuple):
-    """A rule that was seen to break a model, confirmed by the ordinary check on the compiler as users have it."""
+class Failure(NamedTuple):
+    """A model that fails the ordinary check on the compiler as users have it."""
 
-    rule: Rule
-    change: str  # what was changed in a model that it fires on; empty: nothing
     case: Case
     result: TargetResult
     reference: Reference
+
+    @property
+    def kind(self) -> str:
+        return str(self.result.verdict.kind)
+
+
+class Suspect(NamedTuple):
+    """A rule that was seen to break a model."""
+
+    rule: Rule
+    change: str  # what was changed in a model that it fires on; empty: nothing
+    failure: Failure
     base: str  # the idiom, or the program of another generator
+    without: Target  # on which the model passes: the same compiler without the rule
 
 
-class Auditee:
-    """A compiler with named rules. One subclass for each compiler."""
+@dataclass
+class Outcome:
+    """What came of one model on one target: all that has to be known in order to go on after it."""
 
-    compiler: str
-    batch = 40  # models in one job: some seconds of work
-    ways = 4  # of writing each idiom: with and without nodes before and after it
-
-    def rules(self, pool: Pool) -> list[Rule]:
-        """Every rule that is known of, with why it cannot fire here, if so."""
-        raise NotImplementedError
-
-    def target(self, rule: Rule | None = None) -> Target:
-        """The compiler as users have it; with what a rule needs, when that is off by default."""
-        return Target(self.compiler, None, rule.needs if rule else ())
-
-    def surveyed(self, rules: Sequence[Rule]) -> list[Target]:
-        """On which targets models are looked at, so that all of these rules are seen."""
-        return list(dict.fromkeys(self.target(rule) for rule in rules))
-
-    def without(self, target: Target, rule: Rule) -> Target | None:
-        """The same without this rule; `None` when nothing works without it."""
-        raise NotImplementedError
-
-    def alone(self, target: Target, rule: Rule) -> Target | None:
-        """The compiler with no other rule than this; `None` when that cannot be had."""
-        return None
-
-    def exact(self, rule: Rule) -> bool:
-        """Does the rule promise to keep what a model means? Some say openly that they do not."""
-        return True
-
-    def convincing(self, rule: Rule, verdict: Verdict) -> bool:
-        """May a failure be put down to the rule itself?"""
-        return True
-
-    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[dict[str, Any]]:
-        """For each model: names of rules that `matched`, that `fired`, and those whose results are `differing`, with
-        what differs; or `crash`."""
-        raise NotImplementedError
+    matched: list[str] = field(default_factory=list)  # names of rules
+    fired: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)  # they are to blame for a failure that the change brought out
+    unchanged: dict[str, str] = field(default_factory=dict)  # to blame for one of this kind without any change
+    sound: list[str] = field(default_factory=list)  # results differed, and the check found nothing to blame them for
 
 
 @dataclass
@@ -116,10 +103,13 @@ class OnnxAudit:
         idioms: Sequence[str] = (),  # no other models than these; default: all there are
         rounds: int = 1000,  # how often every change is made, if there is time
         tell: Tell = lambda words: None,
+        known: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),  # outcomes that an earlier run has kept
+        keep: Callable[[Mapping[str, Mapping[str, Any]]], None] = lambda outcomes: None,
     ) -> None:
         self._checker = checker
         self._auditee = auditee
-        self._deadline = time.monotonic() + budget
+        self._budget = budget
+        self._begun = self._deadline = 0.0  # set when it begins: listing rules may take longer than a short budget
         self._only = only
         self._tell = tell
         self._idioms, self._rounds = idioms, rounds
@@ -129,10 +119,17 @@ class OnnxAudit:
         self._firing: dict[str, dict[str, None]] = defaultdict(dict)  # bases by the rule that they fire
         self._judged: Counter[tuple[str, str]] = Counter()
         self._done: set[tuple[str, str]] = set()  # rules with the change, or the unchanged base, that breaks them
+        self._plainly: set[tuple[str, str]] = set()  # rules with the kind of failure that needs no change
         self.tally = Tally()
         self.rules = {rule.name: rule for rule in auditee.rules(checker.pool)}
+        self._known = set(known)
+        self._keep = keep
+        for name, body in known.items():
+            self._note(_arm_in(name), Outcome(**body))
 
     def run(self) -> Iterator[Suspect]:
+        self._begun = time.monotonic()
+        self._deadline = self._begun + self._budget
         arms = list(self._idioms or self._models.idioms())
         self._rng.shuffle(arms)  # some take long: when time is short, it is spread over all kinds
         idioms = [(arm, number) for number in range(self._auditee.ways) for arm in arms]
@@ -141,10 +138,10 @@ class OnnxAudit:
         default = self._auditee.target()
         for target in targets:
             some = [pair for pair in idioms if target == default or pair[1] in (0, self._auditee.ways - 1)]
-            yield from self._pass(target, some, f"idioms on {target}")
+            yield from self._pass(target, some, f"idioms on {target}", SHARE_OF_IDIOMS)
         if not self._idioms and any(self._unfired(wanted)):
             others = [(arm, 0) for arm in self._models.others()]
-            yield from self._pass(default, others, "programs of the generators")
+            yield from self._pass(default, others, "programs of the generators", SHARE_OF_PLAIN)
         for number in range(self._rounds):
             if time.monotonic() > self._deadline or not any(self._firing.values()):
                 return
@@ -166,84 +163,137 @@ class OnnxAudit:
                 found |= dict.fromkeys(written + [base for base in bases if ":" in base][: max(0, 4 - len(written))])
         return list(found)
 
-    def _pass(self, target: Target, wanted: Sequence[tuple[str, int]], words: str) -> Iterator[Suspect]:
+    def _pass(
+        self, target: Target, wanted: Sequence[tuple[str, int]], words: str, share: float = 1.0
+    ) -> Iterator[Suspect]:
+        """Ask about models that were not asked about before, until this share of the budget is spent."""
+        wanted = [pair for pair in wanted if _name(target, *pair) not in self._known]
+        end = self._begun + share * self._budget
         for at in range(0, len(wanted), self._auditee.batch):
-            if time.monotonic() > self._deadline:
+            if time.monotonic() > end:
                 return
-            models = self._models.make(wanted[at : at + self._auditee.batch])
+            batch = wanted[at : at + self._auditee.batch]
+            models = self._models.make(batch)
             self.tally.models += len(models)
             answers = self._auditee.ask(self._checker.pool, target, models)
             fired = len(self.tally.fired())
-            self._tell(f"{words}: {at + len(models)} of {len(wanted)}, {fired} of {len(self.rules)} rules fired")
+            self._tell(f"{words}: {at + len(batch)} of {len(wanted)}, {fired} of {len(self.rules)} rules fired")
+            outcomes = {_name(target, *pair): Outcome() for pair in batch}  # of what could not be made too
             for made, answer in zip(models, answers, strict=True):
-                self._count(made, answer)
-                yield from self._judge(target, made, answer)
+                outcome = Outcome(list(answer.get("matched", ())), list(answer.get("fired", ())))
+                outcomes[_name(target, made.arm, made.number)] = outcome
+                yield from self._judge(target, made, answer, outcome)
+                self._note(made.arm, outcome)
+            self._keep({name: asdict(outcome) for name, outcome in outcomes.items()})
 
-    def _count(self, made: Made, answer: Mapping[str, Any]) -> None:
-        for name in answer.get("matched", ()):
+    def _note(self, arm: str, outcome: Outcome) -> None:
+        base, _, change = arm.partition("~")
+        for name in outcome.matched:
             self.tally.raise_to(name, Reach.MATCHED)
-        for name in answer.get("fired", ()):
+        for name in outcome.fired:
             self.tally.raise_to(name, Reach.FIRED)
-            if not made.change:
-                self._firing[name][made.base] = None
+            if not change:
+                self._firing[name][base] = None
+        self._done.update((name, change) for name in outcome.broken)
+        self._done.update((name, base) for name in outcome.unchanged)
+        self._plainly |= outcome.unchanged.items()
+        self._judged.update((name, change) for name in outcome.sound)
 
-    def _judge(self, asked: Target, made: Made, answer: Mapping[str, Any]) -> Iterator[Suspect]:
-        """Check what differs, on the target that its rules need."""
+    def _judge(self, asked: Target, made: Made, answer: Mapping[str, Any], outcome: Outcome) -> Iterator[Suspect]:
+        """Check what differs, on the target that its rules need. Rules about which nothing more is to be learned stand
+        among the accused all the same: else one that merely helped them would be blamed."""
         groups: dict[Target, list[str]] = {asked: []} if "crash" in answer else {}
         for name in answer.get("differing", {}):
-            if self._worth(name, made):
+            if name in self.rules:
                 groups.setdefault(self._auditee.target(self.rules[name]), []).append(name)
         for target, names in groups.items():
-            yield from self._check(target, made, names)
+            if not names or any(self._worth(name, made) for name in names):
+                yield from self._check(target, made, names, outcome)
 
-    def _check(self, target: Target, made: Made, names: Sequence[str]) -> Iterator[Suspect]:
+    def _check(self, target: Target, made: Made, names: Sequence[str], outcome: Outcome) -> Iterator[Suspect]:
         self.tally.suspects += 1
         case = case_of(made.answer, target, self._options)
-        outcome = self._checker.check(case)
-        result = outcome.results[0] if outcome.results else None
+        checked = self._checker.check(case)
+        result = checked.results[0] if checked.results else None
         if result and result.internal_error:
             raise InternalError(result.internal_error)
         if result is None or result.verdict.judgement is not Judgement.FAIL or result.flaky:
             self.tally.sound += 1
-            self._judged.update((name, made.change) for name in names)
+            outcome.sound += names
             return
-        guilty = self._guilty(names or self.rules, case, outcome.reference)
+        failure = Failure(case, result, checked.reference)
+        if failure.result.verdict.kind in _OF_THE_MACHINE:
+            self.tally.unattributed += 1
+            outcome.sound += names
+            return
+        accused = names or [name for name, rule in self.rules.items() if not rule.unreachable]
+        guilty = self._guilty(accused, failure)
         if not guilty:
             self.tally.unattributed += 1
-        for name in guilty:
-            if not self._auditee.convincing(self.rules[name], result.verdict):
+        outcome.sound += [name for name in names if name not in guilty]
+        for name in (name for name in guilty if self._worth(name, made)):
+            rule = self.rules[name]
+            without = self._auditee.without(target, rule)
+            if without is None or not self._auditee.convincing(rule, result.verdict):
                 self.tally.unattributed += 1
-                self._judged[name, made.change] += 1
+                outcome.sound.append(name)
                 continue
-            self._done.add((name, made.change or made.base))
-            yield Suspect(self.rules[name], made.change, case, result, outcome.reference, made.base)
+            plain = self._unchanged(made, name, failure) if made.change else failure
+            if plain is None:
+                outcome.broken.append(name)
+                yield Suspect(rule, made.change, failure, made.base, without)
+            else:
+                outcome.unchanged[name] = failure.kind
+                if (name, failure.kind) not in self._plainly:
+                    yield Suspect(rule, "", plain, made.base, without)
+
+    def _unchanged(self, made: Made, name: str, failure: Failure) -> Failure | None:
+        """The same failure on the model as it was before the change, if it is there too: then the inputs brought it
+        out, and not the change."""
+        for base in self._models.make([(made.base, made.number)]):
+            case = case_of(base.answer, failure.case.targets[0], self._options)
+            if case.program.inputs != failure.case.program.inputs:
+                continue
+            case = replace(case, samples=failure.case.samples)
+            checked = self._checker.check(case)
+            for result in checked.results:
+                plain = Failure(case, result, checked.reference)
+                failed = result.verdict.judgement is Judgement.FAIL and plain.kind == failure.kind
+                if failed and self._judgement(self._auditee.without, name, plain) is Judgement.PASS:
+                    return plain
+        return None
 
     def _worth(self, name: str, made: Made) -> bool:
         """One finding for each rule and change, none where the model fails unchanged already; and no more looks at a
         pair that was sound several times."""
-        rule, pair = self.rules.get(name), (name, made.change)
-        if rule is None or not self._only(rule) or not self._auditee.exact(rule):
+        rule, pair = self.rules[name], (name, made.change)
+        if not self._only(rule) or not self._auditee.exact(rule):
             return False
         return not {pair, (name, made.base)} & self._done and self._judged[pair] < PASSES
 
-    def _guilty(self, names: Iterable[str], case: Case, reference: Reference) -> list[str]:
+    def _guilty(self, names: Iterable[str], failure: Failure) -> list[str]:
         """The rules without which the model passes. Of several, those that break it all by themselves; or the last,
         as the ones before it only made the model what it takes."""
-        cures = [
-            name for name in names if self._judgement(self._auditee.without, name, case, reference) is Judgement.PASS
-        ]
+        cures = [name for name in names if self._judgement(self._auditee.without, name, failure) is Judgement.PASS]
         if len(cures) < 2:
             return cures
-        alone = [
-            name for name in cures if self._judgement(self._auditee.alone, name, case, reference) is Judgement.FAIL
-        ]
+        alone = [name for name in cures if self._judgement(self._auditee.alone, name, failure) is Judgement.FAIL]
         return alone or cures[-1:]
 
     def _judgement(
-        self, changed: Callable[[Target, Rule], Target | None], name: str, case: Case, reference: Reference
+        self, changed: Callable[[Target, Rule], Target | None], name: str, failure: Failure
     ) -> Judgement | None:
-        target = changed(case.targets[0], self.rules[name])
+        target = changed(failure.case.targets[0], self.rules[name])
         if target is None or time.monotonic() > self._deadline + GRACE:
             return None
-        outcome = self._checker.check(replace(case, targets=(target,)), known_reference=reference)
+        outcome = self._checker.check(replace(failure.case, targets=(target,)), known_reference=failure.reference)
         return outcome.results[0].verdict.judgement if outcome.results else None
+
+
+def _name(target: Target, arm: str, number: int) -> str:
+    """How a model that was asked about is remembered."""
+    return f"{target} {number} {arm}"
+
+
+def _arm_in(name: str) -> str:
+    return name.split(" ", 2)[2]

@@ -12,7 +12,7 @@ from driftline.core.errors import InternalError
 from driftline.core.rule import Rule
 from driftline.core.target import Target
 from driftline.execute.pool import Pool
-from driftline.patterns.onnx_audit import Auditee
+from driftline.patterns.auditees import Auditee
 from driftline.patterns.survey import Made, survey
 
 _TASKS = "driftline.patterns.onnxruntime_tasks"
@@ -50,9 +50,15 @@ _SHADOWED = {
     "UnsqueezeElimination": "ConstantFolding",
 }
 
-# They change results by design: three are off by default for that reason, as their documentation says, and one stores
-# weights in eight bits that a model keeps as floats.
-_INEXACT = ("CastChainElimination", "GeluApproximation", "QDQFinalCleanupTransformer", "WeightBiasQuantization")
+# They change results by design, and ONNX Runtime says so. The first three are off unless a setting asks for them: see
+# core/session/onnxruntime_session_options_config_keys.h; for the last, see
+# core/optimizer/qdq_transformer/weight_bias_quantization.h.
+_INEXACT = {
+    "CastChainElimination": "has side effects which may change the inference results",
+    "GeluApproximation": "has side effects which may change the inference results",
+    "QDQFinalCleanupTransformer": "could impact accuracy",
+    "WeightBiasQuantization": "adds subgraphs to quantize the weight and/or bias",
+}
 
 
 class OnnxRuntimeRules(Auditee):

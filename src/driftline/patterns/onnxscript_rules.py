@@ -12,7 +12,7 @@ from driftline.core.rule import Rule
 from driftline.core.target import Target
 from driftline.core.verdict import Kind, Verdict
 from driftline.execute.pool import Pool
-from driftline.patterns.onnx_audit import Auditee
+from driftline.patterns.auditees import Auditee
 from driftline.patterns.survey import Made, survey
 
 _TASKS = "driftline.patterns.onnxscript_tasks"

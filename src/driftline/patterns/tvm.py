@@ -12,7 +12,7 @@ from driftline.core.errors import InternalError
 from driftline.core.rule import Rule
 from driftline.core.target import Target
 from driftline.execute.pool import Pool
-from driftline.patterns.onnx_audit import Auditee
+from driftline.patterns.auditees import Auditee
 from driftline.patterns.survey import Made, survey
 
 _TASKS = "driftline.patterns.tvm_tasks"
@@ -52,7 +52,11 @@ class TvmRules(Auditee):
     def without(self, target: Target, rule: Rule) -> Target | None:
         if rule.kind == "transform":
             return Target(self.compiler)
-        return None if rule.name in REQUIRED else Target(self.compiler, None, (("skip", rule.name),))
+        return (
+            None
+            if rule.name in REQUIRED or rule.kind == "fusion pattern"
+            else Target(self.compiler, None, (("skip", rule.name),))
+        )
 
     def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[dict[str, Any]]:
         payload = {"transforms": [name for name in TRANSFORMS if name not in _INEXACT]}

@@ -13,6 +13,7 @@ def make_evaluator(model: Any, kind: Any = None) -> Any:
     """An evaluator of a loaded model; `kind` is a class derived from `ReferenceEvaluator`."""
     from onnx.reference import ReferenceEvaluator
     from onnx.reference.op_run import OpRun
+    from onnx.reference.ops.op_gemm import Gemm_7
 
     class Erf(OpRun):
         """The evaluator's own goes through float32 in every dtype, which no float64 result survives."""
@@ -22,7 +23,23 @@ def make_evaluator(model: Any, kind: Any = None) -> Any:
         def _run(self, x: Any) -> tuple[Any]:
             return (np.vectorize(math.erf, otypes=[np.float64])(x).astype(x.dtype),)
 
-    return (kind or ReferenceEvaluator)(_without_empty_outputs(model), new_ops=[Erf])
+    class Gemm(Gemm_7):
+        """The evaluator's own multiplies integers with its float `alpha`: what float64 cannot hold is lost."""
+
+        op_domain = ""
+
+        def _run(self, a: Any, b: Any, c: Any = None, alpha: Any = 1.0, beta: Any = 1.0, **flags: Any) -> tuple[Any]:
+            if a.dtype.kind in "iu" and float(alpha).is_integer() and float(beta).is_integer():
+                alpha, beta = (np.array(int(factor)).astype(a.dtype) for factor in (alpha, beta))
+            (result,) = super()._run(a, b, c, alpha, beta, **flags)
+            return (result,)
+
+    corrected = [Erf, Gemm] if _opset(model) >= 7 else [Erf]  # before, Gemm had another signature
+    return (kind or ReferenceEvaluator)(_without_empty_outputs(model), new_ops=corrected)
+
+
+def _opset(model: Any) -> int:
+    return max((int(o.version) for o in getattr(model, "opset_import", ()) if o.domain in ("", "ai.onnx")), default=0)
 
 
 def _without_empty_outputs(model: Any) -> Any:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from driftline.core.config import default_store
 from driftline.core.rule import DECOMPOSITION, LOWERING
+from driftline.core.target import Target
 from driftline.report.results import replay_command
 from driftline.report.words import duration, plural
 from driftline.store import Bug, Store
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from driftline.core.rule import Rule
     from driftline.patterns.audit import AuditResult
     from driftline.patterns.diff import Difference
-    from driftline.patterns.found import Found
+    from driftline.patterns.found import Told
 
 MOST_REASONS = 12
 DEAD = "dead:"  # how the reason of a rule begins that can never match
@@ -38,7 +39,7 @@ def audit_json(result: AuditResult, store: Store) -> dict[str, Any]:
         "rules": _summed(compilers.values()),
         "compilers": compilers,
         "bugs": [_bug_json(bug, found, store) for bug, found in result.bugs.values()],
-        "not_reachable": [_found_json(found) for found in result.out_of_reach],
+        "not_reachable": [found.to_json() for found in result.out_of_reach],
         "dead": [
             {"id": one.rule.id, "name": one.rule.name, "where": one.rule.where, "reason": one.reason}
             for each in result.compilers.values()
@@ -58,22 +59,13 @@ def _summed(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {**numbers, "unreachable": dict(reasons.most_common())}
 
 
-def _bug_json(bug: Bug, found: Found, store: Store) -> dict[str, Any]:
+def _bug_json(bug: Bug, found: Told, store: Store) -> dict[str, Any]:
     return {
         "id": bug.id,
         "status": str(bug.status),
         "fingerprint": bug.fingerprint.to_json(),
-        **_found_json(found),
+        **found.to_json(),
         "replay": replay_command(bug.id, store.path),
-    }
-
-
-def _found_json(found: Found) -> dict[str, Any]:
-    return {
-        **found.about(),
-        "target": str(found.result.target),
-        "kind": str(found.result.verdict.kind),
-        "reason": found.result.verdict.reason,
     }
 
 
@@ -101,7 +93,7 @@ def show_audit(result: AuditResult, store: Store) -> None:
         wrong = plural(len(result.out_of_reach), "further finding")
         out.print(f"\n{wrong} only on programs that ordinary code has not been seen to write:")
         for found in result.out_of_reach:
-            out.print(f"  {escape(found.rule.name)}, {escape(found.mutation)}: {found.result.verdict.kind}")
+            out.print(f"  {escape(found.rule['name'])}, {escape(found.mutation)}: {found.kind}")
 
 
 def _show_reasons(out: Console, result: AuditResult) -> None:
@@ -132,14 +124,14 @@ def _show_bugs(out: Console, result: AuditResult, store: Store) -> None:
     table.add_column("options", overflow="fold")
     table.add_column("status")
     for bug, one in result.bugs.values():
-        options = ":".join(f"{key}={value}" for key, value in one.result.target.options)
+        options = ":".join(f"{key}={value}" for key, value in Target.parse(one.target).options)
         table.add_row(
-            bug.id, escape(one.rule.name), escape(one.mutation), bug.fingerprint.kind, options, str(bug.status)
+            bug.id, escape(one.rule["name"]), escape(one.mutation), bug.fingerprint.kind, options, str(bug.status)
         )
     out.print(table)
     first, one = next(iter(result.bugs.values()))
     if one.script:
-        out.print(f"\n[bold]The first one[/]: {escape(one.rule.name)} ({one.rule.where})\n")
+        out.print(f"\n[bold]The first one[/]: {escape(one.rule['name'])} ({one.rule['where']})\n")
         for line in one.script.splitlines():
             out.print(f"    {escape(line)}", style="cyan", soft_wrap=True)
     place = f" --store {store.path}" if store.path != default_store() else ""

@@ -1,9 +1,10 @@
-"""What the store keeps of audits: their plan, and how far each rule was brought. A rule is written as soon as it is
-done, so a killed audit goes on with the next one."""
+"""What the store keeps of audits: their plan, how far each rule was brought, what was asked and what was found. It is
+written as soon as it is known, so a killed audit goes on where it was."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -40,24 +41,46 @@ class AuditLog:
         rows = self._store.query("SELECT id FROM audits WHERE finished = '' ORDER BY id DESC LIMIT 1")
         return self._entry(rows[0][0]) if rows else None
 
-    def spent(self, audit: int, seconds: float, *, finished: bool = False) -> None:
-        with self._store.transaction() as database:
-            database.execute(
-                "UPDATE audits SET seconds = ?, finished = ? WHERE id = ?", (seconds, now() if finished else "", audit)
-            )
-
-    def keep(self, audit: int, step: str, rule: str, body: Mapping[str, Any]) -> None:
-        """What came of one step (`fired`, `perturbed`) with one rule."""
-        with self._store.transaction() as database:
-            database.execute(
-                "INSERT OR REPLACE INTO audit_rules (audit, step, rule, body) VALUES (?, ?, ?, ?)",
-                (audit, step, rule, to_json(body)),
-            )
-
-    def kept(self, audit: int, step: str) -> dict[str, dict[str, Any]]:
-        rows = self._store.query("SELECT rule, body FROM audit_rules WHERE audit = ? AND step = ?", (audit, step))
-        return {rule: json.loads(body) for rule, body in rows}
-
     def _entry(self, number: int) -> AuditEntry:
         row = self._store.query("SELECT id, plan, started, finished, seconds FROM audits WHERE id = ?", (number,))[0]
         return AuditEntry(row[0], json.loads(row[1]), row[2], row[3], row[4])
+
+
+class AuditMemory:
+    """What one audit remembers, step by step (`fired`, `perturbed`...), of its subjects: rules, models, bugs. Whatever
+    is kept also says how long the audit has run: a kill leaves no chance to say it later."""
+
+    def __init__(self, store: Store, entry: AuditEntry) -> None:
+        self._store = store
+        self._audit = entry.id
+        self._begun = time.monotonic() - entry.seconds
+
+    @property
+    def seconds(self) -> float:
+        """How long the audit has run, what came before a kill included."""
+        return time.monotonic() - self._begun
+
+    def keep(self, step: str, subject: str, body: Mapping[str, Any]) -> None:
+        self.keep_all(step, {subject: body})
+
+    def keep_all(self, step: str, bodies: Mapping[str, Mapping[str, Any]]) -> None:
+        """Several subjects of one step, all or none."""
+        with self._store.transaction() as database:
+            database.executemany(
+                "INSERT OR REPLACE INTO audit_rules (audit, step, rule, body) VALUES (?, ?, ?, ?)",
+                [(self._audit, step, subject, to_json(body)) for subject, body in bodies.items()],
+            )
+            database.execute("UPDATE audits SET seconds = ? WHERE id = ?", (self.seconds, self._audit))
+
+    def kept(self, step: str) -> dict[str, dict[str, Any]]:
+        rows = self._store.query(
+            "SELECT rule, body FROM audit_rules WHERE audit = ? AND step = ? ORDER BY rowid", (self._audit, step)
+        )
+        return {subject: json.loads(body) for subject, body in rows}
+
+    def close(self, *, finished: bool) -> None:
+        with self._store.transaction() as database:
+            database.execute(
+                "UPDATE audits SET seconds = ?, finished = ? WHERE id = ?",
+                (self.seconds, now() if finished else "", self._audit),
+            )

@@ -24,6 +24,7 @@ def taken_apart(model: Any) -> Any:
 
     model = inliner.inline_local_functions(model)
     _spell_out_defaults(model)
+    _declare_constants(model)
     # The inliner stumbles over arguments that are left out before the last one; such nodes stay whole.
     gaps = {node.op_type for graph in graphs(model.graph) for node in graph.node if "" in node.input}
     selected = [("", name) for name in _COMPOSITIONS if name not in gaps]
@@ -43,6 +44,18 @@ def _spell_out_defaults(model: Any) -> None:
             for name, attribute in defs.get_schema(node.op_type, opset, "").attributes.items():
                 if name not in given and attribute.default_value.name:
                     node.attribute.append(attribute.default_value)
+
+
+def _declare_constants(model: Any) -> None:
+    """The inliner asks for the types of a node's arguments, and knows none of an initializer that is no input."""
+    from onnx import helper
+
+    for graph in graphs(model.graph):
+        declared = {value.name for value in (*graph.input, *graph.value_info)}
+        for tensor in graph.initializer:
+            if tensor.name not in declared:
+                value = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+                graph.value_info.append(value)
 
 
 def promoted(model: Any) -> Any:
