@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.core.text import did_you_mean, first_line, normalise_message, tail, telling_line
+from driftline.core.text import did_you_mean, first_line, normalise_message, tail, telling_line, told_apart
 
 
 def test_near_names_are_offered() -> None:
@@ -78,3 +78,10 @@ def test_the_telling_line_of_an_error(text: str, line: str) -> None:
 def test_dtypes_and_shapes_do_not_make_another_message() -> None:
     first = normalise_message('bad R.Tensor((3, 4), dtype="float32")')
     assert first == normalise_message('bad R.Tensor((7,), dtype="bfloat16")')
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False))
+def test_numbers_are_told_apart(one: float, other: float) -> None:
+    texts = told_apart(one, other)
+    assert (texts[0] == texts[1]) == (one == other and str(one) == str(other))
+    assert told_apart(0.1, 0.25) == ("0.1", "0.25")

@@ -47,6 +47,15 @@ def telling_line(text: str, limit: int = 600) -> str:
     return first_line(f"{said} ({target})" if target else said, limit)
 
 
+def told_apart(one: float, other: float) -> tuple[str, str]:
+    """Two numbers in nine digits, or in as many as it takes to see the difference."""
+    for digits in range(9, 18):
+        texts = f"{one:.{digits}g}", f"{other:.{digits}g}"
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
 def tail(text: str, limit: int = 4000) -> str:
     """The end of a log: the part that says how it ended."""
     return text if len(text) <= limit else "…" + text[-limit:]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array, is_float
+from driftline.core.text import told_apart
 from driftline.core.verdict import Kind
 
 # How often the own rounding, the spread of the element and of the tensor, the largest and the rms error of the
@@ -132,10 +133,9 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
         }
     if ratio[worst] > 1:
         wrong = ratio > 1
-        reason = (
-            f"{_count(wrong)} differ; at {_index(worst)}: expected {float(exact[worst]):.9g},"
-            f" got {float(value[worst]):.9g}, off by {error[worst]:.3g} where rounding allows {allowed[worst]:.3g}"
-        )
+        wanted, came = told_apart(float(exact[worst]), float(value[worst]))
+        reason = f"{_count(wrong)} differ; at {_index(worst)}: expected {wanted}, got {came},"
+            f" off by {error[worst]:.3g} where rounding allows {allowed[worst]:.3g}"
         evidence |= {"mismatched": int(wrong.sum()), "size": got.size}
         return Comparison(Kind.WRONG_VALUE, reason, evidence, unjudged)
     if signed_zero and (reason := flipped_zero({"": got}, {"": expected.native})):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array, Arrays, is_float
+from driftline.core.text import told_apart
 from driftline.core.verdict import Kind
 from driftline.oracle.arithmetic import Arithmetic
 from driftline.oracle.nonfinite import compare_classes
@@ -250,8 +251,9 @@ def _with_severity(finding: Finding | None, worst_case: float) -> Finding | None
 
 
 def _words(e: Mapping[str, Any]) -> str:
+    expected, got = told_apart(float(e["expected"]), float(e["got"]))
     return (
-        f"at {tuple(e['place'])} expected {float(e['expected']):.9g}, got {float(e['got']):.9g}: legal rounding moves"
+        f"at {tuple(e['place'])} expected {expected}, got {got}: legal rounding moves"
         f" this element by {e['sigma']:.2g}; the compiler moved it by {e['error'] / e['sigma']:.3g} times that;"
         f" the unoptimised run stands at {e['native_z']:.2g}"
     )
