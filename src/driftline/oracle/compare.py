@@ -134,8 +134,10 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
     if ratio[worst] > 1:
         wrong = ratio > 1
         wanted, came = told_apart(float(exact[worst]), float(value[worst]))
-        reason = f"{_count(wrong)} differ; at {_index(worst)}: expected {wanted}, got {came},"
+        reason = (
+            f"{_count(wrong)} differ; at {_index(worst)}: expected {wanted}, got {came},"
             f" off by {error[worst]:.3g} where rounding allows {allowed[worst]:.3g}"
+        )
         evidence |= {"mismatched": int(wrong.sum()), "size": got.size}
         return Comparison(Kind.WRONG_VALUE, reason, evidence, unjudged)
     if signed_zero and (reason := flipped_zero({"": got}, {"": expected.native})):
