@@ -1,8 +1,7 @@
-"""Programs compiled by Inductor as one graph compute what each computes in eager, with gradients and at several sizes."""
+"""Programs that Inductor compiles as one graph compute what each does in eager, with gradients and at all sizes."""
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -70,4 +69,4 @@ def test_calls_into_libraries_do_not_cut_kernels_off(empty_cache: Path) -> None:
         for number in range(4)
     ]
     compare(programs, [[normal(3 + number, 3 + number) for number in range(4)]])
-    assert len(glob.glob(f"{empty_cache}/**/*.main.cpp", recursive=True)) == 2
+    assert len(list(empty_cache.rglob("*.main.cpp"))) == 2

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from driftline.core.verdict import Kind
-from driftline.programs.factory_text import read_factory, used_imports
+from driftline.programs.factory_text import draws_random, read_factory, used_imports, writes_in_place
 from driftline.programs.recipe import Recipe
 from driftline.programs.render import check_script, regression_test
 from driftline.programs.script_check import Failing, check_for, telling_words, tolerance
@@ -92,6 +92,41 @@ def test_what_kills_or_hangs_gets_a_process_of_its_own(tmp_path: Path, kind: Kin
         assert (done.returncode, "AssertionError" in done.stderr) == (status, bool(status)), done.stderr
 
 
+MANY = "np.random.default_rng({seed}).normal(1.0, 1e-7, 4000)"
+
+
+@pytest.mark.parametrize("direction", ["scale over the whole tensor", "mean over the whole tensor"])
+def test_a_drift_is_told_from_rounding(direction: str) -> None:
+    failing = Failing(Kind.BIAS, {"direction": direction})
+    expected = f"[{MANY.format(seed=1)}]"
+    drifting = recipe(f"[{MANY.format(seed=2)} + 3e-8]", expected)
+    assert "standard errors" in str(ending(check_script(drifting, check_for(failing, drifting))))
+    for got in (f"[{MANY.format(seed=2)}]", expected):
+        rounding = recipe(got, expected)
+        assert ending(check_script(rounding, check_for(failing, rounding))) == 0
+
+
+def test_memory_has_a_limit(tmp_path: Path) -> None:
+    failing = Failing(Kind.OOM, {}, memory=1 << 30)
+    for given, status in (("[bytearray(2 << 30)[:4]]", 1), (RIGHT, 0)):
+        made = recipe(given)
+        for name, text in (
+            ("script.py", check_script(made, check_for(failing, made))),
+            ("test.py", regression_test(made, check_for(failing, made), "it") + "\n\ntest_it()\n"),
+        ):
+            (tmp_path / name).write_text(text)
+            done = subprocess.run([sys.executable, "-I", str(tmp_path / name)], capture_output=True, text=True)
+            assert done.returncode == status, done.stderr
+            assert ("BUG: 1 GiB of memory are not enough" in done.stderr) == (name == "script.py" and status == 1)
+
+
+def test_an_exception_is_not_a_crash(tmp_path: Path) -> None:
+    made = recipe("fail('disk is full')")
+    (tmp_path / "script.py").write_text(check_script(made, check_for(Failing(Kind.CRASH, {}, ending="SIGSEGV"), made)))
+    done = subprocess.run([sys.executable, "-I", str(tmp_path / "script.py")], capture_output=True, text=True)
+    assert "disk is full" in done.stderr and "BUG:" not in done.stderr
+
+
 def test_another_error_is_not_the_bug() -> None:
     made = recipe("fail('disk is full')")
     with pytest.raises(RuntimeError, match="disk is full"):
@@ -141,3 +176,18 @@ def test_values_survive() -> None:
     made = recipe("[np.array([2**53 + 1])]", expected="[np.array([2**53])]")
     failing = Failing(Kind.WRONG_VALUE, {}, dtype=np.dtype("int64").name)
     assert str(ending(check_script(made, check_for(failing, made)))).startswith("BUG:")
+
+
+def test_what_writes_into_its_inputs() -> None:
+    for text in (
+        "x.add_(1)",
+        "x[0] = 1",
+        "x += 1",
+        "torch.neg(x, out=y)",
+        "operator.setitem(x, 0, 1)",
+        "x.__iadd__(1)",
+    ):
+        assert writes_in_place([text]), text
+    for text in ("super().__init__()", "x == y", "f(x, dim=0)", "self._private(x)"):
+        assert not writes_in_place([text]), text
+    assert draws_random(["nn.Linear(2, 3)"]) and not draws_random(["class Net(nn.Module):", "nn.Parameter(x)"])

@@ -10,7 +10,7 @@ from filled_store import add_bug, pair
 
 from driftline.core.verdict import Kind
 from driftline.report.gather import gather
-from driftline.report.mismatch import describe_tensor, from_arrays, is_ordinary
+from driftline.report.mismatch import describe_tensor, from_arrays, from_evidence, is_ordinary
 from driftline.report.view import FIXED, FLAKY, KNOWN, OPEN, Report
 from driftline.store import Store
 
@@ -129,6 +129,23 @@ def test_large_elements_are_granted_rounding_in_proportion() -> None:
     right = np.zeros(3)
     exact = from_arrays({"y": right}, {"y": right + np.array([0.5, 0, 0])}, {"sigma": 1e-320, "place": [0]})
     assert exact and exact.unit.startswith("rounding of the largest element")
+
+
+def test_one_unit_for_a_finding_with_and_without_its_arrays() -> None:
+    """What was kept of the arrays must not change how far off an element is said to be."""
+    right, wrong = np.array([2.0, 4.0]), np.array([2.5, 4.0])
+    for rounding in ({"sigma": 0.01}, {"allowed": 0.08}):  # eight times the rounding is the limit in both
+        evidence = {"output": "y", "place": [0], "expected": "2.0", "got": "2.5", "error": 0.5, **rounding}
+        short, full = from_evidence(evidence), from_arrays({"y": right}, {"y": wrong}, evidence)
+        assert short and full
+        assert short.places[0].off == full.places[0].off == "50 \N{MULTIPLICATION SIGN}"
+        assert short.unit.startswith("legal rounding (0.01") and full.unit.startswith("legal rounding (0.01")
+        assert full.wrong == 1
+    evidence = {"output": "y", "place": [0], "error": 0.4, "sigma": 0.01}  # float64 gives 2.1, not 2.0
+    found = from_arrays({"y": right}, {"y": wrong}, evidence)
+    assert found and found.places[0].off == "40 \N{MULTIPLICATION SIGN}"
+    plain = from_arrays({"y": np.float32([1.0])}, {"y": np.float32([1.5])}, {})
+    assert plain and "(5.96e-08)" in plain.unit, "the largest error of one rounding is half a spacing"
 
 
 def test_integers_are_compared_exactly() -> None:

@@ -12,6 +12,7 @@ from driftline.backends.base import BOOLEAN, Availability, Behaviour, Compiled, 
 from driftline.backends.inductor_order import LOOPS_SIDE_BY_SIDE
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
+from driftline.core.target import listed
 from driftline.core.tensors import Arrays
 from driftline.core.text import did_you_mean
 from driftline.programs.inductor_options import inductor_config
@@ -116,7 +117,7 @@ class Inductor(TorchBackend):
         from driftline.backends.inductor_rules.recorder import recorder
 
         config, dynamic = _settings(options)
-        forbidden = frozenset(filter(None, options.get("forbid", "").split("+")))
+        forbidden = frozenset(listed(options, "forbid"))
         settings = {**config, "force_disable_caches": True}
         patched, watched = torch._inductor.config.patch(settings), recorder().recording(forbidden)
         with patched, watched as seen, contextlib.suppress(Exception):
@@ -153,7 +154,7 @@ def _file_of(program: OpenedProgram) -> str:
 @contextlib.contextmanager
 def _forbidding(options: Options) -> Iterator[None]:
     """No rule that the option `forbid` names may fire inside the block."""
-    names = frozenset(filter(None, options.get("forbid", "").split("+")))
+    names = frozenset(listed(options, "forbid"))
     if not names:
         yield
         return

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from driftline.core.target import Target
+from driftline.core.target import Target, listed
 
 SETTING = "setting"  # an option of the compiler; all other kinds are names on a list
 
@@ -47,7 +47,7 @@ def turned(target: Target, knobs: Iterable[Knob]) -> Target:
     options = dict(target.options)
     for knob in knobs:
         if knob.listed:
-            names = [name for name in options.get(knob.option, "").split("+") if name]
+            names = listed(options, knob.option)
             options[knob.option] = "+".join(dict.fromkeys([*names, knob.value]))
         elif knob.value:
             options[knob.option] = knob.value

@@ -19,6 +19,7 @@ from driftline.backends.base import Backend, Compiled, Option, Options, Unsuppor
 from driftline.backends.onnx_reference import OnnxReference
 from driftline.backends.onnxruntime import OnnxRuntime, runner
 from driftline.core.errors import DriftlineError
+from driftline.core.target import listed
 from driftline.core.tensors import Arrays
 from driftline.programs.onnx_evaluator import make_evaluator
 from driftline.programs.opened import OpenedProgram
@@ -141,7 +142,3 @@ def default_names() -> list[str]:
 
     names = {id(rule): name for name, rule in all_rules().items()}
     return [names[id(rule)] for rule in rewriter._DEFAULT_REWRITE_RULES if id(rule) in names]
-
-
-def listed(options: Options, key: str) -> list[str]:
-    return options[key].split("+") if key in options else []

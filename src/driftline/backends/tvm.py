@@ -15,9 +15,11 @@ import numpy as np
 from driftline.backends.base import Backend, Compiled, Option, Options, option
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
+from driftline.core.target import listed
 from driftline.core.tensors import Array, Arrays
 from driftline.core.text import did_you_mean
 from driftline.programs.opened import OpenedProgram
+from driftline.programs.tvm_transforms import TRANSFORMS
 
 # The importer has no single wording for what it does not do; above all it wants shapes, axes and counts as constants.
 _REJECTIONS = re.compile(
@@ -53,21 +55,6 @@ REQUIRED = frozenset(
     tirx.LowerIntrin
     """.split()
 )
-# Transforms of `tvm.relax.transform` that rewrite a graph and need no arguments; with what must run around them.
-TRANSFORMS: dict[str, tuple[str, ...]] = {
-    **{
-        name: (name,)
-        for name in """
-        AdjustMatmulOrder CanonicalizeBindings CombineParallelMatmul ConvertToDataflow DataflowUseInplaceCalls
-        DeadCodeElimination DecomposeOpsForInference EliminateCommonSubexpr ExpandMatmulOfSum FastMathTransform
-        FoldBatchnormToConv2D FuseTransposeMatmul InlinePrivateFunctions LambdaLift Normalize OptimizeLayoutTransform
-        RemoveRedundantReshape RemoveUnusedOutputs ReorderPermuteDimsAfterConcat ReorderTakeAfterMatmul
-        ToMixedPrecision TopologicalSort
-        """.split()
-    },
-    "FoldConstant": ("LegalizeOps", "FoldConstant"),
-    "FuseOps": ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR"),
-}
 
 
 class Tvm(Backend):
@@ -178,10 +165,6 @@ def _skipping(names: frozenset[str]) -> Any:
             return information.name not in names
 
     return Skipping()
-
-
-def listed(options: Options, key: str) -> list[str]:
-    return options[key].split("+") if key in options else []
 
 
 def _to_array(value: Any) -> Array:

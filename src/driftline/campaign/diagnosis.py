@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from driftline.backends import BACKENDS
 from driftline.campaign.ablation import Ablated, ablate_failing
-from driftline.campaign.bisection import Wish, bisect_failing, keep_bisection
+from driftline.campaign.bisection import Bisected, Trial, Wish, bisect_failing, keep_bisection
 from driftline.campaign.failing import Failing, find_failing
 from driftline.campaign.localization import Localized, failing_sample, localize_failing, votes_for
 from driftline.campaign.reduction import Reduced, reduce_failing
@@ -23,18 +23,22 @@ from driftline.checking.checker import Checker
 from driftline.core.case import Case
 from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
+from driftline.core.verdict import Status
+from driftline.diagnose.bisect import Bisection
 from driftline.diagnose.localize.result import Suspect
 from driftline.diagnose.reduce.reducer import DoesNotFail
 from driftline.diagnose.reduce.search import Answer
 from driftline.diagnose.reduce.signature import Signature
 from driftline.diagnose.trials import Trials
 from driftline.execute.environments import list_environments
+from driftline.execute.releases import release_key
 from driftline.report.results import replay_command
-from driftline.store import Store
+from driftline.store import Bug, Store
 from driftline.store.diagnoses import Diagnoses
 
 STEP = "diagnose"
 EACH = 180.0  # seconds for each of several bugs
+LEAST = 30.0  # seconds that a release gets, however late it is: less would only be called a time-out
 # How much of what is left of the budget a step may take.
 _SHARES = {"localize": 0.5, "reduce": 0.6, "ablate": 0.9}
 
@@ -113,6 +117,11 @@ def diagnose_bugs(
             yield f"{name}: {error}"
 
 
+def unreported(names: Sequence[str], bugs: Mapping[str, Bug]) -> list[str]:
+    """Those that are worth the time: what the project knows already needs no explanation by us."""
+    return [name for name in names if bugs[name].status is not Status.KNOWN]
+
+
 class _Course:
     def __init__(self, checker: Checker, store: Store, failing: Failing, budget: float, listener: Listener) -> None:
         self._checker, self._store, self._failing = checker, store, failing
@@ -129,7 +138,7 @@ class _Course:
         found.ablated = self._step("ablate", self._ablate)
         self._ask_original()
         if bisect or self._has_other_releases():
-            found.bisected = self._step("bisect", lambda _: self._bisect(asked=bisect))
+            found.bisected = self._step("bisect", lambda left: self._bisect(left, asked=bisect))
         found.seconds = time.monotonic() - self._began
         return found
 
@@ -213,13 +222,40 @@ class _Course:
         packages = BACKENDS.get(self._failing.target.backend).packages
         return not self._failing.target.version and any(e.package in packages for e in list_environments())
 
-    def _bisect(self, *, asked: bool) -> dict[str, Any]:
-        """Over the releases that are here already; all there are, when that is asked for."""
-        small = self._smallest()
-        failing = replace(self._failing, case=small) if small else self._failing
-        bisected = bisect_failing(self._checker, failing, Wish(installed=not asked), report=self._listener)
+    def _bisect(self, budget: float, *, asked: bool) -> dict[str, Any]:
+        """Over the releases that are here already; all there are, when that is asked for. When time is up, those that
+        were asked until then are told."""
+        case = self._smallest() or self._failing.case
+        patience = replace(case.options, timeout=min(case.options.timeout, max(budget, LEAST)))
+        failing = replace(self._failing, case=replace(case, options=patience))
+        trials: list[Trial] = []
+
+        def tried(trial: Trial) -> None:
+            trials.append(trial)
+            if time.monotonic() > self._deadline:
+                raise _TimeIsUp
+
+        try:
+            wish = Wish(installed=not asked)
+            bisected = bisect_failing(self._checker, failing, wish, report=self._listener, tried=tried)
+        except _TimeIsUp:
+            bisected = bisected_so_far(failing, trials)
+            command = f"driftline bisect {self._failing.bug.id}"
+            self._found.notes["bisect"] = f"time was up after {len(trials)} releases; {command} asks all"
         keep_bisection(self._store, bisected)
         return bisected.to_json()
+
+
+class _TimeIsUp(Exception):
+    """The budget ended between two releases."""
+
+
+def bisected_so_far(failing: Failing, trials: Sequence[Trial]) -> Bisected:
+    """What follows from the releases that were asked."""
+    answers = {trial.release: trial.answer for trial in trials}
+    releases = tuple(sorted(answers, key=release_key))
+    package = BACKENDS.get(failing.target.backend).packages[0]
+    return Bisected(package, failing, Bisection(releases, answers), tuple(trials))
 
 
 def _signature(suspect: Suspect) -> Signature:

@@ -15,6 +15,9 @@ from driftline.core.execution import Stage
 from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
+from driftline.diagnose.reduce.asking import Question
+from driftline.diagnose.reduce.reading import written_anew
+from driftline.diagnose.reduce.signature import Signature
 from driftline.programs.convert import accepts_directly, find_converter
 from driftline.report.export.subject import Subject
 from driftline.report.gather import operators_of
@@ -39,6 +42,7 @@ def subject_of(store: Store, checker: Checker, failing: Failing, *, original: bo
         verdict=verdict,
         operators=operators_of(case.program),
         converted=_converted(checker, case, failing),
+        rewritten=_rewritten(store, checker, case, failing),
         expected=expected,
         reduction=reduction,
         bisection=known.of(failing.bug.id, bisection.STEP),
@@ -72,3 +76,14 @@ def _converted(checker: Checker, case: Case, failing: Failing) -> Program | None
         return None
     made = Conversions(checker.pool).convert(case, link).program
     return replace(made, framework="onnx") if made else None
+
+
+def _rewritten(store: Store, checker: Checker, case: Case, failing: Failing) -> Case | None:
+    """A torch.export archive as text that people can read, with the failing inputs in it."""
+    if case.program.form != "torch":
+        return None
+    sample = int((failing.finding.verdict.get("evidence") or {}).get("sample") or 0)
+    signature = Signature.of_finding(failing.finding.verdict, failing.finding.execution)
+    question = Question(replace(case, samples=case.samples[sample : sample + 1]), case.targets[0], signature)
+    made = written_anew(checker, question)
+    return store.load_case(store.save_case(made)) if made else None  # the workers' files end with the workers

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import click
 
-from driftline.cli.common import json_option, note, plugin_option, print_json, seed_option, store_option
+from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, seed_option, store_option
 from driftline.cli.explaining import Explained, diagnose_option, explain
 from driftline.core.errors import DriftlineError, InternalError
 
 _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
-_UNITS = {"s": 1, "m": 60, "h": 3600}
-
-
-def parse_budget(text: str) -> float:
-    """Seconds, from `90s`, `10m`, `1h` or `1h30m`."""
-    parts = re.findall(r"(\d+(?:\.\d+)?)([smh])", text)
-    if not parts or "".join(a + b for a, b in parts) != text:
-        raise DriftlineError(f"--budget {text}: write a time with its unit, such as 90s, 10m or 1h30m.")
-    seconds = sum(float(amount) * _UNITS[unit] for amount, unit in parts)
-    if not seconds:
-        raise DriftlineError("--budget 0: give some time, or a number of programs with --programs.")
-    return seconds
 
 
 @click.command()
@@ -83,6 +70,7 @@ def hunt(
     The same seed gives the same programs. Exit codes: 0 nothing found, 1 bugs found, 3 Driftline itself failed
     somewhere (what was found is kept), 130 interrupted (resume it); 2 and 4 as everywhere.
     """
+    from driftline.campaign.diagnosis import unreported
     from driftline.campaign.hunt import Hunter
     from driftline.campaign.plan import HuntPlan, choose_lanes, resumable
     from driftline.checking.checker import Skipped
@@ -141,7 +129,7 @@ def hunt(
         explained = Explained()
         if diagnose:
             with Pool() as pool:
-                explained = explain(result.new, kept, pool)
+                explained = explain(unreported(result.new, result.bugs), kept, pool)
         if out:
             from driftline.report import write_report
 

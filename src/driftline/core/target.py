@@ -12,6 +12,7 @@ declaration (`backends.resolve`); this file knows the grammar alone.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from driftline.core.errors import DriftlineError
@@ -65,3 +66,8 @@ def parse_targets(text: str) -> list[Target]:
     if not targets:
         raise DriftlineError("No target given; name at least one, as in --targets inductor,onnxruntime:opt=all.")
     return list(dict.fromkeys(targets))
+
+
+def listed(options: Mapping[str, str], key: str) -> list[str]:
+    """The values of an option that takes several, joined with '+'."""
+    return options[key].split("+") if options.get(key) else []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from driftline.backends import resolve
-from driftline.backends.tvm import PIPELINE, REQUIRED, TRANSFORMS
+from driftline.backends.tvm import PIPELINE, REQUIRED
 from driftline.checking.kinds import worker_for_target
 from driftline.core.errors import InternalError
 from driftline.core.rule import Rule
@@ -14,6 +14,7 @@ from driftline.core.target import Target
 from driftline.execute.pool import Pool
 from driftline.patterns.auditees import Auditee
 from driftline.patterns.survey import Made, survey
+from driftline.programs.tvm_transforms import TRANSFORMS
 
 _TASKS = "driftline.patterns.tvm_tasks"
 

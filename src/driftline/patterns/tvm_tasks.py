@@ -12,10 +12,11 @@ from functools import partial
 from typing import Any
 
 from driftline.backends import BACKENDS
-from driftline.backends.tvm import PIPELINE, REQUIRED, TRANSFORMS, ImportedModel, Tvm, transformed
+from driftline.backends.tvm import PIPELINE, REQUIRED, ImportedModel, Tvm, transformed
 from driftline.core.tensors import Arrays
 from driftline.core.text import telling_line
 from driftline.patterns.survey import Job, difference, each_job, far_apart
+from driftline.programs.tvm_transforms import TRANSFORMS
 
 
 def passes(payload: dict[str, Any], context: object) -> dict[str, Any]:

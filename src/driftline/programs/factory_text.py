@@ -86,12 +86,14 @@ def names_in(expressions: Iterable[str]) -> set[str]:
 
 def draws_random(parts: Sequence[str]) -> bool:
     """Does this text make numbers that depend on a seed? Layers of torch draw their weights."""
-    return bool(re.search(r"rand|\bnn\.[A-Z]|normal|uniform|bernoulli|dropout|init\.", "\n".join(parts)))
+    return bool(
+        re.search(r"rand|\bnn\.(?!Module\b|Parameter\b)[A-Z]|normal|uniform|bernoulli|dropout|init\.", "\n".join(parts))
+    )
 
 
 def writes_in_place(parts: Sequence[str]) -> bool:
     """May running this text change its inputs? Then each run gets a copy of its own."""
-    return bool(re.search(r"\w_\(|\]\s*=[^=]|[-+*/%|&^@]=|\bout=|setitem|__i\w+__", "\n".join(parts)))
+    return bool(re.search(r"[^\W_]_\(|\]\s*=[^=]|[-+*/%|&^@]=|\bout=|setitem|__i(?!nit__)\w+__", "\n".join(parts)))
 
 
 def _is_remark(node: ast.stmt) -> bool:

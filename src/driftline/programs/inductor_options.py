@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from driftline.core.target import listed
+
 BOOLEAN = {"true": True, "false": False}
 
 # target option -> Inductor configuration key
@@ -35,7 +37,7 @@ _LIMITS = {"decompose_mm_pass": {"min_first_dimension_size": 2, "min_first_dimen
 def inductor_config(options: Mapping[str, str]) -> dict[str, Any]:
     """The configuration that a target's options stand for."""
     config: dict[str, Any] = {CONFIG[key]: _value(text) for key, text in options.items() if key in CONFIG}
-    for name in filter(None, options.get("fusions", "").split("+")):
+    for name in listed(options, "fusions"):
         config.setdefault(_stage(name), {})[name] = dict(_LIMITS.get(name, {}))
     return config
 

@@ -41,10 +41,10 @@ def onnx_recipe(program: Program, arrays: Arrays, target: Target, *, room: int =
         imports += ["import base64", "import zlib"]
     if any(a.dtype.name.startswith(("bfloat16", "float8")) for a in (*arrays.values(), *constants(apart).values())):
         imports.append("import ml_dtypes")
-    run = runner(target)
+    run = runner(target, bfloat16="bfloat16" in "".join(definitions))
     made = Recipe(
         flavour="numpy",
-        packages=tuple(dict.fromkeys(("numpy", "onnx", *([run.package] if run else [])))),
+        packages=tuple(dict.fromkeys(("numpy", "onnx", *(run.packages if run else ())))),
         imports=(*imports, "import numpy as np", "from onnx.reference import ReferenceEvaluator"),
         definitions=(*definitions, *([run.text] if run and run.text else [])),
         setup=(*odd, *setup, *given),
@@ -79,12 +79,13 @@ def _model(path: Path, literals: Literals) -> tuple[list[str], list[str], list[s
     text, apart = model_text(model)
     if not text:
         return _packed(path, model)
-    setup = ["model = parser.parse_model(MODEL)"]
+    setup = []
     for tensor in apart:
         made = literals.expression(tensor.name, onnx.numpy_helper.to_array(tensor), "")
         setup.append(f"model.graph.initializer.append(numpy_helper.from_array({made}, {json.dumps(tensor.name)}))")
     names = ["numpy_helper", "parser"] if apart else ["parser"]
-    return [f"from onnx import {', '.join(names)}"], [f'MODEL = """\n{text}\n"""'], setup, apart, ()
+    made = f'model = parser.parse_model("""\n{text}\n""")'
+    return [f"from onnx import {', '.join(names)}"], [made], setup, apart, ()
 
 
 def _packed(path: Path, model: Any) -> tuple[list[str], list[str], list[str], list[Any], tuple[str, ...]]:

@@ -5,22 +5,20 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
 from driftline.core.program import SourceBundle
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 from driftline.programs.factory_text import FactoryText, draws_random, read_factory, used_imports, writes_in_place
-from driftline.programs.inductor_options import BOOLEAN, inductor_config
 from driftline.programs.literals import UNPACK, Literals
 from driftline.programs.recipe import ROOM, Recipe, odd_numbers
-from driftline.programs.script_parts import EXPORT, FILL, LAYOUT, TFLITE, WITH_GRADIENTS, runner
+from driftline.programs.recipe_torch import torch_results, with_gradients
+from driftline.programs.script_parts import FILL, LAYOUT, TFLITE, xla_arguments
 
 _STRANGE_LAYOUT = re.compile(r"permute|expand|unfold|as_strided|transpose|::|\.t\(|\.[Tm][TH]?\b")
 _PACKAGES = {"torch": ("torch",), "tensorflow": ("tensorflow-cpu", "numpy"), "jax": ("jax", "jaxlib", "numpy")}
 _RESULTS = "def results(made):\n    return [np.asarray(part) for part in {}(made)]\n"
-_TORCH_COMPILE = {"aot_eager": "aot_eager", "eager": "eager", "aot_eager_decomp": "aot_eager_decomp_partition"}
 
 
 def source_recipe(
@@ -35,15 +33,16 @@ def source_recipe(
     room: int = ROOM,
 ) -> Recipe:
     """With `own_inputs` the factory's example inputs are used, else the given arrays are written out. With `grad` the
-    results include the gradients of the inputs."""
+    results include the gradients of inputs and weights."""
     base = _called(bundle, framework, arrays, room, seed)
     parts = read_factory(bundle.text, bundle.entry_name) if len(bundle.files) == 1 else None
     if parts and _is_plain(parts, arrays, framework, own_inputs):
         base = _inlined(parts, framework, arrays, own_inputs, room, seed)
     made = _with_results(base, framework, arrays, target)
+    if grad and framework == "torch":
+        made = with_gradients(made, base, seed)
     text = "\n".join([*made.definitions, *made.setup, made.expected, made.got])
-    made = replace(made, imports=tuple(used_imports(made.imports, text)))
-    return _with_gradients(made) if grad and framework == "torch" and made.inputs else made
+    return replace(made, imports=tuple(used_imports(made.imports, text)))
 
 
 def _is_plain(parts: FactoryText, arrays: Arrays, framework: str, own_inputs: bool) -> bool:
@@ -68,7 +67,8 @@ def _inlined(parts: FactoryText, framework: str, arrays: Arrays, own_inputs: boo
         making = parts.needed(parts.model)
         given = [literals.expression(name, array, "    ") for name, array in arrays.items()]
     setup = [*making, f"function = {parts.model}", _listing(given)]
-    if draws_random(setup) or draws_random(parts.definitions):
+    seeded = any(line.split(".")[-1].startswith(("manual_seed(", "set_seed(", "seed(")) for line in making[:1])
+    if not seeded and (draws_random(setup) or draws_random(parts.definitions)):
         setup = [*_seeding(framework, seed, [*setup, *parts.definitions]), *setup]
     setup = [*_odd_numbers([*setup, *parts.definitions]), *setup]
     definitions = [*parts.definitions, *([UNPACK] if literals.packed and "unpack" not in _names(parts) else [])]
@@ -183,71 +183,9 @@ def _siblings(bundle: SourceBundle) -> str:
 
 def _with_results(base: Recipe, framework: str, arrays: Arrays, target: Target) -> Recipe:
     """Fill in both results. Until here `expected` is a call with a place for the function."""
-    results = {"torch": _torch_results, "tensorflow": _tensorflow_results, "jax": _jax_results}[framework]
-    return results(base, arrays, target)
-
-
-def _with_gradients(recipe: Recipe) -> Recipe:
-    """Both passes: the results and the gradients of the inputs."""
-
-    def both(call: str) -> str:
-        return f"with_gradients({call.removesuffix(f'(*{recipe.inputs})')}, {recipe.inputs})" if call else ""
-
-    return replace(
-        recipe,
-        imports=(*recipe.imports, "from torch.utils._pytree import tree_leaves"),
-        definitions=(*recipe.definitions, WITH_GRADIENTS),
-        setup=tuple(line for line in recipe.setup if "set_grad_enabled" not in line),
-        expected=both(recipe.expected),
-        got=both(recipe.got),
-    )
-
-
-def _torch_results(base: Recipe, arrays: Arrays, target: Target) -> Recipe:
-    options = dict(target.options)
-    first = ["torch.set_grad_enabled(False)"]
-    if target.backend == "inductor" and options.get("freezing") == "true":
-        # It is read while the program is traced, where the `options` of torch.compile are not known.
-        first.append("torch._inductor.config.freezing = True")
-    base = replace(base, setup=(*first, *base.setup))
-    compiled = torch_compile(target.backend, options)
-    if compiled:
-        return replace(base, expected=base.expected.format("function"), got=base.expected.format(compiled))
-    if target.backend == "torchscript" and base.inputs:
-        how = (
-            "torch.jit.trace(function, tuple(inputs))"
-            if options.get("mode") == "trace"
-            else "torch.jit.script(function)"
-        )
-        return replace(base, expected=base.expected.format("function"), got=base.expected.format(how))
-    if run := runner(target):
-        if not base.inputs:
-            return replace(base, expected=base.expected.format("function"))
-        return replace(
-            base,
-            flavour="numpy",
-            packages=(*base.packages, *_with("onnx", "onnxscript", run.package)),
-            imports=(*base.imports, *run.imports, "from torch.utils._pytree import tree_leaves"),
-            definitions=(*base.definitions, EXPORT, run.text or f"def compiled(model, inputs):\n    return {run.call}"),
-            expected=f"[tensor.numpy() for tensor in tree_leaves({base.expected.format('function')})]",
-            got=f"compiled(*exported(function, {base.inputs}))",
-        )
-    return replace(base, expected=base.expected.format("function"))
-
-
-def torch_compile(backend: str, options: Mapping[str, str]) -> str:
-    """The compiled function, for what goes through `torch.compile`."""
-    if backend == "inductor" and "forbid" not in options:
-        return f"torch.compile(function{inductor_arguments(options)})"
-    if backend in _TORCH_COMPILE or backend.startswith("dynamo:"):
-        return f'torch.compile(function, backend="{_TORCH_COMPILE.get(backend) or backend.removeprefix("dynamo:")}")'
-    return ""
-
-
-def inductor_arguments(options: Mapping[str, str]) -> str:
-    dynamic = f", dynamic={BOOLEAN[options['dynamic']]}" if options.get("dynamic") in BOOLEAN else ""
-    config = inductor_config(options)
-    return dynamic + (f", options={config!r}" if config else "")
+    if framework == "torch":
+        return torch_results(base, target)
+    return (_tensorflow_results if framework == "tensorflow" else _jax_results)(base, arrays, target)
 
 
 def _tensorflow_results(base: Recipe, arrays: Arrays, target: Target) -> Recipe:
@@ -272,6 +210,7 @@ def _tensorflow_results(base: Recipe, arrays: Arrays, target: Target) -> Recipe:
 def _jax_results(base: Recipe, arrays: Arrays, target: Target) -> Recipe:
     wide = any(a.dtype.name in ("float64", "int64", "uint64", "complex128") for a in arrays.values())
     expected = f"results({base.expected.format('function')})"
+    compiled = f"jax.jit(function{xla_arguments(dict(target.options))})"
     return replace(
         base,
         flavour="numpy",
@@ -279,9 +218,5 @@ def _jax_results(base: Recipe, arrays: Arrays, target: Target) -> Recipe:
         definitions=(*base.definitions, _RESULTS.format("jax.tree_util.tree_leaves")),
         setup=(*(['jax.config.update("jax_enable_x64", True)'] if wide else []), *base.setup),
         expected=expected,
-        got=expected.replace("function", "jax.jit(function)") if target.backend == "xla" else "",
+        got=expected.replace("function", compiled) if target.backend == "xla" else "",
     )
-
-
-def _with(*packages: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*packages, "numpy")))

@@ -7,29 +7,35 @@ format and may be imported here; no compiler is.
 
 from __future__ import annotations
 
+import base64
 import re
 import sys
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from driftline.core.program import Program, SourceBundle
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 from driftline.programs.factory_text import used_imports
 from driftline.programs.literals import UNPACK, Literals
-from driftline.programs.recipe import ROOM, Recipe, import_block
+from driftline.programs.recipe import ROOM, Recipe, import_block, odd_numbers
 from driftline.programs.recipe_onnx import onnx_recipe
-from driftline.programs.recipe_source import source_recipe, torch_compile
+from driftline.programs.recipe_source import source_recipe
+from driftline.programs.recipe_torch import torch_compile, torch_results, with_gradients
 from driftline.programs.script_check import Check
 from driftline.programs.script_parts import SHOW
 
 LINE = 110  # characters, in a script that is to be short
 
 
-def render_script(program: Program, arrays: Arrays, target: str | Target, *, room: int = ROOM) -> str:
+def render_script(
+    program: Program, arrays: Arrays, target: str | Target, *, grad: bool = False, seed: int = 0, room: int = ROOM
+) -> str:
     """A runnable script that shows both results. Tensors that take more than `room` characters get a stand-in, and a
     comment says so."""
     goal = target if isinstance(target, Target) else Target.parse(target)
-    return show_script(make_recipe(program, arrays, goal, room=room), goal)
+    return show_script(make_recipe(program, arrays, goal, grad=grad, seed=seed, room=room), goal)
 
 
 def make_recipe(
@@ -50,7 +56,7 @@ def make_recipe(
         return source_recipe(
             bundle, program.framework, arrays, target, own_inputs=own_inputs, grad=grad, seed=seed, room=room
         )
-    return _file_recipe(program, arrays, target, room)
+    return _file_recipe(program, arrays, target, room, grad, seed)
 
 
 def show_script(recipe: Recipe, target: Target) -> str:
@@ -68,7 +74,7 @@ def check_script(recipe: Recipe, check: Check, title: Iterable[str] = (), pins: 
     """The script that decides whether the bug shows. `pins` are requirements with exact versions."""
     lines = _filled(check.lines, recipe)
     remarks = [*(f"# {line}" for line in title), *_stand_ins(recipe)]
-    definitions, body = (*recipe.definitions, *check.definitions), (*recipe.setup, *lines)
+    definitions, body = (*recipe.definitions, *check.definitions), _shorter(recipe.setup, lines)
     imports = used_imports((*recipe.imports, *check.imports), "\n".join([*definitions, *body]))
     return _assemble([*_metadata(pins), *remarks], imports, definitions, body)
 
@@ -77,7 +83,7 @@ def regression_test(
     recipe: Recipe, check: Check, name: str, title: Iterable[str] = (), pins: Iterable[str] = ()
 ) -> str:
     """A file for pytest with one test, which fails while the bug is there."""
-    body = [line for text in (*recipe.setup, *_filled(check.test, recipe)) for line in text.splitlines()]
+    body = [line for text in _shorter(recipe.setup, _filled(check.test, recipe)) for line in text.splitlines()]
     test = "\n".join([f"def test_{name}():", *(f"    {line}" if line else "" for line in body)])
     definitions = (*recipe.definitions, *check.definitions, test)
     imports = used_imports((*recipe.imports, *check.imports), "\n".join(definitions))
@@ -110,6 +116,18 @@ def short_script(text: str, options: Mapping[str, str], *, training: bool = Fals
     return _assemble([], recipe.imports, recipe.definitions, (*_on_one_line(setup), *lines))
 
 
+def _shorter(setup: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """The body of a script without names that stand for one thing only: the function goes by its own."""
+    setup = _on_one_line(setup)
+    own = next(
+        (line.removeprefix("function = ") for line in setup if re.fullmatch(r"function = [A-Za-z_]\w*", line)), ""
+    )
+    if not own:
+        return [*setup, *lines]
+    kept = [line for line in setup if line != f"function = {own}"]
+    return [re.sub(r"(?<![.\w])function\b(?! *=)", own, line) for line in (*kept, *lines)]
+
+
 def _on_one_line(setup: Sequence[str]) -> list[str]:
     """The inputs where they are listed, in place of a line for each, when that is no longer than a line."""
     made = dict(line.split(" = ", 1) for line in setup if re.fullmatch(r"\w+ = torch\.\S.*", line))
@@ -125,31 +143,35 @@ def _on_one_line(setup: Sequence[str]) -> list[str]:
 # -- parts -------------------------------------------------------------------------------------------------------------
 
 
-def _file_recipe(program: Program, arrays: Arrays, target: Target, room: int) -> Recipe:
-    """A torch.export archive or a TFLite file: too large and too binary to print; the script reads it."""
+def _file_recipe(program: Program, arrays: Arrays, target: Target, room: int, grad: bool, seed: int) -> Recipe:
+    """A torch.export archive or a TFLite file: binary, so it is packed; a large one is read from where it lies."""
     torch = program.form == "torch"
     literals = Literals("torch" if torch else "numpy", room)
-    given = [f"    {literals.expression(name, array)}," for name, array in arrays.items()]
-    packed = ["import base64", "import zlib", "import numpy as np"] if literals.packed or literals.left_out else []
-    setup = [
-        'nan, inf = float("nan"), float("inf")',
-        f'FILE = "{program.path}"',
-        "\n".join(["inputs = [", *given, "]"]),
-    ]
-    if torch:
-        setup += ["torch.set_grad_enabled(False)", "function = torch.export.load(FILE).module()"]
-    compiled = torch_compile(target.backend, dict(target.options)) if torch else ""
-    return Recipe(
+    given = [literals.expression(name, array) for name, array in arrays.items()]
+    packed = base64.b64encode(zlib.compress(program.path.read_bytes(), 9)).decode()
+    setup, definitions = odd_numbers(given), [UNPACK] if literals.packed else []
+    inside = len(packed) <= room
+    if inside:
+        rows = "\n".join(f'    "{packed[at : at + 100]}"' for at in range(0, len(packed), 100))
+        definitions.append(f"PROGRAM = io.BytesIO(zlib.decompress(base64.b64decode(\n{rows}\n)))")
+    else:
+        setup.append(f'PROGRAM = "{program.path}"  # too large to print')
+    setup.append("\n".join(["inputs = [", *(f"    {text}," for text in given), "]"]))
+    base = Recipe(
         flavour="torch" if torch else "numpy",
         packages=("torch",) if torch else ("numpy",),
-        imports=(*packed, "import torch" if torch else "import numpy as np"),
-        definitions=(UNPACK,) if literals.packed else (),
-        setup=tuple(setup),
-        expected="function(*inputs)" if torch else "(FILE, inputs)",
-        got=f"{compiled}(*inputs)" if compiled else "",
+        imports=("import base64", "import io", "import zlib", "import numpy as np", "import torch"),
+        definitions=tuple(definitions),
+        setup=(*setup, "function = torch.export.load(PROGRAM).module()") if torch else tuple(setup),
+        expected="{}(*inputs)" if torch else "(PROGRAM, inputs)",
+        got="",
         left_out=tuple(literals.left_out),
-        files=(str(program.path),),
+        files=() if inside else (str(program.path),),
     )
+    made = torch_results(base, target) if torch else base
+    made = with_gradients(made, base, seed) if torch and grad else made
+    text = "\n".join([*made.definitions, *made.setup, made.expected, made.got])
+    return replace(made, imports=tuple(used_imports(made.imports, text)))
 
 
 def _filled(lines: Iterable[str], recipe: Recipe) -> list[str]:

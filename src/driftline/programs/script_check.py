@@ -38,6 +38,8 @@ class Failing:
     message: str = ""  # of an exception
     dtype: str = "float32"  # of the output that is wrong
     timeout: float = 300.0
+    ending: str = ""  # how a process died: SIGSEGV, or exit code 3
+    memory: int = 8 << 30  # bytes that it might use
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,8 @@ def check_for(failing: Failing, recipe: Recipe) -> Check:
     """The check that fits a failure."""
     kind, torch = failing.kind, recipe.flavour == "torch"
     if kind == Kind.BIAS:
-        return Check(problem="a drift shows in the sum over many elements, which a short script does not judge")
-    if kind == Kind.OOM:
-        return Check(problem="running out of memory depends on the machine")
-    if kind in (Kind.CRASH, Kind.TIMEOUT):
+        return _drift(failing, recipe)
+    if kind in (Kind.CRASH, Kind.TIMEOUT, Kind.OOM):
         return _child(failing)
     if kind == Kind.ERROR:
         return _error(failing)
@@ -109,6 +109,7 @@ def _torch_check(failing: Failing, allowed: Tolerance) -> Check:
     leaves = "from torch.utils._pytree import tree_leaves"
     imports: tuple[str, ...] = (leaves,)
     definitions: tuple[str, ...] = ()
+    says = {Kind.WRONG_ZERO_SIGN: "zeros of the wrong sign. ", Kind.WRONG_NONFINITE: "NaN or Inf in the wrong places. "}
     if kind in (Kind.WRONG_DTYPE, Kind.WRONG_SHAPE):
         what = "dtype" if kind == Kind.WRONG_DTYPE else "shape"
         sides = [f"[x.{what} for x in tree_leaves({side})]" for side in ("got", "expected")]
@@ -129,7 +130,7 @@ def _torch_check(failing: Failing, allowed: Tolerance) -> Check:
         close = f"got, expected, rtol={allowed.rtol:g}, atol={allowed.atol:g}, equal_nan=True"
         test = [f"# {allowed.remark}", f"torch.testing.assert_close({close})"]
     lines = ["try:", *(f"    {line}" for line in test), "except AssertionError as error:"]
-    lines.append('    sys.exit(f"BUG: {error}")')
+    lines.append(f'    sys.exit(f"BUG: {says.get(Kind(kind), "")}{{error}}")')
     return Check(("import sys", *imports), definitions, (*_SHOWN, *lines), (*_MADE, *test))
 
 
@@ -215,31 +216,59 @@ def _missing_error() -> Check:
     return Check(("import sys",), (_OUTCOME,), (*made, *shown, *lines), (*made, test))
 
 
+_DRIFT = 6  # standard errors
+_DRIFTS = '''\
+def drift(got, expected):
+    """How far the mean of all differences lies from zero, in standard errors: rounding goes up as often as down."""
+    pairs = [(np.asarray(x, np.float64), np.asarray(y, np.float64)) for x, y in zip(got, expected, strict=True)]
+    differences = [{difference} for x, y in pairs]
+    return max(abs(d.mean()) / (d.std() / d.size**0.5 or 1) for d in differences)
+'''
+
+
+def _drift(failing: Failing, recipe: Recipe) -> Check:
+    """No element is wrong by itself, but all lean to one side."""
+    relative = "scale" in str(failing.evidence.get("direction", "scale"))
+    text = _DRIFTS.format(difference="(x - y) / np.maximum(np.abs(y), 1e-30)" if relative else "x - y")
+    sides = ("tree_leaves(got)", "tree_leaves(expected)") if recipe.flavour == "torch" else ("got", "expected")
+    test = f'assert (z := drift({", ".join(sides)})) < {_DRIFT}, f"a drift of {{z:.1f}} standard errors"'
+    lines = ("try:", f"    {test}", "except AssertionError as error:", '    sys.exit(f"BUG: {error}")')
+    imports = ("import sys", "import numpy as np", "from torch.utils._pytree import tree_leaves")
+    return Check(imports, (text,), (*_SHOWN, *lines), (*_MADE, test))
+
+
 def _child(failing: Failing) -> Check:
-    """The compiled run may take its process with it, or never end: it gets one of its own."""
-    hangs = failing.kind == Kind.TIMEOUT
-    limit = f"timeout={failing.timeout:g}"
-    run = f'subprocess.run([sys.executable, __file__, "child"]{", " + limit if hangs else ""}).returncode'
-    lines = ['if sys.argv[1:] == ["child"]:', '    print("got:     ", GOT)', "    sys.exit(0)"]
-    lines += ['print("expected:", EXPECTED, flush=True)']
-    if hangs:
-        lines += [
-            "try:",
-            f"    {run}",
-            "except subprocess.TimeoutExpired:",
-            f'    sys.exit("BUG: no answer in {failing.timeout:g} s")',
-        ]
+    """The compiled run may take its process with it, use up all memory, or never end: it gets a process of its own."""
+    run = [f"ended = {_CHILD}).returncode"]
+    gibibytes = max(1, failing.memory >> 30)
+    limit = f"    resource.setrlimit(resource.RLIMIT_DATA, ({gibibytes} << 30, {gibibytes} << 30))"
+    if failing.kind == Kind.TIMEOUT:
+        ending = f'    sys.exit("BUG: no answer in {failing.timeout:g} s")'
+        run = ["try:", f"    {_CHILD}, timeout={failing.timeout:g})", "except subprocess.TimeoutExpired:", ending]
+    elif failing.kind == Kind.OOM:
+        run += ["if ended:", f'    sys.exit("BUG: {gibibytes} GiB of memory are not enough")']
     else:
-        lines += [f"ended = {run}", "if ended:", '    sys.exit(f"BUG: the process ended with {ended}")']
+        # An exception ends a process with 1, which is another matter than a signal.
+        died = "ended < 0" if failing.ending.startswith("SIG") else "ended"
+        run += [f"if {died}:", '    sys.exit(f"BUG: the process ended with {ended}")']
+    child = ['if sys.argv[1:] == ["child"]:', '    print("got:     ", GOT)', "    sys.exit(0)"]
+    body, definitions = "GOT", []
+    if failing.kind == Kind.OOM:
+        child.insert(1, "    limit_memory()")
+        body, definitions = "(limit_memory(), GOT)", [f"def limit_memory():\n{limit}\n"]
     test = [
-        'child = multiprocessing.get_context("fork").Process(target=lambda: GOT)',
+        f'child = multiprocessing.get_context("fork").Process(target=lambda: {body})',
         "child.start()",
         f"child.join({failing.timeout:g})",
         "child.kill()",
         "assert child.exitcode == 0",
     ]
-    imports = ("import multiprocessing", "import subprocess", "import sys")
-    return Check(imports, (), tuple(lines), tuple(test))
+    imports = ("import multiprocessing", "import resource", "import subprocess", "import sys")
+    lines = (*child, 'print("expected:", EXPECTED, flush=True)', *run)
+    return Check(imports, tuple(definitions), lines, tuple(test))
+
+
+_CHILD = 'subprocess.run([sys.executable, __file__, "child"]'
 
 
 def telling_words(message: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from driftline.core.target import Target
+from driftline.core.target import Target, listed
+from driftline.programs.tvm_transforms import TRANSFORMS
 
 # The example arguments of a source program with the failing inputs in them; %s is how a tensor is replaced.
 FILL = '''\
@@ -52,7 +54,7 @@ def laid_out(example, values):
 class Runner:
     """How a compiler runs an ONNX model in a script."""
 
-    package: str
+    packages: tuple[str, ...]
     imports: tuple[str, ...]
     text: str  # the function `compiled(model, inputs)`; nothing when the call is short enough to stand alone
     call: str = "compiled(model, inputs)"
@@ -72,20 +74,40 @@ def compiled(model, inputs):
 _ONNXRUNTIME_PLAIN = "onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)"
 _OPENVINO = """\
 def compiled(model, inputs):
-    core = openvino.Core()
-    model = core.read_model(model.SerializeToString(), b"")
-    made = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(inputs)
-    return [part.view("bfloat16") if out.element_type.to_string() == "bf16" else part for out, part in made.items()]
+    network = openvino.Core().read_model(model.SerializeToString(), b"")
+    return openvino.compile_model(network, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(inputs).to_tuple()
+"""
+# numpy does not know bfloat16: such results come as bits.
+_OPENVINO_BITS = """\
+def compiled(model, inputs):
+    network = openvino.Core().read_model(model.SerializeToString(), b"")
+    made = openvino.compile_model(network, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(inputs)
+    return [x.view("bfloat16") if port.element_type.to_string() == "bf16" else x for port, x in made.items()]
 """
 _TVM = """\
+{skipping}\
 def compiled(model, inputs):
     names = [value.name for value in model.graph.input if value.name in inputs]
-    shapes = {{name: list(inputs[name].shape) for name in names}}
-    dtypes = {{name: inputs[name].dtype.name for name in names}}
-    with tvm.transform.PassContext(opt_level={opt}):
-        built = tvm.compile(from_onnx(model, shape_dict=shapes, dtype_dict=dtypes), target="llvm")
+    shapes, dtypes = ({{name: given(inputs[name]) for name in names}} for given in (np.shape, lambda x: x.dtype.name))
+    with tvm.transform.PassContext(opt_level={opt}{instruments}):
+        module = from_onnx(model, shape_dict=shapes, dtype_dict=dtypes)
+{transforms}\
+        built = tvm.compile(module, target="llvm")
     result = relax.VirtualMachine(built, tvm.cpu())["main"](*(tvm.runtime.tensor(inputs[name]) for name in names))
     return [part.numpy() for part in ([result] if hasattr(result, "numpy") else result)]
+"""
+_TVM_SKIPPING = """\
+@tvm.instrument.pass_instrument
+class Skipping:
+    def should_run(self, module, information):
+        return information.name not in {names}
+
+
+"""
+_TVM_TRANSFORMS = """\
+        with tvm.target.Target("llvm"):
+            for transform in [{names}]:
+                module = getattr(relax.transform, transform)()(module)
 """
 _IREE = """\
 def compiled(model, inputs):
@@ -94,65 +116,174 @@ def compiled(model, inputs):
     information = onnx_importer.ModelInfo(model)
     module = information.create_module(context=Context()).operation
     onnx_importer.NodeImporter.define_function(information.main_graph, module).import_all()
-    flags = ["--iree-llvmcpu-target-cpu=host", "--iree-input-demote-f64-to-f32=false", "--iree-opt-level={opt}"]
+    flags = [{flags}]
     code = iree.compiler.compile_str(
         str(module.get_asm()), target_backends=["llvm-cpu"], input_type="onnx", extra_args=flags
     )
     loaded = iree.runtime.load_vm_flatbuffer(code, driver="local-sync")
-    names = [value.name for value in model.graph.input if value.name in inputs]
-    result = loaded.main(*(inputs[name] for name in names))
-    return [part.to_host() for part in (result if isinstance(result, (tuple, list)) else [result])]
+    result = loaded.main(*(inputs[value.name] for value in model.graph.input if value.name in inputs))
+    parts = result if isinstance(result, (tuple, list)) else [result]
+    # Integers have no sign in IREE: the model says what the bits mean.
+    dtypes = [onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type) for value in model.graph.output]
+    return [np.array(part.to_host()).view(dtype) for part, dtype in zip(parts, dtypes)]
 """
 
 
-def runner(target: Target) -> Runner | None:
-    """How the target runs an ONNX model; nothing when that takes more than some lines."""
+def runner(target: Target, *, bfloat16: bool = False) -> Runner | None:
+    """How the target runs an ONNX model, with results in bfloat16 too; nothing when that takes more than some lines."""
     options = dict(target.options)
     if target.backend == "onnxruntime" and "enable" not in options:
-        disabled = ", ".join(f'"{name}"' for name in options.get("disable", "").split("+") if name)
-        if disabled or options.get("opt", "all") != "all":
-            text = _ONNXRUNTIME.format(
-                level=_LEVELS.get(options.get("opt", ""), "ORT_ENABLE_ALL"),
-                disabled=f", disabled_optimizers=[{disabled}]" if disabled else "",
-            )
-            return Runner("onnxruntime", ("import onnxruntime",), text)
-        return Runner("onnxruntime", ("import onnxruntime",), "", _ONNXRUNTIME_PLAIN)
+        return _onnxruntime(options)
     if target.backend == "openvino":
-        return Runner("openvino", ("import openvino",), _OPENVINO)
+        return Runner(("openvino",), ("import openvino",), _OPENVINO_BITS if bfloat16 else _OPENVINO)
     if target.backend == "tvm":
-        imports = ("import tvm", "from tvm import relax", "from tvm.relax.frontend.onnx import from_onnx")
-        return Runner("apache-tvm", imports, _TVM.format(opt=options.get("opt", "3")))
+        return _tvm(options)
+    if target.backend == "onnxscript" and "skip" not in options:
+        return _onnxscript(listed(options, "rules"))
     if target.backend == "iree":
-        modules = ("import iree.compiler", "import iree.runtime", "import onnx")
+        modules = ("import iree.compiler", "import iree.runtime", "import numpy as np", "import onnx")
         parts = ("from iree.compiler.extras import onnx_importer", "from iree.compiler.ir import Context")
-        return Runner("iree-base-compiler", (*modules, *parts), _IREE.format(opt=options.get("opt", "O2")))
+        packages = ("iree-base-compiler", "iree-base-runtime")
+        return Runner(packages, (*modules, *parts), _IREE.format(flags=_iree_flags(options)))
     return None
 
 
-# From torch to an ONNX model, and the inputs under the model's names.
-EXPORT = '''\
-class Program(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
+def _onnxruntime(options: Mapping[str, str]) -> Runner:
+    disabled = ", ".join(f'"{name}"' for name in listed(options, "disable"))
+    packages, imports = ("onnxruntime",), ("import onnxruntime",)
+    if not disabled and options.get("opt", "all") == "all":
+        return Runner(packages, imports, "", _ONNXRUNTIME_PLAIN)
+    text = _ONNXRUNTIME.format(
+        level=_LEVELS.get(options.get("opt", ""), "ORT_ENABLE_ALL"),
+        disabled=f", disabled_optimizers=[{disabled}]" if disabled else "",
+    )
+    return Runner(packages, imports, text)
 
-    def forward(self, *tensors):
-        return self.function(*tensors)
+
+def _tvm(options: Mapping[str, str]) -> Runner:
+    skipped = listed(options, "skip")
+    steps = ", ".join(f'"{step}"' for name in listed(options, "passes") for step in TRANSFORMS[name])
+    text = _TVM.format(
+        opt=options.get("opt", "3"),
+        skipping=_TVM_SKIPPING.format(names=skipped) if skipped else "",
+        instruments=", instruments=[Skipping()]" if skipped else "",
+        transforms=_TVM_TRANSFORMS.format(names=steps) if steps else "",
+    )
+    imports = ("import numpy as np", "import tvm", "from tvm import relax")
+    return Runner(("apache-tvm",), (*imports, "from tvm.relax.frontend.onnx import from_onnx"), text)
 
 
-def exported(function, inputs):
-    """The program as an ONNX model, with the feeds that go with it."""
-    made = torch.onnx.export(Program(function).eval(), tuple(inputs), dynamo=True, opset_version=18, verbose=False)
-    model = made.model_proto
+def _onnxscript(rules: Sequence[str]) -> Runner:
+    """Rewritten, then evaluated: by the reference evaluator, or for ONNX Runtime's own operators by that."""
+    imports, given = ["from onnxscript.rewriter import rewrite"], []
+    for rule in rules:
+        *module, name = rule.split(".")
+        number = ""
+        if name.isdigit():  # of a set
+            number, name = f".rules[{name}]", module.pop()
+        place = module if module[0] == "ort_fusions" else ["rules", *module]
+        imports.append(f"from onnxscript.rewriter.{'.'.join(place)} import {name}")
+        given.append(name + number)
+    made = f"rewrite(model, [{', '.join(given)}])" if given else "rewrite(model)"
+    if not any(rule.startswith("ort_fusions") for rule in rules):
+        return Runner(("onnxscript",), tuple(imports), "", f"ReferenceEvaluator({made}).run(None, inputs)")
+    runtime = _onnxruntime({"opt": "off"})
+    packages, imports = ("onnxscript", *runtime.packages), [*imports, *runtime.imports]
+    return Runner(packages, tuple(imports), runtime.text, f"compiled({made}, inputs)")
+
+
+def _iree_flags(options: Mapping[str, str]) -> str:
+    flags = ["iree-llvmcpu-target-cpu=host", "iree-input-demote-f64-to-f32=false"]
+    flags += [f"iree-opt-level={options.get('opt', 'O2')}", *listed(options, "flags")]
+    return ", ".join(f'"--{flag}"' for flag in flags)
+
+
+def xla_arguments(options: Mapping[str, str]) -> str:
+    """Options of the `xla` target as further arguments of `jax.jit`."""
+    settings: dict[str, object] = {}
+    if "opt" in options:
+        settings["xla_backend_optimization_level"] = int(options["opt"])
+    if "fusion_emitters" in options:
+        settings["xla_cpu_use_fusion_emitters"] = options["fusion_emitters"] == "true"
+    if "disable" in options:
+        settings["xla_disable_hlo_passes"] = options["disable"].replace("+", ",")
+    return f", compiler_options={settings!r}" if settings else ""
+
+
+# -- torch programs ----------------------------------------------------------------------------------------------------
+
+# Through an ONNX model, which `compiled` runs.
+EXPORT = """\
+def converted(function, *inputs):
+    model = torch.onnx.export(function, inputs, dynamo=True, opset_version=18, verbose=False).model_proto
     model.ir_version = 8  # so that older compilers read it too
-    return model, {value.name: tensor.numpy() for value, tensor in zip(model.graph.input, inputs)}
-'''
+    return compiled(model, {value.name: x.numpy() for value, x in zip(model.graph.input, inputs)})
+"""
+
+TORCHSCRIPT = """\
+def torchscript(function, *inputs):
+    graph = {take}
+    graph(*inputs)
+{freeze}\
+    for _ in range(2):  # it optimises in the second run
+        graph(*inputs)
+    return graph(*inputs)
+"""
+
+AOTINDUCTOR = """\
+def aotinductor(function, *inputs):
+    exported = torch.export.export(function, inputs)
+    package = torch._inductor.aoti_compile_and_package(exported{config})
+    return torch._inductor.aoti_load_package(package, run_single_threaded=True)(*inputs)
+"""
+
+EXECUTORCH = """\
+def executorch(function, *inputs):
+    lowered = to_edge_transform_and_lower(torch.export.export(function, inputs){partitioner})
+    program = Runtime.get().load_program(lowered.to_executorch().buffer)
+    method = program.load_method("forward")
+    return [tensor.clone() for tensor in method.execute(inputs)]
+"""
+
+LITERT = """\
+def litert(function, *inputs):
+    made = litert_torch.convert(function, inputs)(*inputs)
+    return list(made) if isinstance(made, (tuple, list)) else [made]
+"""
+
+TORCHAX = """\
+def xla(function, *inputs):
+    known = torch._ops.OpOverloadPacket.__getattr__
+
+    def lenient(packet, name):  # torchax names overloads that torch has dropped meanwhile
+        return known(packet, name) if name.startswith("__") or name in packet.overloads() else object()
+
+    with mock.patch.object(torch._ops.OpOverloadPacket, "__getattr__", lenient):
+        from torchax.export import exported_program_to_jax
+    weights, translated = exported_program_to_jax(torch.export.export(function, inputs))
+    return jax.device_get(jax.jit(translated{options})(weights, [x.numpy() for x in inputs]))
+"""
+
+# Both passes of a torch program: a fixed combination of its results is derived, by inputs and by weights.
+WITH_GRADIENTS = """\
+def with_gradients(function, *inputs):
+    given = tree_map_only(torch.Tensor, lambda x: x.clone().requires_grad_(x.is_floating_point()), inputs)
+{fresh}\
+    result = function(*given)
+    torch.manual_seed({seed})
+    outputs = [x for x in tree_leaves(result) if getattr(x, "requires_grad", False)]
+    factors = [torch.empty(x.shape, dtype=torch.float64).uniform_(0.5, 1.5).to(x.dtype) for x in outputs]
+    torch.autograd.backward(outputs, factors)
+    leaves = [*tree_leaves(given){weights}]
+    return result, [x.grad for x in leaves if getattr(x, "grad", None) is not None]
+"""
+
+# -- TensorFlow programs -----------------------------------------------------------------------------------------------
 
 # From a TensorFlow function to its results after conversion.
 TFLITE = """\
 def tflite(function, inputs):
-    specs = [tf.TensorSpec(x.shape, x.dtype) for x in inputs]
-    concrete = tf.function(function).get_concrete_function(*specs)
+    concrete = tf.function(function).get_concrete_function(*map(tf.constant, inputs))
     converter = tf.lite.TFLiteConverter.from_concrete_functions([concrete])
     interpreter = tf.lite.Interpreter(model_content=converter.convert())
     interpreter.allocate_tensors()
@@ -160,13 +291,4 @@ def tflite(function, inputs):
         interpreter.set_tensor(detail["index"], x)
     interpreter.invoke()
     return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
-"""
-
-# Both passes of a torch program.
-WITH_GRADIENTS = """\
-def with_gradients(function, inputs):
-    given = [x.clone().requires_grad_(x.is_floating_point()) for x in inputs]
-    result = function(*given)
-    sum(part.sum() for part in tree_leaves(result) if part.requires_grad).backward()
-    return result, [x.grad for x in given]
 """

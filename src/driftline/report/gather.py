@@ -121,7 +121,7 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
         program=program,
         form=case.program.form if case else "",
         framework=case.program.framework if case else "",
-        script=str(verdict.get("script") or "") or (_script(case.program, arrays, finding.target) if case else ""),
+        script=str(verdict.get("script") or "") or (_script(case, arrays, finding.target) if case else ""),
         origin=sample.origin if sample else "",
         inputs=tuple(describe_tensor(name, array) for name, array in arrays.items()),
         mismatch=None if failure else _mismatch(store, verdict.get("artifacts") or {}, evidence),
@@ -177,9 +177,10 @@ def _case(store: Store, case_id: str) -> Case | None:
         return None
 
 
-def _script(program: Program, arrays: Arrays, target: str) -> str:
+def _script(case: Case, arrays: Arrays, target: str) -> str:
+    options = case.options
     try:
-        return render_script(program, arrays, target, room=SCRIPT)
+        return render_script(case.program, arrays, target, grad=options.grad, seed=options.seed, room=SCRIPT)
     except Exception as error:  # a damaged model, or no onnx to read it with: the rest of the report is as good
         return f"# This program cannot be printed: {type(error).__name__}: {first_line(str(error))}\n"
 

@@ -98,15 +98,25 @@ def _errors(expected: Array, got: Array, evidence: Mapping[str, Any]) -> tuple[A
     import ml_dtypes
 
     part = ml_dtypes.finfo(expected.real.dtype if expected.dtype.kind == "c" else expected.dtype)
-    spacing = float(part.eps) * float(size.max()) or float(part.smallest_normal)
-    sigma, place = _number(evidence.get("sigma")), _told_place(evidence, expected.shape)
-    there = float(size.reshape(-1)[place]) if place is not None else 0.0
-    if sigma and (there or sigma > 1e-9 * spacing):  # a zero that is exact has no rounding to be measured by
+    largest = float(part.eps) / 2 * float(size.max()) or float(part.smallest_normal)
+    rounding, place = _rounding(evidence), _told_place(evidence, expected.shape)
+    there = 0.0
+    if place is not None:
+        there = float(size.reshape(-1)[place])
+        # The verdict measured this one against float64, which may be a little beside the expected value.
+        error.reshape(-1)[place] = _number(evidence.get("error")) or error.reshape(-1)[place]
+    if rounding and (there or rounding > 1e-9 * largest):  # a zero that is exact has no rounding to be measured by
         # What rounding does is known at one place; larger elements are granted as much in proportion.
-        unit = sigma * np.maximum(1.0, size / there) if there else np.full(size.shape, sigma)
+        unit = rounding * np.maximum(1.0, size / there) if there else np.full(size.shape, rounding)
         where = f" at {_index(evidence['place'])}" if place is not None else ""
-        return error / unit, apart, f"legal rounding ({_short(sigma)}{where})"
-    return error / spacing, apart, f"rounding of the largest element ({_short(spacing)})"
+        return error / unit, apart, f"legal rounding ({_short(rounding)}{where})"
+    return error / largest, apart, f"rounding of the largest element ({_short(largest)})"
+
+
+def _rounding(evidence: Mapping[str, Any]) -> float:
+    """What legal rounding does at the place of the verdict: measured, or the part of what is allowed that makes an
+    element wrong at the same limit."""
+    return _number(evidence.get("sigma")) or (_number(evidence.get("allowed")) or 0.0) / LIMIT
 
 
 def _grid(error: Array, apart: Array, words: str, limit: float) -> ErrorMap:
@@ -199,19 +209,15 @@ def _told(value: Any) -> str:
 
 
 def _distance(evidence: Mapping[str, Any]) -> str:
-    error, sigma = _number(evidence.get("error")), _number(evidence.get("sigma"))
-    if error and sigma:
-        return _times(error / sigma) if error / sigma < EXACT else _short(error)
-    allowed = _number(evidence.get("allowed"))
-    if error and allowed:
-        return f"{_short(error)}, where rounding allows {_short(allowed)}"
-    return ""
+    error, rounding = _number(evidence.get("error")), _rounding(evidence)
+    if not error or not rounding:
+        return ""
+    return _times(error / rounding) if error / rounding < EXACT else _short(error)
 
 
 def _unit(evidence: Mapping[str, Any]) -> str:
-    sigma = _number(evidence.get("sigma"))
-    error = _number(evidence.get("error"))
-    return f"legal rounding ({_short(sigma)} there)" if sigma and error and error / sigma < EXACT else ""
+    error, rounding = _number(evidence.get("error")), _rounding(evidence)
+    return f"legal rounding ({_short(rounding)} there)" if rounding and error and error / rounding < EXACT else ""
 
 
 def _times(ratio: Any) -> str:

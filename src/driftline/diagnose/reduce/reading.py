@@ -8,9 +8,10 @@ from typing import Any
 
 from driftline.checking.checker import Checker
 from driftline.checking.kinds import worker_for_framework
+from driftline.core.case import Case
 from driftline.core.program import SourceBundle
 from driftline.core.tensors import save_tensors
-from driftline.diagnose.reduce.asking import Question
+from driftline.diagnose.reduce.asking import Asker, Question, Writer
 from driftline.diagnose.reduce.graph import Evaluated, Graph, TensorType
 from driftline.diagnose.reduce.text import Text, plain_text, with_inputs
 from driftline.diagnose.reduce.values import Values, roughness
@@ -95,6 +96,18 @@ class Reader:
         worker = worker_for_framework(case.program.framework, case.options.plugins)
         report = self._pool.run(worker, f"{_TASKS}:{task}", payload, timeout=self._question.timeout * 2, fresh=fresh)
         return report.result if report.ending == "done" else None
+
+
+def written_anew(checker: Checker, question: Question) -> Case | None:
+    """The case of a torch program as text, by the first tracer that can read it; nothing when none can."""
+    folder = checker.pool.workspace.job_folder() / "values"
+    reader = Reader(checker, question, folder)
+    for tracer in TRACERS:
+        if graph := reader.graph(tracer):
+            asker = Asker(checker, question, Writer(checker, question, folder, {}), lambda g: {"graph": g.to_json()})
+            if case := asker.case_of(graph):
+                return case
+    return None
 
 
 def _evaluated(found: Mapping[str, Any]) -> Evaluated:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from driftline.core.target import Target
 from driftline.core.verdict import Kind
 from driftline.programs.factory_text import draws_random
 from driftline.programs.script_check import tolerance
 from driftline.report.export.script import Exported
+from driftline.report.export.settings import in_their_words
 from driftline.report.export.subject import Subject
 
 SHORT = 25  # lines of a script that count as minimal
@@ -54,30 +56,34 @@ def written(points: Iterable[Point]) -> str:
 
 def _minimal(subject: Subject, script: Exported) -> Point:
     if subject.reduction:
-        after = subject.reduction.get("after") or {}
-        size = f", {after['nodes']} operators left" if "nodes" in after else ""
-        return Point(
-            True, f"The program is minimal: reduced by Driftline ({subject.reduction.get('ended', 'ended')}{size})"
-        )
+        left = (subject.reduction.get("after") or {}).get("operators")
+        size = f"{left} operator{'s' * (left != 1)}" if left else "reduced by Driftline"
+        ended = str(subject.reduction.get("ended") or "")
+        proof = "no single step makes it smaller" if ended == "1-minimal" else ended
+        return Point(True, f"The program is minimal: {size}{f'; {proof}' if proof else ''}")
     short = script.valid and script.lines <= SHORT
-    told = (
-        f"{script.lines} lines"
-        if short
-        else f"{script.lines} lines; driftline reduce {subject.bug.id} makes it smaller"
-    )
-    return Point(short, f"The program is minimal ({told})")
+    smaller = "" if short else f"; driftline reduce {subject.bug.id} makes it smaller"
+    return Point(short, f"The program is minimal ({script.lines} lines{smaller})")
 
 
 def _blame(subject: Subject) -> Point:
-    cures = (subject.ablation or {}).get("cures") or []
-    if cures:
-        told = "; ".join(f"{cure['sentence'].rstrip('.')} (`{cure['target']}`)" for cure in cures[:3])
-        return Point(True, f"Ablation: {told}")
+    if told := causes(subject):
+        return Point(True, f"Ablation: {'; '.join(told)}")
     if without := subject.finding.verdict.get("without"):
         return Point(True, f"Ablation: `{without}` is right")
     if subject.ablation:
-        return Point(False, f"Ablation: {subject.ablation.get('note') or 'no option or pass makes it go away'}")
+        return Point(True, f"Ablation: {subject.ablation.get('note') or 'no option or pass makes it go away'}")
     return Point(False, f"Ablation: not done (driftline ablate {subject.bug.id})")
+
+
+def causes(subject: Subject) -> list[str]:
+    """Sentences, without a full stop, on what was switched off to make the bug go away."""
+    cures = (subject.ablation or {}).get("cures") or []
+    return [
+        f"{cure['sentence'].rstrip('.')} ({in_their_words(Target.parse(cure['target']))})"
+        for cure in cures[:3]
+        if cure.get("confirmed", True)
+    ]
 
 
 def _releases(subject: Subject) -> Point:

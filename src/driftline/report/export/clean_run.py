@@ -41,17 +41,20 @@ class Ran:
         return f"it ended with {self.status}: {first_line(last[0])}"
 
 
-def run_clean(text: str, *, other_release: bool = False, limit: float = LIMIT) -> Ran:
-    """Run the text of a script. With `other_release` uv makes an environment from the script's own metadata; else the
-    versions in it are those installed here, and this interpreter runs it, isolated."""
+HERE = sys.executable  # this interpreter
+FROM_METADATA = ""  # an environment that uv makes from the script's first lines
+
+
+def run_clean(text: str, *, python: str = HERE, limit: float = LIMIT) -> Ran:
+    """Run the text of a script, isolated, by an interpreter that has what it needs."""
     with tempfile.TemporaryDirectory(prefix="export-") as folder:
         path = Path(folder) / "script.py"
         path.write_text(text)
-        if other_release:
+        if python == FROM_METADATA:
             command = [_uv(), "run", "-q", "--no-project", "--python", sys.executable, "--script", str(path)]
         else:
-            command = [sys.executable, "-I", str(path)]
-        return _run(command, folder, limit, inherit=other_release)
+            command = [python, "-I", str(path)]
+        return _run(command, folder, limit, inherit=python == FROM_METADATA)
 
 
 def run_test_clean(text: str, *, limit: float = LIMIT) -> Ran:

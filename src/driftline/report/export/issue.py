@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import driftline
 from driftline.backends import BACKENDS
 from driftline.core.text import tail
-from driftline.report.export.checklist import common_points, fuzzer_points, written
+from driftline.report.export.checklist import causes, common_points, fuzzer_points, written
 from driftline.report.export.script import Exported
 from driftline.report.export.subject import Subject
 
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 OUTPUT = 3000  # characters of what the script prints
 _FRAMEWORKS = {
     "torch": ("torch",),
@@ -49,8 +51,9 @@ class Draft:
         told = []
         if rule := subject.finding.verdict.get("rule"):
             told.append(f"The rewrite rule `{rule['name']}` ({rule['where']}) is to blame.")
-        for cure in ((subject.ablation or {}).get("cures") or [])[:3]:
-            told.append(f"{cure['sentence'].rstrip('.')} (`{cure['target']}`).")
+        told += [f"{cause}." for cause in causes(subject)]
+        if not told and subject.ablation:
+            told.append(_sentence(str(subject.ablation.get("note") or "no option or pass makes it go away")))
         if subject.bisection:
             told.append(f"Releases of {subject.bisection['package']}: {subject.bisection['summary']}.")
         return " ".join(told) or "What in the compiler is to blame was not looked for."
@@ -64,7 +67,7 @@ class Draft:
     def output(self) -> str:
         if not self.script.output.strip():
             return "(not run)" if not self.script.valid else "(nothing)"
-        return f"```\n{tail(self.script.output.strip(), OUTPUT)}\n```"
+        return f"```\n{tail(_COLOURS.sub('', self.script.output).strip(), OUTPUT)}\n```"
 
     def expected(self) -> str:
         value = self.subject.evidence.get("expected")
@@ -234,6 +237,10 @@ def processor() -> str:
     except OSError:
         pass
     return f"CPU: {name}, {os.cpu_count()} cores{f', {flags}' if flags else ''}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:].rstrip('.')}."
 
 
 def _plain(text: str) -> str:

@@ -6,17 +6,27 @@ able to tell that there is no bug: with the right result in place of the compile
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
+from driftline.core.target import Target
+from driftline.core.tensors import Arrays
 from driftline.programs.literals import UNPACK
 from driftline.programs.recipe import ROOM, Recipe
 from driftline.programs.recipe_onnx import onnx_recipe, with_literal_expectation
 from driftline.programs.render import check_script, make_recipe, regression_test
 from driftline.programs.script_check import Check, check_for
-from driftline.report.export.clean_run import Ran, can_make_environments, run_clean, run_test_clean
-from driftline.report.export.subject import Subject
+from driftline.report.export.clean_run import (
+    FROM_METADATA,
+    HERE,
+    Ran,
+    can_make_environments,
+    run_clean,
+    run_test_clean,
+)
+from driftline.report.export.subject import Subject, release_in
 
 
 @dataclass(frozen=True)
@@ -64,32 +74,54 @@ def export_test(subject: Subject) -> Exported:
     return first or Exported("", False, "this program has no form that a test can hold")
 
 
+class Way(Protocol):
+    """One way to write a script; without room, large tensors are drawn from a seed."""
+
+    def __call__(self, *, room: int) -> Recipe: ...
+
+
 def _recipes(subject: Subject) -> Iterator[Recipe]:
     """Ways to write it, the best first."""
     for make in _ways(subject):
-        recipe = make(ROOM)
+        recipe = make(room=ROOM)
         if UNPACK in recipe.definitions:  # many values: perhaps any will do
-            drawn = make(0)
+            drawn = make(room=0)
             yield replace(drawn, left_out=())
         if not recipe.left_out:
             yield recipe
 
 
-def _ways(subject: Subject) -> Iterator[Callable[[int], Recipe]]:
-    """Each takes the room, in characters, for values; without any, large tensors are drawn from a seed."""
+def _ways(subject: Subject) -> Iterator[Way]:
     case, arrays, target = subject.case, subject.arrays, subject.target
-    program, converted, expected = case.program, subject.converted, subject.expected
-    if converted:
+    program, expected = case.program, subject.expected
+    written_out = partial(make_recipe, grad=case.options.grad, seed=case.options.seed)
+    if subject.converted:
         # The compiler's maintainers want the model, not the framework that it came from.
+        model = partial(onnx_recipe, subject.converted, arrays, target)
         if expected:
-            yield lambda room: with_literal_expectation(onnx_recipe(converted, arrays, target, room=room), expected)
-        yield lambda room: onnx_recipe(converted, arrays, target, room=room)
-    settings: dict[str, Any] = {"grad": case.options.grad, "seed": case.options.seed}
-    if program.form == "source" and (subject.reduction or _is_example(subject)):
-        yield lambda room: make_recipe(program, arrays, target, own_inputs=True, room=room, **settings)
-    yield lambda room: make_recipe(program, arrays, target, room=room, **settings)
+            yield partial(_with_literals, model, expected)
+        yield model
+    if subject.rewritten:
+        written = subject.rewritten
+        yield partial(written_out, written.program, written.samples[0].arrays, target, own_inputs=True)
+    for route in _routes(target):
+        if program.form == "source" and (subject.reduction or _is_example(subject)):
+            yield partial(written_out, program, arrays, route, own_inputs=True)
+        yield partial(written_out, program, arrays, route)
     if expected and program.form == "onnx":
-        yield lambda room: with_literal_expectation(make_recipe(program, arrays, target, room=room), expected)
+        yield partial(_with_literals, partial(make_recipe, program, arrays, target), expected)
+
+
+def _with_literals(make: Way, expected: Arrays, *, room: int) -> Recipe:
+    return with_literal_expectation(make(room=room), expected)
+
+
+def _routes(target: Target) -> list[Target]:
+    """TorchScript traces what it cannot script: a script says which of the two it was."""
+    if target.backend != "torchscript" or dict(target.options).get("mode", "auto") != "auto":
+        return [target]
+    others = tuple(option for option in target.options if option[0] != "mode")
+    return [replace(target, options=(*others, ("mode", mode))) for mode in ("script", "trace")]
 
 
 def _is_example(subject: Subject) -> bool:
@@ -103,24 +135,23 @@ def _try_script(subject: Subject, recipe: Recipe) -> Exported:
     text = check_script(recipe, check, (subject.title,), pins(subject, recipe)) if recipe.got and check.lines else ""
     if problem:
         return Exported(text, False, problem)
-    other = bool(subject.target.version)
-    ran = run_clean(text, other_release=other)
+    python, where = _interpreter(subject, recipe)
+    ran = run_clean(text, python=python)
     if not ran.shows_bug:
         return Exported(text, False, _why_not(ran), ran.output)
     control = check_script(replace(recipe, got=recipe.expected), check, (), pins(subject, recipe))
-    sound = run_clean(control, other_release=other)
+    sound = run_clean(control, python=python)
     if sound.status != 0:
         told = f"with the right result in the compiler's place it should end with 0, but {sound.ending}"
         return Exported(text, False, told, ran.output)
-    where = "an environment made from its metadata" if other else "a clean process"
     return Exported(text, True, f"run in {where}: it shows the bug, exit status 1", ran.output + ran.errors)
 
 
 def _try_test(subject: Subject, recipe: Recipe) -> Exported:
     check = check_for(subject.failing(), recipe)
     problem = _problem(subject, recipe, check)
-    if not problem and subject.target.version:
-        problem = f"it fails with {subject.target} only, and tests are run with what is installed"
+    if not problem and subject.environment:
+        problem = f"it needs {subject.environment.requirement}, and tests are run with what is installed"
     name = "".join(c if c.isalnum() else "_" for c in subject.bug.id)
     title = (subject.title, f"Found by Driftline as {subject.bug.id}.")
     text = regression_test(recipe, check, name, title, pins(subject, recipe)) if recipe.got and check.test else ""
@@ -141,6 +172,16 @@ def pins(subject: Subject, recipe: Recipe) -> list[str]:
     return [f"{name}=={version}" for name, version in subject.versions(recipe.packages).items()]
 
 
+def _interpreter(subject: Subject, recipe: Recipe) -> tuple[str, str]:
+    """Who can run the script, and that in words: this interpreter, one that has the other release, or uv makes one."""
+    environment = subject.environment
+    if environment is None:
+        return HERE, "a clean process"
+    if all(release_in(environment, package) for package in recipe.packages):
+        return environment.python, f"a clean process with {environment.requirement}"
+    return FROM_METADATA, "an environment made from its metadata"
+
+
 def _problem(subject: Subject, recipe: Recipe, check: Check) -> str:
     """Why there is nothing to run."""
     if not recipe.got:
@@ -149,9 +190,11 @@ def _problem(subject: Subject, recipe: Recipe, check: Check) -> str:
         return check.problem
     if recipe.files:
         return "it reads a file of this machine; driftline reduce makes a program that can be written out"
-    if subject.target.version and "torch" in recipe.packages:
+    if _interpreter(subject, recipe)[0] != FROM_METADATA:
+        return ""
+    if "torch" in recipe.packages:
         return f"it needs torch beside {subject.target}, an environment that is not made for this"
-    if subject.target.version and not can_make_environments():
+    if not can_make_environments():
         return f"uv is needed to run it with {subject.target}; install it with: pip install uv"
     return ""
 

@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 from driftline.execute.environments import Environment, find_environment
+from driftline.programs.convert import accepts_directly, find_converter
 from driftline.programs.script_check import Failing
 from driftline.report import words
 from driftline.store import Bug, Finding
@@ -30,6 +32,7 @@ class Subject:
     verdict: Mapping[str, Any]  # on that case
     operators: tuple[str, ...]
     converted: Program | None = None  # the ONNX model that the compiler was really given
+    rewritten: Case | None = None  # the same as text, of a program that is a file
     expected: Arrays = field(default_factory=dict)  # of the failing sample, when it was kept
     reduction: Mapping[str, Any] | None = None
     bisection: Mapping[str, Any] | None = None
@@ -82,25 +85,32 @@ class Subject:
         output = self.expected.get(str(self.evidence.get("output", "")))
         first = output if output is not None else next(iter(self.expected.values()), None)
         dtype = first.dtype.name if first is not None else _guess_dtype(self.arrays)
-        message = str(self.failure.get("message") or "")
-        return Failing(self.kind, self.evidence, message, dtype, self.case.options.timeout)
+        message, ending = (str(self.failure.get(part) or "") for part in ("message", "type"))
+        options = self.case.options
+        return Failing(self.kind, self.evidence, message, dtype, options.timeout, ending, options.memory_limit)
 
     def versions(self, packages: Sequence[str]) -> dict[str, str]:
         """The release of each package that the failing run used."""
-        environment = self._environment()
+        environment = self.environment
         backend = BACKENDS.get(self.target.backend)
         found = {}
         for package in packages:
-            version = _in_environment(environment, package) if environment else ""
+            version = release_in(environment, package) if environment else ""
             if self.target.version and package in backend.packages:
                 version = self.target.version
             found[package] = version or _installed(package)
         return {package: version for package, version in found.items() if version}
 
-    def _environment(self) -> Environment | None:
-        if not self.target.version:
+    @cached_property
+    def environment(self) -> Environment | None:
+        """The one that the failing run needed beside this: with another release, or with the converter."""
+        backend, program = BACKENDS.get(self.target.backend), self.case.program
+        if self.target.version:
+            return find_environment(backend.packages, self.target.version)
+        if accepts_directly(program.form, program.framework, backend.accepts):
             return None
-        return find_environment(BACKENDS.get(self.target.backend).packages, self.target.version)
+        link = find_converter(program.form, program.framework, backend.accepts)
+        return find_environment((link.environment,), None) if link and link.environment else None
 
 
 def _guess_dtype(arrays: Arrays) -> str:
@@ -114,10 +124,12 @@ def _installed(package: str) -> str:
         return ""
 
 
-def _in_environment(environment: Environment, package: str) -> str:
+def release_in(environment: Environment, package: str) -> str:
+    """The release of a package in an environment; nothing when it is not there."""
     name = package.replace("-", "_").lower()
     folders = Path(environment.path).glob(f"lib/python*/site-packages/{name}-*.dist-info")
-    return next((folder.name.removesuffix(".dist-info").rpartition("-")[2] for folder in folders), "")
+    found = next((folder.name.removesuffix(".dist-info").rpartition("-")[2] for folder in folders), "")
+    return found.partition("+")[0]
 
 
 def facts(subject: Subject, script: Mapping[str, Any]) -> dict[str, Any]:

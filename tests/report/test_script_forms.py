@@ -1,0 +1,159 @@
+"""Every way of writing a script runs: nothing is found where a compiler is right, and another result is seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from driftline.core.program import Program, SourceBundle, file_digest
+from driftline.core.target import Target
+from driftline.core.tensors import Arrays
+from driftline.core.verdict import Kind
+from driftline.execute.environments import find_environment
+from driftline.programs.recipe import Recipe
+from driftline.programs.recipe_onnx import onnx_recipe
+from driftline.programs.recipe_source import source_recipe
+from driftline.programs.render import check_script, make_recipe
+from driftline.programs.script_check import Failing, check_for
+from driftline.report.export.clean_run import HERE, run_clean
+
+FUNCTION = """
+import torch
+
+
+def model(x, y):
+    return torch.relu(x) + y, x * 2
+
+
+def program():
+    return model, (torch.tensor([[1.0, -2.0], [3.0, 4.0]]), torch.ones(2))
+"""
+MODULE = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(2, 3)
+
+    def forward(self, x):
+        return self.linear(x).relu()
+
+
+def program():
+    torch.manual_seed(0)
+    return Net().eval(), (torch.tensor([[1.0, -2.0], [3.0, 4.0]]),)
+"""
+CALLED = """
+import torch
+from torch import nn
+
+
+def program():
+    layers = []
+    for _ in range(2):
+        layers.append(nn.Linear(2, 2))
+    return nn.Sequential(*layers).eval(), (torch.tensor([[1.0, -2.0], [3.0, 4.0]]),)
+"""
+X = np.array([[1, -2], [3, 4]], np.float32)
+PROGRAMS: dict[str, tuple[str, Arrays]] = {
+    "function": (FUNCTION, {"x": X, "y": np.ones(2, np.float32)}),
+    "module": (MODULE, {"x": X}),
+    "called": (CALLED, {"x": X}),
+}
+SLOW = (
+    "torchscript:mode=trace", "aotinductor", "executorch", "executorch:delegate=xnnpack", "xla", "xla:opt=0", "tflite",
+    "onnxruntime", "openvino", "tvm", "iree", "aot_eager",
+)  # fmt: skip
+
+
+def recipe_of(name: str, target: str, *, grad: bool = False) -> Recipe:
+    text, arrays = PROGRAMS[name]
+    bundle = SourceBundle("p.py", "program", {"p.py": text})
+    return source_recipe(bundle, "torch", arrays, Target.parse(target), own_inputs=True, grad=grad)
+
+
+def assert_tells(recipe: Recipe, wrong: str, python: str = HERE) -> None:
+    """It ends with 0 as it is, and says BUG when the expected result is another one."""
+    check = check_for(Failing(Kind.WRONG_VALUE, {}), recipe)
+    ran = run_clean(check_script(recipe, check), python=python)
+    assert ran.status == 0, ran.errors + check_script(recipe, check)
+    other = replace(recipe, expected=wrong.format(recipe.expected))
+    assert run_clean(check_script(other, check), python=python).shows_bug
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("torchscript", "function"),
+        *(pytest.param(target, name, marks=pytest.mark.slow) for target in SLOW for name in PROGRAMS),
+    ],
+)
+def test_torch_programs(target: str, name: str) -> None:
+    python = HERE
+    if target == "tflite":
+        environment = find_environment(("litert-torch",), None)
+        if environment is None:
+            pytest.skip("no environment with litert-torch")
+        python = environment.python
+    recipe = recipe_of(name, target)
+    tensors = "tree_map(torch.neg, {})" if recipe.flavour == "torch" else "[-array for array in {}]"
+    imports = (*recipe.imports, "from torch.utils._pytree import tree_map")
+    assert_tells(replace(recipe, imports=imports), tensors, python)
+
+
+@pytest.mark.parametrize(
+    "name", ["module", *(pytest.param(name, marks=pytest.mark.slow) for name in ("function", "called"))]
+)
+def test_gradients_of_inputs_and_weights(name: str) -> None:
+    recipe = recipe_of(name, "aot_eager", grad=True)
+    ran = run_clean(check_script(recipe, check_for(Failing(Kind.WRONG_VALUE, {}), recipe)))
+    assert ran.status == 0, ran.errors
+    tensors = {"function": 4, "module": 4, "called": 6}[name]  # results, inputs and weights
+    assert ran.output.count("tensor(") == 2 * tensors
+    wrong = "(lambda result, gradients: (result, [-g for g in gradients]))(*{})"
+    assert_tells(recipe, wrong)
+
+
+def test_inputs_that_are_changed() -> None:
+    """The compiled program must change its inputs as the program itself does."""
+    text = "import torch\n\n\ndef model(x):\n    x.add_(1)\n    return x * 2\n\n\n"
+    text += "def program():\n    return model, (torch.zeros(3),)\n"
+    bundle = SourceBundle("p.py", "program", {"p.py": text})
+    recipe = source_recipe(bundle, "torch", {"x": X}, Target.parse("aot_eager"), own_inputs=True)
+    failing = Failing(Kind.WRONG_VALUE, {"output": "mutated:x"})
+    assert run_clean(check_script(recipe, check_for(failing, recipe))).status == 0
+    forgetful = replace(recipe, got="model(*[x.clone() for x in copy.deepcopy(inputs)])")
+    ran = run_clean(check_script(forgetful, check_for(failing, forgetful)))
+    assert ran.shows_bug and "inputs afterwards, expected: [tensor([1., 1., 1.])]" in ran.output
+
+
+@pytest.mark.slow
+def test_an_exported_program_is_packed_into_the_script(tmp_path: Path) -> None:
+    path = tmp_path / "m.pt2"
+    making = f"{FUNCTION}\n\nclass M(torch.nn.Module):\n    forward = staticmethod(model)\n\n"
+    making += f"torch.export.save(torch.export.export(M(), program()[1]), {str(path)!r})\n"
+    assert run_clean(making).status == 0
+    program = Program("torch", "torch", file_digest(path), path, "m.pt2")
+    arrays = PROGRAMS["function"][1]
+    recipe = make_recipe(program, arrays, Target.parse("aot_eager"))
+    assert not recipe.files and str(tmp_path) not in check_script(recipe, check_for(Failing(Kind.ERROR, {}), recipe))
+    imports = (*recipe.imports, "from torch.utils._pytree import tree_map")
+    assert_tells(replace(recipe, imports=imports), "tree_map(torch.neg, {})")
+
+
+@pytest.mark.slow
+def test_iree_shows_unsigned_numbers_as_they_are(tmp_path: Path) -> None:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (uint8[2] x) => (uint8[2] y) { y = Max(x, x) }'
+    onnx.save(onnx.parser.parse_model(text), str(tmp_path / "m.onnx"))
+    program = Program("onnx", "onnx", file_digest(tmp_path / "m.onnx"), tmp_path / "m.onnx", "m.onnx")
+    recipe = onnx_recipe(program, {"x": np.array([200, 3], np.uint8)}, Target.parse("iree"))
+    assert_tells(recipe, "[array + 1 for array in {}]")
+    ran = run_clean(check_script(recipe, check_for(Failing(Kind.WRONG_VALUE, {}, dtype="uint8"), recipe)))
+    assert "got:      [array([200,   3], dtype=uint8)]" in ran.output
