@@ -2,80 +2,46 @@
 
 Polygraphy lives in an environment of its own: driftline env add polygraphy==0.49.26 --with onnx==1.23.2
 --with onnxruntime==1.31.1 --with onnx-graphsurgeon
+
+It is used as its manual says: where values matter, those of every tensor are computed before (here by the reference
+evaluator of the ONNX project), the cut model is fed with them and compared with them.
 """
 
 from __future__ import annotations
 
-import random
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from _reduce_onnx import Bug
+from onnx.reference import ReferenceEvaluator
 
-NODES = 45
+LIMIT = 600  # seconds for one reduction by Polygraphy
 # Polygraphy calls it with the path of a model: 1 means that the bug shows. Every call leaves a line.
 CHECK = """\
 import sys
+import numpy as np
+import onnx
 import onnxruntime
-with open({log!r}, "a") as log:
+with open("log", "a") as log:
     log.write("asked\\n")
+values = np.load("values.npz")
 try:
-    onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+    got = session.run(None, {i.name: values[i.name] for i in session.get_inputs()})
 except Exception as error:
-    sys.exit(1 if "Unexpected data type for Clip" in str(error) else 0)
+    sys.exit(1 if MESSAGE and MESSAGE in str(error) else 0)
+names = [output.name for output in session.get_outputs()]
+same = all(np.allclose(a, values[n], rtol=1e-9, atol=0, equal_nan=True) for a, n in zip(got, names))
+sys.exit(0 if MESSAGE or same else 1)
 """
 
 
-def failing_models(seeds: int) -> Iterator[tuple[str, Any]]:
-    """Relu and Clip in float64, which ONNX Runtime cannot load, in a chain and in a graph with branches."""
-    for seed in range(seeds):
-        yield f"onnx chain seed={seed}", _model(random.Random(seed), branches=False)
-        yield f"onnx branches seed={seed}", _model(random.Random(seed), branches=True)
-
-
-def _model(rng: random.Random, *, branches: bool) -> Any:
-    constants = [numpy_helper.from_array(np.array(v), n) for v, n in ((-0.5, "low"), (2.0, "high"), (0.75, "scale"))]
-    nodes, values = [], ["x"]
-    place = rng.randrange(5, NODES - 10)
-
-    def add(op: str, *inputs: str) -> str:
-        name = f"v{len(nodes)}"
-        nodes.append(helper.make_node(op, list(inputs), [name]))
-        values.append(name)
-        return name
-
-    while len(nodes) < NODES:
-        near = values[-4:] if branches else values[-1:]
-        if len(nodes) == place:
-            positive = add("Relu", rng.choice(near))
-            values.pop()  # nobody else reads it, or the two would not be merged
-            add("Clip", positive, "low", "high")
-        elif branches and rng.random() < 0.5:
-            add("Add", rng.choice(near), rng.choice(near))
-        else:
-            op = rng.choice(("Tanh", "Sigmoid", "Abs", "Neg", "Mul"))
-            add(op, rng.choice(near), *(["scale"] if op == "Mul" else []))
-    read = {name for node in nodes for name in node.input}
-    for name in [value for value in values[:-1] if value not in read]:
-        add("Add", values[-1], name)
-    shape = [3, 4]
-    graph = helper.make_graph(
-        nodes,
-        "bug",
-        [helper.make_tensor_value_info("x", TensorProto.DOUBLE, shape)],
-        [helper.make_tensor_value_info(values[-1], TensorProto.DOUBLE, shape)],
-        constants,
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-
-
-def onnx_by_driftline(name: str, model: Any) -> dict[str, Any]:
+def onnx_by_driftline(bug: Bug) -> dict[str, Any]:
     """The whole reduction; queries are counted up to the last step that took a node away: Polygraphy does no more."""
     from driftline.checking.checker import Checker
     from driftline.checking.open import open_program
@@ -87,58 +53,86 @@ def onnx_by_driftline(name: str, model: Any) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as folder, Pool() as pool:
         path = Path(folder) / "model.onnx"
-        onnx.save(model, str(path))
+        onnx.save(bug.model, str(path))
         options = CheckOptions()
         opened = open_program(str(path), pool, options)
-        sample = Inputs({"x": np.linspace(-2, 2, 12).reshape(3, 4)}, "fixed")
-        case = Case(opened.program, (sample,), (Target.parse("onnxruntime"),), options)
+        case = Case(opened.program, (Inputs(bug.inputs, "fixed"),), (Target.parse("onnxruntime"),), options)
         checker = Checker(pool)
         (result,) = checker.check(case).results
         began = time.monotonic()
-        told = str(result.execution.failure)
-        found = reduce_case(checker, case, Signature.of("COMPILE", str(result.verdict.kind), told), budget=120)
+        told = str(result.execution.failure or "")
+        signature = Signature.of(str(result.execution.stage), str(result.verdict.kind), told)
+        found = reduce_case(checker, case, signature, budget=180)
     last = next(step for step in found.steps if step.size.operators == found.after.operators)
     return {
-        "case": name,
+        "case": bug.name,
         "reducer": "driftline",
-        "before": len(model.graph.node),
+        "before": len(bug.model.graph.node),
         "left": found.after.operators,
         "inputs": len(found.case.program.inputs),
+        "elements": found.after.elements,
         "queries": last.queries + 1,  # and the look at the model itself
+        "all_queries": found.queries + 1,
         "seconds": time.monotonic() - began,
+        "trouble": "" if found.ended == "1-minimal" else found.ended,
     }
 
 
-def by_polygraphy(name: str, model: Any, mode: str) -> dict[str, Any]:
+def by_polygraphy(bug: Bug, mode: str) -> dict[str, Any]:
     from driftline.execute.environments import find_environment
 
     environment = find_environment(["polygraphy"], None)
     if environment is None:
         raise SystemExit(__doc__)
-    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        onnx.save(model, str(home / "model.onnx"))
-        (home / "check.py").write_text(CHECK.format(log=str(home / "log")))
+        onnx.save(bug.model, str(home / "model.onnx"))
+        np.savez(home / "values.npz", **_values(bug))
+        (home / "check.py").write_text(f"MESSAGE = {bug.message!r}\n{CHECK}")
         command = [
             environment.python, "-c", "from polygraphy.tools import main; main()", "debug", "reduce", "model.onnx",
             "-o", "reduced.onnx", "--mode", mode,
             "--check", environment.python, "check.py", "polygraphy_debug.onnx",
         ]  # fmt: skip
-        done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=600)
+        began = time.monotonic()
+        trouble = ""
+        try:
+            done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=LIMIT)
+            said = (done.stderr or done.stdout).strip().splitlines()
+            if done.returncode:
+                trouble = f"ended with {done.returncode}: {said[-1][:80] if said else ''}"
+        except subprocess.TimeoutExpired:
+            trouble = f"not done after {LIMIT} s"
+        seconds = time.monotonic() - began
         asked = len((home / "log").read_text().splitlines()) if (home / "log").exists() else 0
         reduced = home / "reduced.onnx"
-        left = len(onnx.load(str(reduced)).graph.node) if reduced.exists() else len(model.graph.node)
-        inputs = len(onnx.load(str(reduced)).graph.input) if reduced.exists() else 1
-    said = (done.stderr or done.stdout).strip().splitlines()
-    trouble = "" if done.returncode == 0 else f"ended with {done.returncode}: {said[-1][:80] if said else ''}"
+        left = onnx.load(str(reduced)) if reduced.exists() else bug.model
     return {
-        "case": name,
+        "case": bug.name,
         "reducer": f"polygraphy {mode}",
-        "before": len(model.graph.node),
-        "left": left,
-        "inputs": inputs,
+        "before": len(bug.model.graph.node),
+        "left": len(left.graph.node),
+        "inputs": len(left.graph.input),
+        "elements": elements(left),
         "queries": asked,
-        "seconds": time.monotonic() - began,
+        "all_queries": asked,
+        "seconds": seconds,
         "trouble": trouble,
     }
+
+
+def elements(model: Any) -> int:
+    """Of inputs and constants: what a reader of the model has to be given besides its nodes."""
+    inputs = [[d.dim_value for d in value.type.tensor_type.shape.dim] for value in model.graph.input]
+    return int(sum(np.prod(shape) for shape in (*inputs, *(t.dims for t in model.graph.initializer))))
+
+
+def _values(bug: Bug) -> dict[str, Any]:
+    """What every tensor of the model holds, by the reference evaluator."""
+    whole = onnx.ModelProto()
+    whole.CopyFrom(bug.model)
+    del whole.graph.output[:]
+    names = [name for node in whole.graph.node for name in node.output]
+    whole.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    found = ReferenceEvaluator(whole).run(None, bug.inputs)
+    return {**bug.inputs, **dict(zip(names, found, strict=True))}

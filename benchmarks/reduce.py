@@ -1,12 +1,16 @@
 """How many questions until how few nodes? Driftline's reducer beside its peers, on the same programs, in one run.
 
-    python benchmarks/reduce.py                       # everything: about an hour, most of it functorch's minifier
+    python benchmarks/reduce.py --json results.json   # everything: more than an hour, most of it functorch's minifier
     python benchmarks/reduce.py --only chain,dag --seeds 2
     python benchmarks/reduce.py --only polygraphy     # after: driftline env add polygraphy==0.49.26 --with ...
 
 - functorch's minifier: synthetic chains and DAGs of 200 calls with k marked operations, and real TorchInductor bugs;
-  both are given the same plain predicate, which counts how often it is asked.
-- Polygraphy's `debug reduce`: ONNX Runtime bugs in graphs of about 45 nodes; it calls a script for each question.
+  both are given the same plain predicate, which counts how often it is asked. The minifier is stopped after
+  `--patience` questions; what it had by then is counted.
+- Polygraphy's `debug reduce`: ONNX Runtime bugs in models of about 45 nodes; it calls a script for each question.
+- diagnosis: the wall time of `driftline diagnose`, on what a short hunt finds and on whole programs.
+
+With `--json` a run that was stopped goes on where it was: what the file holds is not measured again.
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import itertools
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -28,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 SYNTHETIC = ("chain", "dag", "mixed", "same", "value")
 MARKED = (1, 2, 3)
+SECTIONS = (*SYNTHETIC, "inductor", "polygraphy", "polygraphy-linear", "diagnosis-hunt", "diagnosis-whole")
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,12 @@ class Row:
     queries: int
     seconds: float
     trouble: str = ""
+    elements: int = 0  # of inputs and constants that are left; 0 where it was not counted
+    all_queries: int = 0  # with those after the last node was gone: shapes, values
+    load: float = 0.0  # of the machine when it was done
+
+
+Measurement = tuple[str, str, Callable[[], Row]]  # the case, the reducer, and how to measure
 
 
 # -- torch graphs: a plain predicate -----------------------------------------------------------------------------------
@@ -77,51 +90,85 @@ def by_driftline(case: Any) -> Row:
     return Row(case.name, "driftline", case.calls, calls(module), len(given), search.queries, time.monotonic() - began)
 
 
-def by_functorch(case: Any) -> Row:
+class _OutOfPatience(BaseException):
+    """Not an error: the minifier takes those for an answer."""
+
+
+def by_functorch(case: Any, patience: int) -> Row:
     from _reduce_cases import calls
     from functorch.compile import minifier
 
     asked = 0
+    best = (case.module, case.inputs)
 
     def fails(module: Any, inputs: list[Any]) -> bool:
-        nonlocal asked
+        nonlocal asked, best
+        if asked >= patience:
+            raise _OutOfPatience
         asked += 1
-        return bool(case.fails(module, inputs))
+        failing = bool(case.fails(module, inputs))
+        if failing and calls(module) < calls(best[0]):
+            best = (module, inputs)
+        return failing
 
     began = time.monotonic()
+    trouble = ""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        module, inputs = minifier(case.module, case.inputs, fails, dump_state=lambda *_, **__: None)
-    return Row(case.name, "functorch", case.calls, calls(module), len(inputs), asked, time.monotonic() - began)
+        try:
+            best = minifier(case.module, case.inputs, fails, dump_state=lambda *_, **__: None)
+        except _OutOfPatience:
+            trouble = f"stopped after {patience} questions"
+    module, inputs = best
+    seconds = time.monotonic() - began
+    return Row(case.name, "functorch", case.calls, calls(module), len(inputs), asked, seconds, trouble)
 
 
-def synthetic_rows(shape: str, seeds: int) -> Iterator[Row]:
+def torch_measurements(cases: Callable[[], list[Any]], patience: int) -> Iterator[Measurement]:
+    for case in cases():
+        yield case.name, "driftline", lambda case=case: by_driftline(case)
+        yield case.name, "functorch", lambda case=case: by_functorch(case, patience)
+
+
+def synthetic_cases(shape: str, seeds: int) -> list[Any]:
+    """The first programs that fail: where values matter, some draws have lost the error by their end."""
     from _reduce_cases import synthetic
 
+    chosen: list[Any] = []
     for marked in MARKED:
-        for seed in range(seeds):
-            case = synthetic(shape, marked, seed)
-            yield by_driftline(case)
-            yield by_functorch(case)
+        drawn = (synthetic(shape, marked, seed) for seed in range(10 * seeds))
+        failing = (case for case in drawn if case.fails(case.module, case.inputs))
+        chosen += itertools.islice(failing, seeds)
+    return chosen
 
 
-def inductor_rows() -> Iterator[Row]:
+def inductor_cases() -> list[Any]:
     from _reduce_cases import inductor_cases
 
-    for case in inductor_cases():
-        yield by_driftline(case)
-        yield by_functorch(case)
+    return inductor_cases()
 
 
 # -- ONNX models: Polygraphy -------------------------------------------------------------------------------------------
 
 
-def polygraphy_rows(seeds: int) -> Iterator[Row]:
-    from _reduce_polygraphy import by_polygraphy, failing_models, onnx_by_driftline
+def polygraphy_measurements(seeds: int, mode: str) -> Iterator[Measurement]:
+    from _reduce_onnx import bugs
+    from _reduce_polygraphy import by_polygraphy, onnx_by_driftline
 
-    for name, model in failing_models(seeds):
-        yield Row(**onnx_by_driftline(name, model))
-        for mode in ("bisect", "linear"):
-            yield Row(**by_polygraphy(name, model, mode))
+    for bug in bugs(seeds):
+        yield bug.name, "driftline", lambda bug=bug: Row(**onnx_by_driftline(bug))
+        yield bug.name, f"polygraphy {mode}", lambda bug=bug: Row(**by_polygraphy(bug, mode))
+
+
+# -- whole diagnoses ---------------------------------------------------------------------------------------------------
+
+
+def diagnosis_measurements(group: str) -> Iterator[Measurement]:
+    import _reduce_diagnosis
+
+    subjects = _reduce_diagnosis.hunted_bugs if group == "hunt" else _reduce_diagnosis.whole_programs
+    for name, subject in subjects():
+        case = f"diagnosis ({group}): {name}"
+        yield case, "driftline", lambda case=case, subject=subject: Row(**_reduce_diagnosis.diagnose(case, subject))
 
 
 # -- the run -----------------------------------------------------------------------------------------------------------
@@ -129,40 +176,59 @@ def polygraphy_rows(seeds: int) -> Iterator[Row]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join((*SYNTHETIC, "inductor", "polygraphy")))
+    parser.add_argument("--only", default=",".join(SECTIONS))
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--json", type=Path, help="write every single result here")
+    parser.add_argument("--patience", type=int, default=3000, help="questions that the minifier may ask")
+    parser.add_argument("--json", type=Path, help="keep every single result here, and do not measure it again")
     given = parser.parse_args()
-    rows: list[Row] = []
-    makers: dict[str, Callable[[], Iterator[Row]]] = {
-        **{shape: (lambda shape=shape: synthetic_rows(shape, given.seeds)) for shape in SYNTHETIC},
-        "inductor": inductor_rows,
-        "polygraphy": lambda: polygraphy_rows(given.seeds),
+    makers: dict[str, Callable[[], Iterator[Measurement]]] = {
+        **{
+            shape: lambda shape=shape: torch_measurements(lambda: synthetic_cases(shape, given.seeds), given.patience)
+            for shape in SYNTHETIC
+        },
+        "inductor": lambda: torch_measurements(inductor_cases, given.patience),
+        "polygraphy": lambda: polygraphy_measurements(given.seeds, "bisect"),
+        "polygraphy-linear": lambda: polygraphy_measurements(given.seeds, "linear"),
+        "diagnosis-hunt": lambda: diagnosis_measurements("hunt"),
+        "diagnosis-whole": lambda: diagnosis_measurements("whole"),
     }
-    for name in given.only.split(","):
-        for row in makers[name]():
-            print(
-                f"{row.case:28s} {row.reducer:18s} {row.before:4d} -> {row.left:3d} nodes, {row.inputs} inputs,"
-                f" {row.queries:5d} queries, {row.seconds:6.1f} s {row.trouble}",
-                flush=True,
-            )
-            rows.append(row)
+    kept = json.loads(given.json.read_text()) if given.json and given.json.exists() else []
+    rows = {(row["case"], row["reducer"]): Row(**row) for row in kept}
+    for section in given.only.split(","):
+        for case, reducer, measure in makers[section]():
+            if (case, reducer) in rows:
+                continue
+            row = Row(**{**asdict(measure()), "load": round(os.getloadavg()[0], 1)})
+            rows[case, reducer] = row
+            print(_line(row), flush=True)
             if given.json:
-                given.json.write_text(json.dumps([asdict(r) for r in rows], indent=1))
-    print_medians(rows)
+                given.json.write_text(json.dumps([asdict(r) for r in rows.values()], indent=1))
+    print_medians(list(rows.values()))
+
+
+def _line(row: Row) -> str:
+    elements = f", {row.elements:,} elements" if row.elements else ""
+    return (
+        f"{row.case:34s} {row.reducer:17s} {row.before:4d} -> {row.left:3d} nodes, {row.inputs} inputs{elements},"
+        f" {row.queries:5d} queries, {row.seconds:6.1f} s, load {row.load:.1f} {row.trouble}"
+    )
 
 
 def print_medians(rows: list[Row]) -> None:
-    """By kind of case: the medians over seeds, and whether the promise holds."""
-    print("\n| case | reducer | queries | nodes left | unfinished |\n|---|---|---|---|---|")
+    """By kind of case: the medians over seeds. What was stopped counts with what it had asked and left by then."""
+    print("\n| case | reducer | queries | nodes left | elements left | seconds | unfinished |")
+    print("|---|---|---|---|---|---|---|")
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row.case.partition(" seed")[0], row.reducer), []).append(row)
+        case = row.case.partition(":" if row.case.startswith("diagnosis") else " seed")[0]
+        groups.setdefault((case, row.reducer), []).append(row)
     for (case, reducer), members in groups.items():
-        done = [row for row in members if not row.trouble]
-        queries = f"{statistics.median(row.queries for row in done):g}" if done else "-"
-        left = f"{statistics.median(row.left for row in done):g}" if done else "-"
-        print(f"| {case} | {reducer} | {queries} | {left} | {len(members) - len(done)} of {len(members)} |")
+        queries, left, elements, seconds = (
+            f"{statistics.median(getattr(row, field) for row in members):,.4g}"
+            for field in ("queries", "left", "elements", "seconds")
+        )
+        unfinished = sum(bool(row.trouble) for row in members)
+        print(f"| {case} | {reducer} | {queries} | {left} | {elements} | {seconds} | {unfinished} of {len(members)} |")
 
 
 if __name__ == "__main__":

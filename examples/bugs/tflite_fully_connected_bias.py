@@ -1,7 +1,7 @@
 """A matrix product plus a bias of one element, which is broadcast.
 
 The TFLite converter turns both into FULLY_CONNECTED, whose bias needs one element per output: the interpreter refuses
-the file ("NumElements(bias) != SizeOfDimension(filter, 0)"). Published with WhiteFox; fixed in TensorFlow 2.21.
+the file ("NumElements(bias) != SizeOfDimension(filter, 0)"). Published with WhiteFox; fixed in TensorFlow 2.20.
 Compiler: TFLite, TensorFlow 2.13. Reported: https://github.com/tensorflow/tensorflow/issues/60929
 """
 

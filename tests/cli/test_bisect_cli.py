@@ -123,8 +123,19 @@ def test_mistakes_are_named(bug: str, capfd: pytest.CaptureFixture[str], argumen
     assert told in capfd.readouterr().err
 
 
-def test_gigabytes_are_not_downloaded_by_surprise() -> None:
+def test_gigabytes_are_not_downloaded_by_surprise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFTLINE_CACHE", str(tmp_path))
     with pytest.raises(Exception, match="name those to ask"):
         bisection._line("torch", bisection.Wish(), "2.13.0", "2.13.0")
     line = bisection._line("torch", bisection.Wish(releases=("2.9.0", "2.12.0")), "2.13.0", "2.13.0")
     assert line == ["2.9.0", "2.12.0", "2.13.0"]
+    monkeypatch.setattr(bisection, "list_releases", lambda package: ["2.9.0", "2.10.0", "2.12.0", "2.13.0", "2.14.0"])
+    between = bisection._line("torch", bisection.Wish(good="2.9.0", bad="2.12.0"), "2.13.0", "2.13.0")
+    assert between == ["2.9.0", "2.10.0", "2.12.0"]
+
+
+def test_a_reason_that_is_only_a_heading_says_how_it_ends() -> None:
+    assert bisection._shortened("raised: TypeError: in user code:\n\n  File f\n    bad operand\n").endswith(
+        "bad operand"
+    )
+    assert bisection._shortened("shapes differ\nmore") == "shapes differ"

@@ -111,3 +111,8 @@ def test_wrong_numbers_are_one_failure_whatever_else_is_wrong() -> None:
     lost_nan = Signature("RUN", Kind.WRONG_NONFINITE)
     assert same_across_releases(lost_nan, Signature("RUN", Kind.WRONG_VALUE))
     assert not same_across_releases(lost_nan, Signature("RUN", Kind.WRONG_SHAPE))
+
+
+def test_releases_that_all_cannot_run_it_say_nothing() -> None:
+    found = bisect(LINE, Asked(lambda number: True, skip=lambda number: True))
+    assert found.summary() == "no release that was tried could run it" and not found.ranges

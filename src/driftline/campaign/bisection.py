@@ -28,8 +28,8 @@ from driftline.store import Store
 from driftline.store.diagnoses import Diagnoses
 
 STEP = "bisect"
-# Releases of these weigh gigabytes: only those that somebody names are asked.
-_NAMED_ONLY = ("torch",)
+# A release of these is a large download: somebody has to say which are wanted.
+_LARGE = {"torch": "0.2 to 0.9 GB, without its GPU libraries"}
 
 
 @dataclass(frozen=True)
@@ -164,13 +164,14 @@ def _line(package: str, wish: Wish, seen: str, here: str) -> list[str]:
     known = {v for v in (seen, here) if v}
     if wish.installed:
         line = {*_environments(package), *known, *named}
-    elif wish.releases or package in _NAMED_ONLY:
-        if not named:
-            raise DriftlineError(
-                f"A release of {package} may weigh gigabytes: name those to ask, with --good and --bad"
-                " or --releases 2.11.0,2.12.0, or ask only those that are here with --installed."
-            )
+    elif wish.releases:
         line = named | known
+    elif package in _LARGE and not named:
+        raise DriftlineError(
+            f"A release of {package} is a download of {_LARGE[package]}: say between which to search, with"
+            " --good and --bad, or name those to ask with --releases 2.11.0,2.12.0, or ask only those that are here"
+            " with --installed."
+        )
     else:
         line = {*list_releases(package), *_environments(package), *named, *known}
     ends = [v for v in (wish.good, wish.bad or (seen if wish.good else "")) if v]
@@ -218,7 +219,7 @@ class _Asker:
         finally:
             if made and not self._wish.keep:
                 remove_environment(f"{self._package}=={release}")
-        return Trial(release, answer, first_line(reason), time.monotonic() - began, made)
+        return Trial(release, answer, _shortened(reason), time.monotonic() - began, made)
 
     def _prepare(self, release: str) -> bool:
         """See to the environment of a release; true when it had to be made."""
@@ -253,6 +254,13 @@ class _Asker:
         if same_across_releases(self._signature, seen):
             return Answer.BAD, verdict.reason
         return Answer.SKIP, f"fails in another way: {verdict.reason}"
+
+
+def _shortened(reason: str) -> str:
+    """One line; of a message that begins with a heading ("in user code:"), what it ends with as well."""
+    first = first_line(reason)
+    lines = [line.strip() for line in reason.splitlines() if line.strip()]
+    return f"{first} ... {first_line(lines[-1])}" if first.endswith(":") and len(lines) > 1 else first
 
 
 def parse_releases(text: str) -> Sequence[str]:

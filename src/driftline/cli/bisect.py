@@ -47,7 +47,7 @@ def bisect(
     \b
       driftline bisect onnxruntime-1f3a
       driftline bisect openvino-77b0 --package openvino --good 2023.0.0
-      driftline bisect inductor-20c1 --package torch --releases 2.11.0,2.12.0 --max-download 4GB
+      driftline bisect inductor-20c1 --good 2.13.0 --bad 2.11.0
 
     Releases that are installed already are asked first, then the oldest and the newest, then the middle of every
     stretch whose ends differ. Each runs in an environment of its own; the reference stays that of the framework

@@ -76,6 +76,8 @@ class Bisection:
 
     def summary(self) -> str:
         """One sentence for people."""
+        if not self.decided:
+            return "no release that was tried could run it"
         if not self.ranges:
             return "no release that was tried shows it"
         oldest, newest = self.decided[0], self.decided[-1]

@@ -12,21 +12,20 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import importlib.metadata
 import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from driftline.core.config import cache_home
 from driftline.core.errors import BackendUnavailable, DriftlineError
-from driftline.core.text import did_you_mean, first_line
+from driftline.core.text import did_you_mean
+from driftline.execute.installer import Installer, Reporter, names
+from driftline.execute.releases import canonical
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)==(\d[A-Za-z0-9.!+_-]*)")
 _RECORD = "environment.json"
@@ -34,11 +33,12 @@ _BUILDING = ".building-"
 
 # What every worker needs: arrays, and the small floats that numpy itself does not know.
 _BASICS = ("numpy", "ml_dtypes")
-# What else a release needs to be usable here, when its own metadata does not say it.
+# What else the releases whose requirement begins so need to be usable here, when their own metadata does not say it.
 _COMPANIONS = {
-    "apache-tvm": ("onnx",),
-    "iree-base-compiler": ("iree-base-runtime=={version}", "onnx"),
-    "litert-torch": ("torch==2.13.0",),
+    "apache-tvm==": ("onnx",),
+    "apache-tvm==0.25.": ("apache-tvm-ffi==0.1.12",),  # what it needs it asks for without an upper bound
+    "iree-base-compiler==": ("iree-base-runtime=={version}", "onnx"),
+    "litert-torch==": ("torch==2.13.0",),
 }
 # The module that shows whether an installed release works at all.
 _MODULES = {
@@ -47,8 +47,6 @@ _MODULES = {
     "iree-base-compiler": "iree.compiler",
     "onnxruntime-gpu": "onnxruntime",
 }
-
-Reporter = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -117,12 +115,11 @@ def add_environment(requirement: str, extras: Sequence[str] = (), report: Report
         if existing:
             return existing
         final, building = _home() / name, _home() / f"{_BUILDING}{name}"
-        companions = [c.format(version=version) for c in _COMPANIONS.get(package, ())]
-        wanted = (*extras, *(c for c in companions if not _names([c]) & _names(extras)))
+        wanted = (*extras, *(c for c in _companions(package, version) if not names([c]) & names(extras)))
         try:
-            builder = _Builder(building, lock, report)
-            builder.install([f"{package}=={version}", *(b for b in _BASICS if b not in _names(wanted)), *wanted])
-            builder.check_import(_MODULES.get(package, package.replace("-", "_")))
+            installer = Installer(building, lock, report)
+            installer.install([f"{package}=={version}", *(b for b in _BASICS if b not in names(wanted)), *wanted])
+            installer.check_import(_MODULES.get(package, package.replace("-", "_")))
             environment = Environment(package, version, str(final), wanted, time.strftime("%Y-%m-%dT%H:%M:%S"))
             (building / _RECORD).write_text(json.dumps(asdict(environment), indent=1))
             shutil.rmtree(final, ignore_errors=True)
@@ -151,6 +148,12 @@ def folder_size(path: str) -> int:
     return sum(f.stat().st_size for f in Path(path).rglob("*") if f.is_file() and not f.is_symlink())
 
 
+def _companions(package: str, version: str) -> list[str]:
+    requirement = f"{package}=={version}"
+    matching = [group for start, group in _COMPANIONS.items() if requirement.startswith(start)]
+    return [companion.format(version=version) for group in matching for companion in group]
+
+
 def _home() -> Path:
     return cache_home() / "environments"
 
@@ -159,18 +162,7 @@ def _parse(requirement: str) -> tuple[str, str]:
     match = _REQUIREMENT.fullmatch(requirement.strip())
     if not match:
         raise DriftlineError(f"{requirement!r} is not of the form package==version, as in onnxruntime==1.15.1.")
-    return _canonical(match[1]), match[2]
-
-
-def _canonical(name: str) -> str:
-    """Package indexes take `ONNX_Runtime` and `onnx-runtime` for the same name; so do we."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _names(requirements: Sequence[str]) -> set[str]:
-    return {_canonical(re.split(r"[=<>!~\[; ]", r)[0]) for r in requirements} | {
-        re.split(r"[=<>!~\[; ]", r)[0].lower() for r in requirements
-    }
+    return canonical(match[1]), match[2]
 
 
 def _reuse(package: str, version: str, extras: Sequence[str]) -> Environment | None:
@@ -216,99 +208,3 @@ def _sweep() -> None:
             pass
         finally:
             os.close(lock)
-
-
-@dataclass
-class _Builder:
-    """Installs into one folder. uv where it can, because it is fast; pip where torch is wanted or uv fails.
-
-    Builds of torch often come from places that only pip is told of, and the default ones weigh gigabytes: uv is never
-    let near them, and a torch that a package merely depends on is held to the release that runs Driftline.
-    """
-
-    folder: Path
-    lock: int
-    report: Reporter
-    requirements: list[str] = field(default_factory=list)
-    uv: str | None = None
-
-    @property
-    def python(self) -> str:
-        return str(self.folder / "bin" / "python")
-
-    def install(self, requirements: list[str]) -> None:
-        self.requirements = requirements
-        shutil.rmtree(self.folder, ignore_errors=True)
-        if "torch" not in _names(requirements) and self._install_with_uv():
-            return
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.uv = None
-        self.report(f"installing {', '.join(self.requirements)} with pip")
-        made = self._run([sys.executable, "-m", "venv", str(self.folder)])
-        if made.returncode:
-            raise DriftlineError(f"The virtualenv could not be made: {_complaint(made)}")
-        self._pip(self.requirements)
-
-    def _install_with_uv(self) -> bool:
-        self.uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
-        if not self.uv or self._run([self.uv, "venv", "-q", "--python", sys.executable, str(self.folder)]).returncode:
-            return False
-        plan = self._run([self.uv, "pip", "install", "--dry-run", "--python", self.python, *self.requirements])
-        if re.search(r"^ *\+ torch==", plan.stderr, re.MULTILINE):
-            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-                self.requirements.append(f"torch=={importlib.metadata.version('torch').partition('+')[0]}")
-            return False
-        if plan.returncode:
-            return False
-        self.report(f"installing {', '.join(self.requirements)} with uv")
-        return self._uv(self.requirements)
-
-    def check_import(self, module: str) -> None:
-        """Old releases were built against numpy 1 and do not say so: try the import, and step back if it fails.
-
-        Some swallow the failure: they import with a warning and break later. The warning counts.
-        """
-        probe = [self.python, "-I", "-c", f"import numpy, {module}"]
-        attempt = self._run(probe)
-        unfit = "compiled using NumPy 1.x" in attempt.stderr
-        unfit |= bool(attempt.returncode) and "numpy" in attempt.stderr.lower()
-        if unfit and "numpy" in self.requirements:
-            self.report(f"{self.requirements[0]} does not import with numpy 2; taking numpy 1")
-            older = ["numpy<2" if requirement == "numpy" else requirement for requirement in self.requirements]
-            self._uv(older) if self.uv else self._pip(older)
-            attempt = self._run(probe)
-        if attempt.returncode:
-            last = attempt.stderr.strip().splitlines()[-1:] or [f"exit status {attempt.returncode}"]
-            raise DriftlineError(f"{self.requirements[0]} installs but does not import: {first_line(last[0])}")
-
-    def _uv(self, requirements: Sequence[str]) -> bool:
-        command = [str(self.uv), "pip", "install", "-q", "--python", self.python, *requirements]
-        return self._run(command).returncode == 0
-
-    def _pip(self, requirements: Sequence[str]) -> None:
-        done = self._run([self.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *requirements])
-        if done.returncode:
-            raise DriftlineError(f"{requirements[0]} cannot be installed: {_complaint(done)}")
-
-    def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        variables = {**os.environ, "PIP_REQUIRE_VIRTUALENV": "1", "PYTHONNOUSERSITE": "1"}
-        variables.pop("PYTHONPATH", None)
-        return subprocess.run(
-            command, capture_output=True, text=True, env=variables, stdin=subprocess.DEVNULL, pass_fds=(self.lock,)
-        )
-
-
-def _complaint(done: subprocess.CompletedProcess[str]) -> str:
-    """What pip has to say, in one sentence, and which releases there are when the one asked for does not exist."""
-    text = done.stderr + done.stdout
-    missing = re.search(r"satisfies the requirement (\S+)==(\S+) \(from versions: ([^)]*)\)", text)
-    if missing:
-        name, version, listing = missing.groups()
-        versions = [v for v in listing.split(", ") if v and v != "none"]
-        if not versions:
-            return f"no package {name} is found for this Python ({sys.version_info.major}.{sys.version_info.minor})."
-        return (
-            f"{name} has no release {version} for this Python.{did_you_mean(version, versions)} Newest: {versions[-1]}."
-        )
-    lines = [line for line in text.splitlines() if "error" in line.lower()]
-    return first_line(lines[-1] if lines else text)

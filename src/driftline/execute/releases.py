@@ -6,6 +6,8 @@ Asked through pip and uv, so that whatever index, mirror or folder the user has 
 from __future__ import annotations
 
 import contextlib
+import functools
+import json
 import os
 import re
 import shutil
@@ -15,11 +17,12 @@ import tomllib
 import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from driftline.core.errors import DriftlineError
 from driftline.core.text import first_line
+from driftline.execute.cpu_torch import is_gpu_only
 
 # A package of pure Python is offered in releases whose compiled half is not: those older than all of the half's fail.
 _COMPILED_HALF = {"jax": "jaxlib"}
@@ -52,37 +55,91 @@ def _listed(package: str) -> list[str]:
     found = re.search(r"^Available versions: (.+)$", done.stdout, re.MULTILINE)
     if not found:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-        told = first_line(errors[-1] if errors else done.stderr or "pip says nothing")
+        told = first_line(errors[-1].removeprefix("ERROR: ") if errors else done.stderr or "pip says nothing")
         raise DriftlineError(
-            f"The releases of {package} cannot be listed: {told} Check the name and the connection, or name the"
-            " releases yourself with --releases."
+            f"The releases of {package} cannot be listed: {told.rstrip('.')}. Check the name and the connection, or"
+            " name the releases yourself with --releases."
         )
     return sorted({public(version) for version in found[1].split(", ")}, key=release_key)
 
 
+@dataclass(frozen=True)
+class Wheel:
+    """One file that an installation needs."""
+
+    name: str
+    version: str
+    source: str  # an address or a path
+    size: int = 0  # in bytes; 0 when nobody said
+
+    @property
+    def pin(self) -> str:
+        return f"{self.name}=={self.version}"
+
+
+def canonical(name: str) -> str:
+    """Package indexes take `ONNX_Runtime` and `onnx-runtime` for the same name; so do we."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def download_size(requirements: Sequence[str]) -> int | None:
     """How many bytes an installation downloads at most, with all that it needs; nothing when that cannot be told."""
+    wheels = for_cpu(resolve(requirements))
+    with ThreadPoolExecutor(8) as threads:
+        sizes = list(threads.map(_file_size, wheels))
+    return sum(sizes) if wheels and all(sizes) else None
+
+
+def for_cpu(wheels: Sequence[Wheel]) -> list[Wheel]:
+    """What of it is installed: torch can do without its GPU libraries."""
+    with_torch = any(wheel.name == "torch" for wheel in wheels)
+    return [wheel for wheel in wheels if not (with_torch and is_gpu_only(wheel.name))]
+
+
+@functools.cache
+def _resolved(requirements: tuple[str, ...]) -> tuple[Wheel, ...]:
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
-    if not uv:
-        return None
+    return (_resolved_by_uv(uv, requirements) if uv else ()) or _resolved_by_pip(requirements)
+
+
+def resolve(requirements: Sequence[str]) -> tuple[Wheel, ...]:
+    """The wheels that an installation would fetch; none when it cannot succeed. Nothing is installed."""
+    return _resolved(tuple(requirements))
+
+
+def _resolved_by_uv(uv: str, requirements: Sequence[str]) -> tuple[Wheel, ...]:
     command = [uv, "pip", "compile", "-q", "--format", "pylock.toml", "--python", sys.executable, "-"]
     done = subprocess.run(command, capture_output=True, text=True, input="\n".join(requirements))
     if done.returncode:
-        return None
-    files = [wheels[0] for entry in tomllib.loads(done.stdout).get("packages", []) if (wheels := entry.get("wheels"))]
-    with ThreadPoolExecutor(8) as threads:
-        sizes = list(threads.map(_file_size, files))
-    return sum(sizes) if files and all(sizes) else None
+        return ()
+    found = []
+    for entry in tomllib.loads(done.stdout).get("packages", []):
+        for wheel in entry.get("wheels", [])[:1]:
+            source = wheel.get("path") or wheel["url"]
+            found.append(Wheel(canonical(entry["name"]), entry["version"], source, wheel.get("size", 0)))
+    return tuple(found)
 
 
-def _file_size(wheel: dict[str, Any]) -> int:
+def _resolved_by_pip(requirements: Sequence[str]) -> tuple[Wheel, ...]:
+    """pip needs longer: where an index does not give the metadata of a wheel, it fetches the wheel."""
+    command = [sys.executable, "-m", "pip", "install", "-q", "--dry-run", "--ignore-installed", "--report", "-"]
+    done = subprocess.run([*command, *requirements], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        return ()
+    return tuple(
+        Wheel(canonical(entry["metadata"]["name"]), entry["metadata"]["version"], entry["download_info"]["url"])
+        for entry in json.loads(done.stdout)["install"]
+    )
+
+
+def _file_size(wheel: Wheel) -> int:
     """In bytes; 0 when nobody says."""
-    if "size" in wheel:
-        return int(wheel["size"])
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        if "path" in wheel:
-            return Path(wheel["path"]).stat().st_size
-        request = urllib.request.Request(wheel["url"], method="HEAD")
+    if wheel.size:
+        return wheel.size
+    with contextlib.suppress(OSError, ValueError):
+        if "://" not in wheel.source:
+            return Path(wheel.source).stat().st_size
+        request = urllib.request.Request(wheel.source, method="HEAD")
         with urllib.request.urlopen(request, timeout=20) as answer:
             return int(answer.headers.get("Content-Length") or 0)
     return 0

@@ -54,19 +54,24 @@ def difference(old: Listed, new: Listed) -> Difference:
     gone = [rule for id_, rule in before.items() if id_ not in after]
     come = [rule for id_, rule in after.items() if id_ not in before]
     changed: list[tuple[Rule, Rule]] = []
-    for rule in list(come):
-        twin = next((other for other in gone if _same_place(other, rule)), None)
-        if twin:
-            gone.remove(twin)
-            come.remove(rule)
-            changed.append((twin, rule))
+    for alike in (_same_name, _variant_of):
+        for rule in list(come):
+            twin = next((other for other in gone if other.group == rule.group and alike(other.name, rule.name)), None)
+            if twin:
+                gone.remove(twin)
+                come.remove(rule)
+                changed.append((twin, rule))
     kept = len(before.keys() & after.keys())
     return Difference(old.version, new.version, tuple(come), tuple(gone), tuple(changed), kept)
 
 
-def _same_place(old: Rule, new: Rule) -> bool:
-    """Of one pass and name; a version may have lengthened the name of a variant."""
-    return old.group == new.group and (new.name.startswith(old.name) or old.name.startswith(new.name))
+def _same_name(old: str, new: str) -> bool:
+    return old == new
+
+
+def _variant_of(old: str, new: str) -> bool:
+    """A version may have lengthened the names of variants: pattern_1 may be pattern_1_training, but not pattern_18."""
+    return new.startswith(f"{old}_") or old.startswith(f"{new}_")
 
 
 def listed_in(checker: Checker, other: str) -> Listed:
