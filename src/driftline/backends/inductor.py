@@ -23,7 +23,7 @@ class Inductor(TorchBackend):
     name = "inductor"
     family = "inductor"
     devices = ("cpu", "cuda")
-    together = 20
+    together = 10
     batch = 60
     options = {
         "freezing": Option("fold parameters into constants", BOOLEAN, "false"),
