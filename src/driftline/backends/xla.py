@@ -27,6 +27,7 @@ from driftline.core.structure import flatten
 from driftline.core.tensors import Arrays
 from driftline.programs.live import LiveProgram
 from driftline.programs.opened import OpenedProgram
+from driftline.programs.xla_options import xla_config
 
 _REJECTIONS = (  # Python that depends on values, which a compiler of whole programs does not see
     "TracerBoolConversionError",
@@ -75,7 +76,7 @@ class Xla(Backend):
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         import jax
 
-        run = _runner(program, _settings(options))
+        run = _runner(program, xla_config(options))
         if option(options, self, "jit") == "on":
             run(program.example)  # XLA compiles during the first call
             return run
@@ -91,24 +92,12 @@ class Xla(Backend):
         with tempfile.TemporaryDirectory() as folder:
             dump = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": ".*"}
             with contextlib.suppress(Exception):
-                _runner(program, {**_settings(options), **dump})(program.example)
+                _runner(program, {**xla_config(options), **dump})(program.example)
             names = [found[1] for path in sorted(Path(folder).iterdir()) if (found := _AFTER.search(path.name))]
         return [Knob("disable", name, "pass") for name in dict.fromkeys(names) if name not in _MARKS]
 
     def is_rejection(self, error: BaseException) -> bool:
         return super().is_rejection(error) or type(error).__name__ in _REJECTIONS or is_torchax_rejection(error)
-
-
-def _settings(options: Options) -> dict[str, object]:
-    """The options in XLA's own words."""
-    settings: dict[str, object] = {}
-    if "opt" in options:
-        settings["xla_backend_optimization_level"] = int(options["opt"])
-    if "fusion_emitters" in options:
-        settings["xla_cpu_use_fusion_emitters"] = options["fusion_emitters"] == "true"
-    if "disable" in options:
-        settings["xla_disable_hlo_passes"] = options["disable"].replace("+", ",")
-    return settings
 
 
 def _runner(program: OpenedProgram, settings: Mapping[str, object]) -> Compiled:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from driftline.core.target import Target, listed
 from driftline.programs.tvm_transforms import TRANSFORMS
+from driftline.programs.xla_options import xla_config
 
 # The example arguments of a source program with the failing inputs in them; %s is how a tensor is replaced.
 FILL = '''\
@@ -200,13 +201,7 @@ def _iree_flags(options: Mapping[str, str]) -> str:
 
 def xla_arguments(options: Mapping[str, str]) -> str:
     """Options of the `xla` target as further arguments of `jax.jit`."""
-    settings: dict[str, object] = {}
-    if "opt" in options:
-        settings["xla_backend_optimization_level"] = int(options["opt"])
-    if "fusion_emitters" in options:
-        settings["xla_cpu_use_fusion_emitters"] = options["fusion_emitters"] == "true"
-    if "disable" in options:
-        settings["xla_disable_hlo_passes"] = options["disable"].replace("+", ",")
+    settings = xla_config(options)
     return f", compiler_options={settings!r}" if settings else ""
 
 

@@ -104,14 +104,16 @@ class _Search:
         if wrong is None:
             self._count(mutant.spot, fired)
             return True, None
-        self._settled.add(mutant.label)
+        self._settled.add(mutant.spot)
         if mutant.label == modes.UNCHANGED:
             self._before = wrong.kind
         elif wrong.kind == self._before:
+            self._settled.add(mutant.label)
             return True, None  # the change has nothing to do with it
         guilty = trial.guilty(self._rule, passed)
         if wrong.kind == "error" and not guilty and self._rule not in passed.activity:
             return True, None  # refused before any rule was asked: not what is looked for here
+        self._settled.add(mutant.label)
         return True, trial.suspect(self._rule, wrong, guilty)
 
     def _count(self, spot: str, fired: bool) -> None:
@@ -122,7 +124,7 @@ class _Search:
 
     def _leave_open(self, trial: _Trial, mutant: Mutant) -> Suspect | None:
         """Real code takes seconds, so few are worth it: those with another structure, and of each idea not many."""
-        self._settled.add(mutant.label)
+        self._settled.add(mutant.spot)
         idea = mutant.label.partition(" ")[0]
         if self._open[idea] == _OPEN_OF_ONE_IDEA or self._open.total() == UNJUDGED or mutant.only_numbers:
             return None

@@ -28,7 +28,7 @@ def one(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
         for name, leaf in leaves(draft).items():
             if leaf.dtype is not dtype and not leaf.fill.startswith("indices"):
                 changed = with_leaves(draft, _retype({name}, dtype))
-                yield Mutant(f"one tensor of {_word(dtype)}", changed, leaf=name)
+                yield Mutant("one tensor of another dtype", changed, where=f"{name}, {_word(dtype)}")
 
 
 def all_alike(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
@@ -37,9 +37,11 @@ def all_alike(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
     integers = {n for n, leaf in present.items() if leaf.dtype in (torch.int64, torch.int32) and ":" not in leaf.fill}
     for dtype in _DTYPES:
         if floats and {present[name].dtype for name in floats} != {dtype}:
-            yield Mutant(f"{_word(dtype)} everywhere", with_leaves(draft, _retype(floats, dtype)))
+            changed = with_leaves(draft, _retype(floats, dtype))
+            yield Mutant("another dtype everywhere", changed, where=_word(dtype))
         if integers and not dtype.is_floating_point:
-            yield Mutant(f"{_word(dtype)} for integers", with_leaves(draft, _retype(integers, dtype)))
+            changed = with_leaves(draft, _retype(integers, dtype))
+            yield Mutant("another dtype of integers", changed, where=_word(dtype))
 
 
 def _word(dtype: torch.dtype) -> str:

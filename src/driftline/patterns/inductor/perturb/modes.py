@@ -31,10 +31,10 @@ def held(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
     """An input that the module owns instead; and what it owns as an input."""
     for name, leaf in draft.inputs.items():
         if len(draft.inputs) > 1:
-            yield Mutant("an input held by the module", _hold(draft, name, leaf), leaf=name)
+            yield Mutant("an input held by the module", _hold(draft, name, leaf), where=name)
     for name, owned in draft.owned.items():
         if isinstance(owned, Leaf):
-            yield Mutant("a weight given as an input", _give(draft, name, owned), leaf=name)
+            yield Mutant("a weight given as an input", _give(draft, name, owned), where=name)
 
 
 def _hold(draft: Draft, name: str, leaf: Leaf) -> Draft:

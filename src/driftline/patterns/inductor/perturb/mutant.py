@@ -15,17 +15,18 @@ from driftline.patterns.inductor.draft import Draft, Leaf
 
 @dataclass(frozen=True)
 class Mutant:
-    """`label` says what was changed, in words that are the same from run to run; `leaf` in which tensor, if in one."""
+    """`label` says what was changed, in words that are the same from run to run; a rule that gets it wrong has one bug.
+    `where` tells apart those with one label: in which tensor, to which size or dtype."""
 
     label: str
     draft: Draft
-    leaf: str = ""
+    where: str = ""
     dynamic: bool = False  # compiled for any sizes
     only_numbers: bool = False  # the program is the same, the numbers in its tensors are others
 
     @property
     def spot(self) -> str:
-        return f"{self.label} ({self.leaf})" if self.leaf else self.label
+        return f"{self.label} ({self.where})" if self.where else self.label
 
 
 Mutator = Callable[[Draft, random.Random], Iterator[Mutant]]

@@ -86,7 +86,7 @@ def the_same_twice(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
             copied, _ = draft.copy()
             by_name = {_leaf_name(node): node for node in copied.graph.nodes if node.op in ("placeholder", "get_attr")}
             by_name[second[0]].replace_all_uses_with(by_name[first[0]])
-            yield Mutant("the same tensor twice", _swept(copied), leaf=f"{first[0]} and {second[0]}")
+            yield Mutant("the same tensor twice", _swept(copied), where=f"{first[0]} and {second[0]}")
 
 
 def _leaf_name(node: fx.Node) -> str:

@@ -25,7 +25,7 @@ def broadcast(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
                 "one tensor with fewer dimensions" if len(shape) < len(leaf.shape) else "a size of one in one tensor"
             )
             label = "one tensor with more dimensions" if len(shape) > len(leaf.shape) else label
-            yield Mutant(label, with_leaves(draft, _only(name, shape=shape)), leaf=name)
+            yield Mutant(label, with_leaves(draft, _only(name, shape=shape)), where=name)
 
 
 def resized(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
@@ -34,7 +34,7 @@ def resized(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
     for new, kind in ((1, "a size of one everywhere"), (0, "a size of zero everywhere"), (7, "an odd size everywhere")):
         for size, _ in sizes.most_common():
             if size != new:
-                yield Mutant(kind, _resize(draft, size, new), leaf=str(size))
+                yield Mutant(kind, _resize(draft, size, new), where=str(size))
 
 
 def first_sizes(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
@@ -52,7 +52,7 @@ def laid_out(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
     for layout in ("transposed", "strided", "swapped", "expanded"):
         for name, leaf in leaves(draft).items():
             if leaf.layout != layout and len(leaf.shape) > (layout not in ("strided", "expanded")):
-                yield Mutant(f"{layout} memory", with_leaves(draft, _only(name, layout=layout)), leaf=name)
+                yield Mutant(f"{layout} memory", with_leaves(draft, _only(name, layout=layout)), where=name)
 
 
 def _with(shape: tuple[int, ...], at: int, size: int) -> tuple[int, ...]:

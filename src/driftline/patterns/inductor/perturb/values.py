@@ -38,7 +38,7 @@ def _filled(draft: Draft, fills: Mapping[str, str]) -> Iterator[Mutant]:
         for name, leaf in leaves(draft).items():
             if leaf.fill != fill and _holds(leaf, fill):
                 changed = with_leaves(draft, _refill(name, fill))
-                yield Mutant(f"{kind} in one tensor", changed, leaf=name, only_numbers=True)
+                yield Mutant(f"{kind} in one tensor", changed, where=name, only_numbers=True)
 
 
 def _holds(leaf: Leaf, fill: str) -> bool:
