@@ -369,3 +369,34 @@ def test_what_the_specification_leaves_open_is_found_where_it_matters() -> None:
     assert set(judged.unspecified) == {"onnx.cast-out-of-range", "onnx.nan-in-max-min"}
     got["y"][0] = 2
     assert bench.judge(got).finding is not None
+
+
+def _about(text: str, outputs: str, values: object) -> Bench:
+    bench = Bench(Model("open choice", "T[2,7] x", outputs, text), "float32", 0)
+    bench.arrays["x"][:] = values
+    bench.shadow = OnnxShadow(bench.model, bench.arrays)
+    bench.exact = bench.shadow.reference()
+    return bench
+
+
+@pytest.mark.parametrize("index", range(7))
+def test_an_open_choice_that_is_compared_with_any_index_stays_open(index: int) -> None:
+    values = np.arange(14.0).reshape(2, 7)
+    values[0, 3] = np.nan
+    text = f"i = ArgMax<axis=1, keepdims=0>(x) k = Constant<value = int64[1] {{{index}}}>() y = Equal(i, k)"
+    bench = _about(text, "bool[2] y", values)
+    right = np.asarray(bench.exact["y"])
+    assert bench.judge({"y": right ^ np.array([True, False])}).finding is None
+    assert bench.judge({"y": right ^ np.array([False, True])}).finding is not None
+
+
+def test_an_open_choice_does_not_spoil_the_choices_beside_it() -> None:
+    """In the second row rounding cannot tell the largest two apart: either is right, whatever the first row has."""
+    values = np.zeros((2, 7))
+    values[0, 3] = np.nan
+    values[1, 2], values[1, 5] = 1.0, 1.0 + 1e-7
+    bench = _about("z = Exp(x) i = ArgMax<axis=1, keepdims=0>(z)", "int64[2] i", values)
+    for number in range(8):
+        bench.shadow.sample(number)
+    assert bench.judge({"i": np.array([0, 2])}).finding is None
+    assert bench.judge({"i": np.array([0, 4])}).finding is not None

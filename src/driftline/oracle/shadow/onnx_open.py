@@ -12,6 +12,17 @@ from driftline.oracle.specification import clauses_of
 
 # What open elements are replaced by in the runs that show what depends on them.
 ALTERNATIVES = (3, -7, 0, 2**62, -(2**62))
+MOST_INDICES = 64  # further alternatives at most, for each index that an open choice may be
+
+
+def index_range(node: Any, inputs: list[Any]) -> int:
+    """Among how many places the node chooses; zero if it does not. What compares the choice with an index, or takes the
+    smaller of the two, depends on it only for some indices: each has to be tried."""
+    if node.op_type not in ("ArgMax", "ArgMin", "TopK"):
+        return 0
+    axis = getattr(node, "axis", None)
+    default = -1 if node.op_type == "TopK" else 0
+    return max(inputs[0].shape[default if axis is None else int(axis)], 1) if inputs[0].ndim else 1
 
 
 def open_elements(node: Any, inputs: list[Any], result: Any) -> tuple[str, Array] | None:
@@ -154,9 +165,8 @@ _RULES: dict[str, Callable[[Any, list[Any], Array], Array | None]] = {
 def replaced(node: Any, inputs: list[Any], result: Array, mask: Array, alternative: int) -> Array:
     """The result with its open elements set to something else. Indices stay indices: others could not be used."""
     value: Any = alternative
-    if node.op_type in ("ArgMax", "ArgMin", "TopK") and result.dtype.kind == "i":
-        axis = getattr(node, "axis", None)
-        count = max(inputs[0].shape[-1 if axis is None else int(axis)], 1) if inputs[0].ndim else 1
+    count = index_range(node, inputs)
+    if count and result.dtype.kind == "i":
         # each another one: what is computed from indices may not tell one constant from another
         value = (alternative + np.arange(result.size).reshape(result.shape)) % count
     elif result.dtype.kind in "iu":

@@ -22,7 +22,7 @@ from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision
 from driftline.oracle.shadow.onnx_composites import COMPOSITES, is_composite
 from driftline.oracle.shadow.onnx_decisions import Choice, decides, index_result, own_errors
-from driftline.oracle.shadow.onnx_open import ALTERNATIVES, open_elements, replaced
+from driftline.oracle.shadow.onnx_open import ALTERNATIVES, MOST_INDICES, index_range, open_elements, replaced
 from driftline.oracle.shadow.onnx_parts import promoted, taken_apart
 from driftline.oracle.shadow.onnx_rules import amplitudes, is_exact
 from driftline.oracle.shadow.onnx_steps import Steps
@@ -73,6 +73,7 @@ class OnnxShadow:
         self._choices: dict[Key, tuple[Array, Array]] = {}  # what the reference run chose: places and values
         self._forced: dict[Key, Array] = {}
         self._open: dict[Key, dict[int, Array]] = {}  # elements that the specification leaves open
+        self._open_indices = 0  # among how many places an open choice is made
         self._clauses: set[str] = set()
         self.unruled: set[str] = set()  # operators for which there is no rule
         self.roundings = 0
@@ -100,7 +101,8 @@ class OnnxShadow:
         """Runs in which what the specification leaves open is something else, and the clauses that apply."""
         if not self._open:
             return [], set()
-        return [self._tried(_Alternative(self, value)) for value in ALTERNATIVES], self._clauses
+        values = (*ALTERNATIVES, *range(min(self._open_indices, MOST_INDICES)))
+        return [self._tried(_Alternative(self, value)) for value in values], self._clauses
 
     def _tried(self, run: _Run) -> Arrays:
         """A run that departs from the reference. Where that changed a size, the rest of the graph may not work with it:
@@ -124,7 +126,9 @@ class OnnxShadow:
                 problems[name] = "it has another number of elements"
                 continue
             chosen = np.asarray(given).astype(expected.dtype).reshape(expected.shape)
-            problems[name] = Choice.of(node).problem(self._decisions[key].arguments.get(0), expected, chosen, wanted)
+            left_open = self._open.get(key, {}).get(index_result(node) or 0)
+            judged = chosen if left_open is None else np.where(left_open, expected, chosen)
+            problems[name] = Choice.of(node).problem(self._decisions[key].arguments.get(0), expected, judged, wanted)
             if not problems[name]:
                 self._forced[key] = chosen
         return problems
@@ -301,6 +305,7 @@ class _Reference(_Run):
             found = open_elements(node, inputs, result)
             if found:
                 self.shadow._clauses.add(found[0])
+                self.shadow._open_indices = max(self.shadow._open_indices, index_range(node, inputs))
                 self.shadow._open.setdefault(key, {})[index] = found[1]
         return results
 
