@@ -18,6 +18,12 @@ from driftline.programs.live import LiveProgram
 from driftline.programs.opened import OpenedProgram
 
 
+@pytest.fixture(scope="module", autouse=True)
+def warm() -> None:
+    """As in a worker: its rules are known before anything is compiled. Later tests in this process rely on it."""
+    Inductor().warm()
+
+
 def opened(function: Any, *example: torch.Tensor, grad: bool = False, seed: int = 0) -> OpenedProgram:
     program = Program("source", "torch", "", None, "test")  # type: ignore[arg-type]
     live = LiveProgram.bind("torch", function, example)

@@ -53,14 +53,14 @@ class Inductor(TorchBackend):
     def warm(self) -> None:
         import torch
 
+        from driftline.backends.inductor_rules.registry import registered
+
         _keep_headers()
-        # The first compilation in a process takes seconds; paid here, every forked worker is spared it.
+        registered()  # hunts ask which rules fire; before the first compilation, to see with what they are registered
+        # The first compilation in a process takes seconds too; paid here, every forked worker is spared it.
         with torch.no_grad():
             torch.compile(lambda x: (x.sin() + 1).sum(-1))(torch.ones(2, 8))
         torch._dynamo.reset()
-        from driftline.backends.inductor_rules.registry import registered
-
-        registered()  # takes seconds too, and hunts ask which rules fire
 
     def probe(self) -> Availability:
         """Import torch and look for the C++ compiler, without compiling anything."""
