@@ -16,6 +16,10 @@ from driftline.report.export.settings import in_their_words
         ("inductor:pattern_matcher=false", "`torch._inductor.config.pattern_matcher = False`"),
         ("inductor:forbid=79389ffa", "Driftline's `inductor:forbid=79389ffa`"),
         ("xla:disable=algsimp+fusion", "`XLA_FLAGS=--xla_disable_hlo_passes=algsimp,fusion`"),
+        (
+            "xla:opt=0:fusion_emitters=false",
+            "`XLA_FLAGS=--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false`",
+        ),
         ("xla:jit=off", "`jax.disable_jit()`"),
         ("iree:flags=iree-opt-const-eval=false", "`--iree-opt-const-eval=false`"),
         ("tvm:opt=0", "`tvm.transform.PassContext(opt_level=0)`"),

@@ -81,7 +81,6 @@ class TorchCalls:
         self._layout = InputLayout(self._live)
         self._grad = program.grad
         self._device = device
-        self._parameters = dict(_named(self._live.function, "named_parameters"))
         self._buffers = _saved(_named(self._live.function, "named_buffers"))
         self._weights = _saved(_named(self._live.function, "named_parameters"))
 
@@ -106,7 +105,7 @@ class TorchCalls:
         with torch.no_grad():  # a model may keep state, or write into its weights; every run starts from the same ones
             for tensor, saved in (*self._buffers.values(), *self._weights.values()):
                 tensor.copy_(saved)
-        for parameter in self._parameters.values():
+        for parameter, _ in self._weights.values():
             parameter.grad = None
         args, kwargs = self._live.call_arguments(arrays, make)
         return TorchCall(args, kwargs, tensors, before)
@@ -118,7 +117,7 @@ class TorchCalls:
         if self._device != "cpu":
             torch.cuda.synchronize()
         if self._grad:
-            leaves = {**call.tensors, **self._parameters}
+            leaves = {**call.tensors, **{name: parameter for name, (parameter, _) in self._weights.items()}}
             gradients = {f"grad:{name}": leaf.grad for name, leaf in leaves.items() if leaf.grad is not None}
             return {**flatten_tensors(result), **gradients}
         changed = {f"mutated:{n}": t for n, t in call.tensors.items() if _differs(to_array(t), call.before[n])}

@@ -61,7 +61,7 @@ class Runner:
     call: str = "compiled(model, inputs)"
 
 
-_LEVELS = {"off": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
+LEVELS = {"off": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
 
 _ONNXRUNTIME = """\
 def compiled(model, inputs):
@@ -155,7 +155,7 @@ def _onnxruntime(options: Mapping[str, str]) -> Runner:
     if not disabled and options.get("opt", "all") == "all":
         return Runner(packages, imports, "", _ONNXRUNTIME_PLAIN)
     text = _ONNXRUNTIME.format(
-        level=_LEVELS.get(options.get("opt", ""), "ORT_ENABLE_ALL"),
+        level=LEVELS.get(options.get("opt", ""), "ORT_ENABLE_ALL"),
         disabled=f", disabled_optimizers=[{disabled}]" if disabled else "",
     )
     return Runner(packages, imports, text)

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 
 from driftline.core.target import Target, listed
 from driftline.programs.inductor_options import inductor_config
-
-_LEVELS = {"off": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
-_XLA = {"opt": "xla_backend_optimization_level", "fusion_emitters": "xla_cpu_use_fusion_emitters"}
+from driftline.programs.script_parts import LEVELS
+from driftline.programs.xla_options import xla_config
 
 
 def in_their_words(target: Target) -> str:
@@ -19,7 +18,7 @@ def in_their_words(target: Target) -> str:
 
 
 def _onnxruntime(options: Mapping[str, str]) -> str:
-    said = [f"graph_optimization_level = {_LEVELS[options['opt']]}"] if options.get("opt") in _LEVELS else []
+    said = [f"graph_optimization_level = {LEVELS[options['opt']]}"] if options.get("opt") in LEVELS else []
     names = listed(options, "disable")
     return ", ".join([*said, *([f"disabled_optimizers={names}"] if names else [])])
 
@@ -33,8 +32,8 @@ def _inductor(options: Mapping[str, str]) -> str:
 def _xla(options: Mapping[str, str]) -> str:
     if options.get("jit") == "off":
         return "jax.disable_jit()"
-    flags = [f"--{_XLA[key]}={value}" for key, value in options.items() if key in _XLA]
-    flags += [f"--xla_disable_hlo_passes={options['disable'].replace('+', ',')}"] if "disable" in options else []
+    settings = xla_config(options).items()
+    flags = [f"--{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in settings]
     return f"XLA_FLAGS={' '.join(flags)}" if flags else ""
 
 
