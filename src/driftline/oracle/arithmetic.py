@@ -54,6 +54,11 @@ class Arithmetic:
             return self.unit(part)
         return self.unit("float32")
 
+    def largest_sum(self, dtype: str) -> float:
+        """The largest number that a partial sum can hold."""
+        part = self._computed(dtype)
+        return self.largest(part) if part == "float64" or self.half_accumulation else self.largest("float32")
+
     def product(self, dtype: str) -> float:
         """The unit roundoff of the factors of a matrix product or convolution."""
         return _TF32_UNIT if self.tf32 and _PARTS.get(dtype, dtype) == "float32" else 0.0

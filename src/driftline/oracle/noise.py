@@ -15,6 +15,7 @@ from driftline.oracle.arithmetic import Arithmetic
 
 ROOT2 = 2.0**0.5
 ROOT3 = 3.0**0.5
+NEARLY = 0.95  # some others among equal terms do not change how those round
 
 
 def stored(result: Array, unit: float) -> Array:
@@ -29,7 +30,22 @@ def summed(result: Array, squares: Array, terms: float, unit: float) -> Array:
     terms; those of terms with one sign grow linearly. The larger of the two laws holds.
     """
     walk = np.sqrt(np.maximum(squares, 0.0)) / ROOT2
-    return unit * np.sqrt(max(terms, 1.0)) * np.maximum(np.abs(result) / ROOT3, walk)
+    size = unit * np.sqrt(max(terms, 1.0)) * np.maximum(np.abs(result) / ROOT3, walk)
+    # Equal terms round the same way again and again, which no walk does. By the inequality of Cauchy and Schwarz the
+    # square of a sum is the sum of squares times the number of terms only where all terms are equal.
+    equal = np.square(result) >= NEARLY * squares * terms
+    return np.where(equal, np.maximum(size, unit * terms * np.abs(result) / 4), size)
+
+
+def overflowing(size: Array, peak: Array, largest: float) -> Array:
+    """The size of an error, with NaN where a partial result may overflow: then the order of the terms decides whether
+    there is a result at all. `peak` is the largest that a partial result can become."""
+    return np.where(peak > largest, np.nan, size)
+
+
+def finite_size(value: Array) -> Array:
+    """What an element can add to a partial result; an infinity makes it infinite in every order."""
+    return np.where(np.isfinite(value), np.abs(value), 0.0)
 
 
 def together(*amplitudes: Array | float) -> Array:
@@ -64,11 +80,12 @@ class NoiseSource:
         common = (self._random.random() * 2 - 1) * self._arithmetic.accumulator(dtype)
         with np.errstate(all="ignore"):
             moved = result * (1.0 + common)
-            moved += amplitude * self._errors(result)
+            moved += np.where(np.isnan(amplitude), np.inf, amplitude) * self._errors(result)
             if walk is not None:
                 moved += np.cumsum(walk.steps * self._errors(result), axis=walk.axis) * walk.factor
             if not np.isfinite(moved.sum()):
-                moved = np.where(np.isfinite(moved), moved, result)  # an error never makes a finite number infinite
+                # A rounding error makes no finite number infinite; an overflow on the way does.
+                moved = np.where(np.isfinite(moved) | np.isnan(amplitude), moved, result)
             return self._rounded(moved, dtype)
 
     def _errors(self, like: Array) -> Array:

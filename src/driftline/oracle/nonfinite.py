@@ -25,6 +25,7 @@ def compare_classes(
     # A divisor that rounding takes to zero has no sign of its own, so neither has the infinity that comes of it.
     by_rounding = np.isfinite(perfect) & (np.isinf(own) | np.isinf(drawn).any(axis=0))
     legal |= np.isinf(value) & by_rounding
+    legal |= _on_an_edge([right, class_of(own), *class_of(drawn)])
     slack = 4 * arithmetic.unit(dtype.name)  # at the very end of the range, rounding decides between finite and Inf
     largest = arithmetic.largest(dtype.name)
     at_the_edge = (np.abs(reference) > largest * (1 - slack)) & (np.abs(reference) < largest * (1 + slack))
@@ -36,6 +37,14 @@ def compare_classes(
     overflows |= np.isfinite(perfect) & ~np.isfinite(own)
     legal |= overflows & ~np.isfinite(value)
     return ~legal, mine != right
+
+
+def _on_an_edge(classes: list[Array]) -> Array:
+    """Where rounding decides between NaN and something else, or between the two infinities, the argument of a root, a
+    logarithm or a quotient lies on the edge of its domain: on the edge itself stands a third thing."""
+    seen = [np.any([drawn == one for drawn in classes], axis=0) for one in range(4)]
+    several = np.sum(seen, axis=0) > 1
+    return np.asarray((seen[1] & several) | (seen[2] & seen[3]))
 
 
 def class_of(values: Array) -> Array:

@@ -122,6 +122,27 @@ _ONNX = (
         "ONNX operator specification: silent on integer overflow",
     ),
     Clause(
+        "onnx.partial-overflow",
+        (
+            "ReduceSum",
+            "ReduceMean",
+            "ReduceProd",
+            "MatMul",
+            "Gemm",
+            "Einsum",
+            "Conv",
+            "ConvTranspose",
+            "CumSum",
+            "Sum",
+            "Mean",
+            "AveragePool",
+            "GlobalAveragePool",
+        ),
+        "whether a partial result overflows, and whether infinities of both signs meet, depends on the order of the"
+        " terms",
+        "ONNX operator specification: silent on the order in which terms are added or multiplied",
+    ),
+    Clause(
         "onnx.padded-infinity",
         ("Conv", "ConvTranspose"),
         "a NaN or infinity that meets padding, or the holes of a dilated window, may count or not",
@@ -140,6 +161,12 @@ _ONNX = (
         "ONNX operator specification, Resize and GridSample: silent on neighbours of weight zero",
     ),
     Clause(
+        "onnx.einsum-order",
+        ("Einsum",),
+        "of three operands or more any two may be multiplied first: an infinity may meet a zero or not",
+        "ONNX operator specification, Einsum: silent on the order of contraction",
+    ),
+    Clause(
         "onnx.scatter-duplicates",
         ("ScatterElements", "ScatterND", "Scatter"),
         "where an index occurs twice, either value may win",
@@ -147,6 +174,13 @@ _ONNX = (
     ),
 )
 _ANY = (
+    Clause(
+        "rounding-decides",
+        (),
+        "what is computed from a choice among nearly equal elements, or from a number that is finite or not by a"
+        " rounding error, may be anything",
+        "IEEE 754: silent on the order and the precision in which a compiler evaluates an expression",
+    ),
     Clause(
         "sign-of-zero",
         (),

@@ -14,6 +14,7 @@ def make_evaluator(model: Any, kind: Any = None) -> Any:
     from onnx.reference import ReferenceEvaluator
     from onnx.reference.op_run import OpRun
     from onnx.reference.ops.op_gemm import Gemm_7
+    from onnx.reference.ops.op_prelu import PRelu as PReluOfOnnx
 
     class Erf(OpRun):
         """The evaluator's own goes through float32 in every dtype, which no float64 result survives."""
@@ -34,7 +35,27 @@ def make_evaluator(model: Any, kind: Any = None) -> Any:
             (result,) = super()._run(a, b, c, alpha, beta, **flags)
             return (result,)
 
-    corrected = [Erf, Gemm] if _opset(model) >= 7 else [Erf]  # before, Gemm had another signature
+    class Pow(OpRun):
+        """The evaluator's own takes a root where the exponent is a scalar of one half: the power of -inf is inf."""
+
+        op_domain = ""
+
+        def _run(self, a: Any, b: Any) -> tuple[Any]:
+            shape = np.broadcast_shapes(np.shape(a), np.shape(b))
+            exponents = np.broadcast_to(b, shape or (1,)).copy()  # numpy knows a scalar by its strides
+            with np.errstate(all="ignore"):
+                return (np.power(a, exponents).astype(a.dtype).reshape(shape),)
+
+    class PRelu(PReluOfOnnx):
+        """The evaluator's own multiplies zero with the slope, which may be infinite."""
+
+        op_domain = ""
+
+        def _run(self, x: Any, slope: Any) -> tuple[Any]:
+            (result,) = super()._run(x, slope)
+            return (np.where(x == 0, x, result),)
+
+    corrected = [Erf, Pow, PRelu] + ([Gemm] if _opset(model) >= 7 else [])  # before, Gemm had another signature
     return (kind or ReferenceEvaluator)(_without_empty_outputs(model), new_ops=corrected)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from driftline.oracle.arithmetic import Arithmetic
 
 
@@ -37,6 +39,10 @@ class Call:
     def accumulator(self, index: int = 0) -> float:
         dtype = self.dtypes[index]
         return self.arithmetic.accumulator(dtype) if dtype else 0.0
+
+    def largest_sum(self, index: int = 0) -> float:
+        dtype = self.dtypes[index]
+        return self.arithmetic.largest_sum(dtype) if dtype else np.inf
 
     def product(self, index: int = 0) -> float:
         dtype = self.dtypes[index]

@@ -29,10 +29,21 @@ class Argument:
     squares: Array
     own: Array | float = 0.0
     runs: int = 0
+    unsettled: Array | bool = False  # elements that rounding makes finite or not, or either infinity
 
     @property
     def sigma(self) -> Array:
-        return np.sqrt(self.squares / max(self.runs, 1) + np.square(self.own))
+        moved = np.sqrt(self.squares / max(self.runs, 1) + np.square(self.own))
+        return np.where(self.unsettled, np.inf, moved) if np.any(self.unsettled) else moved
+
+    def observe(self, value: Array) -> None:
+        with np.errstate(all="ignore"):
+            moved = np.abs(value - self.reference)
+        self.squares += np.square(np.where(np.isfinite(moved), moved, 0.0))
+        self.runs += 1
+        if not np.isfinite(moved.sum()):
+            opposite = np.isinf(value) & (value == -self.reference)
+            self.unsettled = self.unsettled | opposite | (np.isfinite(value) != np.isfinite(self.reference))
 
 
 @dataclass
@@ -54,10 +65,7 @@ class Decision:
         for position, argument in self.arguments.items():
             if position not in values or values[position].shape != argument.reference.shape:
                 continue  # behind a step that changes shapes there is nothing to compare
-            with np.errstate(all="ignore"):
-                moved = np.abs(values[position] - argument.reference)
-            argument.squares += np.square(np.where(np.isfinite(moved), moved, 0.0))
-            argument.runs += 1
+            argument.observe(values[position])
 
     def pushed(self, values: Mapping[int, Array], run: int, random: np.random.Generator) -> dict[int, Array]:
         """Arguments moved by as much as is legal: together in the first runs, each at random in the others."""
@@ -65,7 +73,7 @@ class Decision:
         for order, (position, argument) in enumerate(self.arguments.items()):
             if position not in values or values[position].shape != argument.reference.shape:
                 continue
-            reach = REACH * argument.sigma
+            reach = np.where(argument.unsettled, 0.0, REACH * argument.sigma)
             if run < EXTREMES:
                 signs: Array | float = 1.0 if (run + order) % 2 == 0 else -1.0
             else:
@@ -109,12 +117,13 @@ def choice_problem(
     moves = [np.take_along_axis(sigma, p, axis) for p in places]
     with np.errstate(all="ignore"):
         close = np.abs(wanted - taken) <= REACH * (moves[0] + moves[1])
+    close |= np.isinf(sigma).any(axis=axis, keepdims=True)  # one that may be anything may come anywhere
     bad = ~(close | (np.isnan(wanted) & np.isnan(taken)) | (wanted == taken))
     if bad.any():
         place = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
         return f"at {place} it chose a value of {float(taken[place]):.6g} where {float(wanted[place]):.6g} is right"
     if first_wins and in_order:
-        bad = (places[0] != places[1]) & (moves[0] == 0) & (moves[1] == 0)
+        bad = (places[0] != places[1]) & (moves[0] == 0) & (moves[1] == 0) & ~np.isinf(sigma).any(axis, keepdims=True)
         if bad.any():
             place = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
             return f"at {place} it chose place {places[1][place]} of equal values where {places[0][place]} is specified"

@@ -16,6 +16,9 @@ from driftline.core.tensors import Array
 from driftline.oracle.shadow.onnx_pools import POOLS, is_plain_pool
 from driftline.oracle.shadow.onnx_recurrent import RECURRENT
 from driftline.oracle.shadow.onnx_steps import Composite, Steps
+from driftline.oracle.shadow.onnx_walk import evaluated
+
+WEIGHTS = 4  # of a cubic interpolation, each of which rounds
 
 
 def _per_channel(value: Array, like: Array) -> Array:
@@ -139,10 +142,24 @@ def _running_sum(steps: Steps, node: Any, inputs: list[Any], attributes: dict[st
     return (np.flip(result, axis) if attributes.get("reverse") else result,)
 
 
+def _interpolated(steps: Steps, node: Any, inputs: list[Any], attributes: dict[str, Any]) -> tuple[Array, ...]:
+    """Weights are computed once for each place along an axis: all that lie there share what is wrong with them. A place
+    itself errs by more the longer the axis is, and with it the result, by that share of the step between neighbours."""
+    (result,) = evaluated(node, inputs, {})
+    x = inputs[0]
+    length = max(x.shape[2:], default=1) if x.ndim > 2 else max(x.shape, default=1)
+    largest = float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x)))
+    for axis, (before, after) in enumerate(zip(x.shape, result.shape, strict=True)):
+        if before != after:
+            result = steps.shared(result, axis, WEIGHTS)
+    return (steps.accumulate(result, (4 * length + 8) * largest),)
+
+
 COMPOSITES: dict[str, Composite] = {
     **POOLS,
     **RECURRENT,
     "CumSum": _running_sum,
+    "Resize": _interpolated,
     "BatchNormalization": _batch_normalization,
     "InstanceNormalization": _instance_normalization,
     "LRN": _local_response,
@@ -159,6 +176,8 @@ def is_composite(node: Any, opset: int) -> bool:
         return opset >= 9 and (opset >= 14 or len(node.output) == 1)
     if node.op_type in ("Softmax", "LogSoftmax"):
         return opset < 13
+    if node.op_type == "Resize":
+        return opset >= 11 and getattr(node, "mode", None) in ("linear", "cubic", b"linear", b"cubic")
     if node.op_type in POOLS:
         return is_plain_pool(node)
     return node.op_type in COMPOSITES

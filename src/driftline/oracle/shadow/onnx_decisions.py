@@ -9,7 +9,7 @@ import numpy as np
 
 from driftline.core.tensors import Array, numpy_dtype
 from driftline.oracle.arithmetic import Arithmetic
-from driftline.oracle.shadow.decisions import Argument, choice_problem
+from driftline.oracle.shadow.decisions import REACH, Argument, choice_problem
 
 _STEPS = {
     "Ceil", "Equal", "Floor", "Greater", "GreaterOrEqual", "Hardmax", "IsInf", "Less", "LessOrEqual", "Mod",
@@ -32,6 +32,30 @@ def decides(node: Any, leaves_floats: bool) -> bool:
     name = node.op_type
     nearest = name in ("Resize", "Upsample", "GridSample") and getattr(node, "mode", None) in (None, "nearest")
     return leaves_floats or nearest or name in _STEPS or index_result(node) is not None
+
+
+def unsettled_by(node: Any, position: int, argument: Argument) -> Array | bool:
+    """Elements of an argument that rounding makes finite or not; or, of a divisor, zero or not."""
+    if node.op_type != "Mod" or position != 1:
+        return argument.unsettled
+    return argument.unsettled | ((REACH * argument.sigma >= np.abs(argument.reference)) & (argument.sigma > 0))
+
+
+def touched(node: Any, mask: Array, shapes: list[tuple[int, ...]]) -> list[Array]:
+    """The elements of each result that depend on the marked elements of an argument, or of the choice itself."""
+    axis = Choice.of(node).axis if node.op_type in _CHOICES else None
+    if axis is not None and mask.ndim:
+        mask = np.asarray(mask.any(axis=axis, keepdims=True))
+        if any(len(shape) < mask.ndim for shape in shapes):
+            mask = mask.squeeze(axis)
+    return [_broadcast(mask, shape) for shape in shapes]
+
+
+def _broadcast(mask: Array, shape: tuple[int, ...]) -> Array:
+    try:
+        return np.broadcast_to(mask, shape)
+    except ValueError:  # it changes shapes: all of it depends on all
+        return np.ones(shape, dtype=bool)
 
 
 def own_errors(node: Any, values: dict[int, Array], dtype: str | None, arithmetic: Arithmetic) -> dict[int, Array]:

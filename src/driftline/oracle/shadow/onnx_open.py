@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array
+from driftline.oracle.arithmetic import IEEE
 from driftline.oracle.specification import clauses_of
 
-# What open elements are replaced by in the runs that show what depends on them.
-ALTERNATIVES = (3, -7, 0, 2**62, -(2**62))
+# What open elements are replaced by in the runs that show what depends on them: small and large, of either sign, odd
+# and not; floats, once, by NaN.
+ALTERNATIVES = (3, -7, 0, 2**62, -(2**62), 0x5555555555555555, -0x5555555555555555, None)
 MOST_INDICES = 64  # further alternatives at most, for each index that an open choice may be
 
 
@@ -25,13 +27,17 @@ def index_range(node: Any, inputs: list[Any]) -> int:
     return max(inputs[0].shape[default if axis is None else int(axis)], 1) if inputs[0].ndim else 1
 
 
-def open_elements(node: Any, inputs: list[Any], result: Any) -> tuple[str, Array] | None:
-    """The first clause that applies to this node on these values, and the elements of its result that are open."""
+def open_elements(node: Any, inputs: list[Any], result: Any, dtype: str) -> tuple[str, Array] | None:
+    """The first clause that applies to this node on these values, and the elements of its result that are open. `dtype`
+    is the float type in which the program stores the result, if it is one."""
     if not isinstance(result, np.ndarray) or not result.size:
         return None
     found: tuple[str, Array] | None = None
     for clause in clauses_of("onnx", str(node.op_type)):
-        mask = _RULES[clause.id](node, inputs, result) if clause.id in _RULES else None
+        if clause.id == "onnx.clip-without-bound":
+            mask = _unbounded(inputs, dtype)
+        else:
+            mask = _RULES[clause.id](node, inputs, result) if clause.id in _RULES else None
         if mask is not None and bool(mask.any()):
             found = (found[0], found[1] | mask) if found else (clause.id, mask)
     return found
@@ -64,11 +70,12 @@ def _power(node: Any, inputs: list[Any], result: Array) -> Array | None:
     return np.broadcast_to(out, result.shape)
 
 
-def _unbounded(node: Any, inputs: list[Any], result: Array) -> Array | None:
+def _unbounded(inputs: list[Any], dtype: str) -> Array | None:
+    """What is infinite in the type of the program; here it may be a large double."""
     given = [len(inputs) > at and inputs[at] is not None for at in (1, 2)]
-    if all(given) or result.dtype.kind != "f":
+    if all(given) or not dtype:
         return None
-    return np.asarray(np.isinf(inputs[0]))
+    return np.asarray(np.abs(inputs[0]) >= IEEE.largest(dtype))
 
 
 def _overflow(node: Any, inputs: list[Any], result: Array) -> Array | None:
@@ -79,7 +86,13 @@ def _overflow(node: Any, inputs: list[Any], result: Array) -> Array | None:
     numbers = inputs[:2] if node.op_type in ("MatMul", "Gemm") else inputs[:1]
     doubles = [np.asarray(value).astype(np.float64) for value in numbers]
     whole = np.asarray(node.run(*doubles, *inputs[len(numbers) :])[0])
-    return (whole < float(limits.min)) | (whole > float(limits.max))
+    return (whole < float(limits.min)) | (whole >= float(limits.max) + 1.0)
+
+
+def _partial_overflow(node: Any, inputs: list[Any], result: Array) -> Array | None:
+    """Finite doubles whose sum is not: a program in smaller floats never comes here, since its shadow has room."""
+    finite = all(bool(np.isfinite(v).all()) for v in inputs if isinstance(v, np.ndarray) and v.dtype.kind == "f")
+    return ~np.isfinite(result) if finite and result.dtype.kind == "f" else None
 
 
 def _padded(node: Any, inputs: list[Any], result: Array) -> Array | None:
@@ -133,6 +146,13 @@ def _not_finite(node: Any, inputs: list[Any], result: Array) -> Array | None:
     return np.ones(result.shape, dtype=bool)
 
 
+def _contracted(node: Any, inputs: list[Any], result: Array) -> Array | None:
+    """What is not finite, where three operands or more are multiplied."""
+    if len(inputs) < 3 or result.dtype.kind != "f" or bool(np.isfinite(result).all()):
+        return None
+    return ~np.isfinite(result)
+
+
 def _scatter(node: Any, inputs: list[Any], result: Array) -> Array | None:
     """Where two updates meet without a reduction. Counted in the same way as they are written."""
     if getattr(node, "reduction", None) not in (None, "none", b"none"):
@@ -153,22 +173,25 @@ _RULES: dict[str, Callable[[Any, list[Any], Array], Array | None]] = {
     "onnx.power-out-of-range": _power,
     "onnx.shift-beyond-width": _shift,
     "onnx.nan-in-max-min": _nan_compared,
-    "onnx.clip-without-bound": _unbounded,
     "onnx.integer-overflow": _overflow,
+    "onnx.partial-overflow": _partial_overflow,
     "onnx.padded-infinity": _padded,
     "onnx.interpolated-infinity": _not_finite,
     "onnx.quantised-infinity": _not_finite,
     "onnx.scatter-duplicates": _scatter,
+    "onnx.einsum-order": _contracted,
 }
 
 
-def replaced(node: Any, inputs: list[Any], result: Array, mask: Array, alternative: int) -> Array:
+def replaced(node: Any, inputs: list[Any], result: Array, mask: Array, alternative: int | None) -> Array:
     """The result with its open elements set to something else. Indices stay indices: others could not be used."""
+    if alternative is None:
+        return np.where(mask, np.nan, result) if result.dtype.kind == "f" else result
     value: Any = alternative
     count = index_range(node, inputs)
     if count and result.dtype.kind == "i":
         # each another one: what is computed from indices may not tell one constant from another
-        value = (alternative + np.arange(result.size).reshape(result.shape)) % count
+        value = (alternative + np.random.default_rng(0).integers(0, count, result.shape)) % count
     elif result.dtype.kind in "iu":
         limits = np.iinfo(result.dtype)
         value = min(max(alternative, int(limits.min)), int(limits.max))

@@ -21,7 +21,7 @@ from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision
 from driftline.oracle.shadow.onnx_composites import COMPOSITES, is_composite
-from driftline.oracle.shadow.onnx_decisions import Choice, decides, index_result, own_errors
+from driftline.oracle.shadow.onnx_decisions import Choice, decides, index_result, own_errors, touched, unsettled_by
 from driftline.oracle.shadow.onnx_open import ALTERNATIVES, MOST_INDICES, index_range, open_elements, replaced
 from driftline.oracle.shadow.onnx_parts import promoted, taken_apart
 from driftline.oracle.shadow.onnx_rules import amplitudes, is_exact
@@ -72,6 +72,8 @@ class OnnxShadow:
         self._decisions: dict[Key, Decision] = {}
         self._choices: dict[Key, tuple[Array, Array]] = {}  # what the reference run chose: places and values
         self._forced: dict[Key, Array] = {}
+        self._tossed: dict[Key, tuple[Any, Array]] = {}  # choices that come out otherwise when they are pushed
+        self._decided: dict[Key, tuple[Any, list[tuple[int, ...]]]] = {}  # deciding nodes, the shapes of their results
         self._open: dict[Key, dict[int, Array]] = {}  # elements that the specification leaves open
         self._open_indices = 0  # among how many places an open choice is made
         self._clauses: set[str] = set()
@@ -99,10 +101,29 @@ class OnnxShadow:
 
     def alternatives(self) -> tuple[list[Arrays], set[str]]:
         """Runs in which what the specification leaves open is something else, and the clauses that apply."""
-        if not self._open:
-            return [], set()
         values = (*ALTERNATIVES, *range(min(self._open_indices, MOST_INDICES)))
-        return [self._tried(_Alternative(self, value)) for value in values], self._clauses
+        runs = [self._tried(_Alternative(self, value, self._open)) for value in values] if self._open else []
+        wavering = self._wavering()
+        if not wavering:
+            return runs, self._clauses
+        choosing = self.choice_outputs()  # what was chosen is judged as a choice
+        for value in values:
+            changed = self._tried(_Alternative(self, value, wavering))
+            runs.append({name: array for name, array in changed.items() if name not in choosing})
+        return runs, self._clauses | {"rounding-decides"}
+
+    def _wavering(self) -> dict[Key, dict[int, Array]]:
+        """Elements that rounding makes one thing or another, without anything in between."""
+        found = {key: {index_result(node) or 0: mask} for key, (node, mask) in self._tossed.items()}
+        for key, decision in self._decisions.items():
+            node, shapes = self._decided[key]
+            for position, argument in decision.arguments.items():
+                unsettled = unsettled_by(node, position, argument)
+                if np.any(unsettled):
+                    masks = found.setdefault(key, {})
+                    for index, mask in enumerate(touched(node, np.asarray(unsettled), shapes)):
+                        masks[index] = masks[index] | mask if index in masks else mask
+        return found
 
     def _tried(self, run: _Run) -> Arrays:
         """A run that departs from the reference. Where that changed a size, the rest of the graph may not work with it:
@@ -135,6 +156,9 @@ class OnnxShadow:
 
     def choice_outputs(self) -> set[str]:
         return {name for name in self._evaluator.output_names if self._choice_behind(name) is not None}
+
+    def _is_returned(self, node: Any) -> bool:
+        return any(self._choice_behind(name) is node for name in self._evaluator.output_names)
 
     def _choice_behind(self, name: str) -> Any:
         """The choosing node that made this value, perhaps reshaped since."""
@@ -208,6 +232,8 @@ class OnnxShadow:
         own = own_errors(node, values, first, self._arithmetic)
         moved = self._run.decide(decision, values, own)
         results = self._evaluated(key, node, [moved.get(i, v) for i, v in enumerate(inputs)], context)
+        if isinstance(self._run, _Reference):
+            self._decided[key] = node, [np.shape(result) for result in results]
         results = self._chosen(key, node, inputs, results)
         return self._rounded(key, node, inputs, self._run.leave_open(key, node, inputs, results), plan)
 
@@ -218,6 +244,8 @@ class OnnxShadow:
             return results
         if isinstance(self._run, _Reference):
             self._choices[key] = (results[index], results[0])
+        elif isinstance(self._run, _Pushed) and key not in self._forced:
+            self._toss(key, node, inputs[0], results[index])
         chosen = self._forced.get(key, results[index])
         if index == 0:
             return (chosen,)
@@ -226,6 +254,18 @@ class OnnxShadow:
         if choice.axis is None:
             return (evaluated(node, inputs, {})[0] if isinstance(self._run, _Pushed) else results[0], chosen)
         return (choice.picked(inputs[0], chosen, results[0]), chosen)
+
+    def _toss(self, key: Key, node: Any, among: Array, chosen: Array) -> None:
+        """Note where a pushed choice differs, unless it is returned: then the one that was made counts."""
+        expected = self._choices[key][0]
+        if chosen.shape != expected.shape or np.array_equal(chosen, expected) or self._is_returned(node):
+            return
+        mask = chosen != expected
+        if among.ndim == chosen.ndim:  # one place that is taken is another one's loss: all along the axis
+            (mask,) = touched(node, mask, [chosen.shape])
+        known = self._tossed.get(key)
+        self._tossed[key] = node, mask if known is None else known[1] | mask
+        self._open_indices = max(self._open_indices, int(max(chosen.max(), expected.max())) + 1)
 
     def _rounded(
         self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...], plan: _Plan
@@ -302,7 +342,7 @@ class _Reference(_Run):
 
     def leave_open(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
         for index, result in enumerate(results):
-            found = open_elements(node, inputs, result)
+            found = open_elements(node, inputs, result, self.shadow._types.get(node.output[index], ""))
             if found:
                 self.shadow._clauses.add(found[0])
                 self.shadow._open_indices = max(self.shadow._open_indices, index_range(node, inputs))
@@ -357,13 +397,14 @@ class _Pushed(_Run):
 class _Alternative(_Run):
     """Makes something else of what is left open."""
 
-    def __init__(self, shadow: OnnxShadow, value: int) -> None:
+    def __init__(self, shadow: OnnxShadow, value: int | None, masks: dict[Key, dict[int, Array]]) -> None:
         super().__init__(shadow)
         self._value = value
+        self._masks = masks
 
     def leave_open(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
         changed = list(results)
-        for index, mask in self.shadow._open.get(key, {}).items():
+        for index, mask in self._masks.get(key, {}).items():
             if mask.shape == results[index].shape:
                 changed[index] = replaced(node, inputs, results[index], mask, self._value)
         return tuple(changed)

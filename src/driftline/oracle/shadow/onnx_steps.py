@@ -11,7 +11,7 @@ import numpy as np
 
 from driftline.core.tensors import Array
 from driftline.oracle.arithmetic import Arithmetic
-from driftline.oracle.noise import NoiseSource, stored, summed, together
+from driftline.oracle.noise import NoiseSource, finite_size, overflowing, stored, summed, together
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,18 @@ class Steps:
         """A sum, product or quotient of two numbers."""
         return self._disturbed(result, lambda: stored(result, self.arithmetic.unit(self.dtype)))
 
-    def accumulate(self, result: Array) -> Array:
-        """One addition to a sum that goes on."""
-        return self._disturbed(result, lambda: stored(result, self.arithmetic.accumulator(self.dtype)))
+    def accumulate(self, result: Array, through: float = 0.0) -> Array:
+        """One addition to a sum that goes on, perhaps by way of a number of the size `through`."""
+        unit = self.arithmetic.accumulator(self.dtype)
+        return self._disturbed(result, lambda: unit * (np.abs(result) + through))
+
+    def shared(self, result: Array, axis: int, roundings: int) -> Array:
+        """Factors that are computed once for each place along an axis, with some roundings."""
+        shape = [1] * result.ndim
+        shape[axis] = result.shape[axis]
+        factors = np.ones(shape)
+        unit = self.arithmetic.accumulator(self.dtype)
+        return result * self._disturbed(factors, lambda: np.full(shape, roundings * unit))
 
     def function(self, result: Array, through: float = 0.0) -> Array:
         """A transcendental function, perhaps computed by way of a number of the size `through`."""
@@ -39,20 +48,26 @@ class Steps:
         return self._disturbed(result, lambda: self._dot_size(left, right, result))
 
     def sum(self, x: Array, axes: tuple[int, ...]) -> Array:
-        result = np.sum(x, axis=axes, keepdims=True)
-        count = float(x.size / max(result.size, 1))
-        unit = self.arithmetic.accumulator(self.dtype)
-        return self._disturbed(
-            result,
-            lambda: together(
-                summed(result, np.sum(np.square(x), axis=axes, keepdims=True), count, unit),
-                stored(result, self.arithmetic.unit(self.dtype)),
-            ),
-        )
+        return self._summed(x, axes, 1)
 
     def mean(self, x: Array, axes: tuple[int, ...]) -> Array:
-        count = max(math.prod(x.shape[a] for a in axes), 1)
-        return self.sum(x / count, axes)
+        return self._summed(x, axes, max(math.prod(x.shape[a] for a in axes), 1))
+
+    def _summed(self, x: Array, axes: tuple[int, ...], divisor: int) -> Array:
+        """The sum, divided by `divisor` at the end."""
+        shares = x / divisor if divisor > 1 else x
+        result = np.sum(shares, axis=axes, keepdims=True)
+        return self._disturbed(result, lambda: self._sum_size(shares, axes, result, divisor))
+
+    def _sum_size(self, shares: Array, axes: tuple[int, ...], result: Array, divisor: int) -> Array:
+        count = float(shares.size / max(result.size, 1))
+        squares = np.sum(np.square(shares), axis=axes, keepdims=True)
+        size = together(
+            summed(result, squares, count, self.arithmetic.accumulator(self.dtype)),
+            stored(result, self.arithmetic.unit(self.dtype)),
+        )
+        peak = np.sum(finite_size(shares), axis=axes, keepdims=True) * divisor
+        return overflowing(size, peak, self.arithmetic.largest_sum(self.dtype))
 
     def _dot_size(self, left: Array, right: Array, result: Array) -> Array:
         squares = np.square(left) @ np.square(right)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import summed, together
+from driftline.oracle.noise import finite_size, overflowing, summed, together
 from driftline.oracle.shadow.call import Call
 
 Rule = Callable[[Call], list[Array]]
@@ -29,8 +29,18 @@ def _again(call: Call, change: Callable[[Array], Array]) -> Array:
     return result
 
 
-def _sum_of_products(call: Call, squares: Array, terms: float) -> list[Array]:
+def _summed(call: Call, squares: Array, terms: float, divisor: float = 1.0) -> Array:
+    """The size of the error of a sum; `divisor` is what it is divided by at the end, when it is a mean."""
     size = summed(call.results[0], squares, terms, call.accumulator())
+    with np.errstate(all="ignore"):
+        bound = np.sqrt(squares * terms) * divisor
+    if bool((bound > call.largest_sum()).any()):
+        size = overflowing(size, _again(call, finite_size) * divisor, call.largest_sum())
+    return size
+
+
+def _sum_of_products(call: Call, squares: Array, terms: float) -> list[Array]:
+    size = _summed(call, squares, terms)
     if call.product():  # each factor is rounded before it is multiplied
         size = together(size, 2 * call.product() * np.sqrt(np.maximum(squares, 0.0)))
     return [size]
@@ -66,7 +76,7 @@ def _counted_sum(call: Call) -> list[Array]:
     if call.kwargs.get("reduction") == "mul":
         return [call.accumulator() * 4 * np.abs(call.results[0])]
     terms = float(np.max(_again(call, np.ones_like), initial=1.0))
-    return [summed(call.results[0], _again(call, np.square), terms, call.accumulator())]
+    return [_summed(call, _again(call, np.square), terms)]
 
 
 def _reduced(call: Call) -> float:
@@ -75,12 +85,12 @@ def _reduced(call: Call) -> float:
 
 
 def _sum(call: Call) -> list[Array]:
-    return [summed(call.results[0], _again(call, np.square), _reduced(call), call.accumulator())]
+    return [_summed(call, _again(call, np.square), _reduced(call))]
 
 
 def _mean(call: Call) -> list[Array]:
     count = _reduced(call)
-    return [summed(call.results[0], _again(call, np.square) / count, count, call.accumulator())]
+    return [_summed(call, _again(call, np.square) / count, count, divisor=count)]
 
 
 def _positive_sum(call: Call) -> list[Array]:
@@ -94,8 +104,12 @@ def _log_sum(call: Call) -> list[Array]:
 
 
 def _product(call: Call) -> list[Array]:
-    """A product of many factors has a relative error for each."""
-    return [call.accumulator() * math.sqrt(_reduced(call)) * np.abs(call.results[0])]
+    """A product of many factors has a relative error for each. The order of the factors decides whether a partial
+    product overflows, or vanishes before the large factors come."""
+    size = call.accumulator() * math.sqrt(_reduced(call)) * np.abs(call.results[0])
+    size = overflowing(size, _again(call, lambda x: np.maximum(finite_size(x), 1.0)), call.largest_sum())
+    small = _again(call, lambda x: np.minimum(np.where(x == 0, 1.0, np.abs(x)), 1.0))
+    return [overflowing(size, 1.0 / small, call.largest_sum())]
 
 
 def _along(call: Call) -> float:
@@ -109,14 +123,15 @@ def _running_product(call: Call) -> list[Array]:
 
 def _variadic(call: Call) -> list[Array]:
     """Sum and Mean of several tensors; a mean of squares is larger than needed by the number of terms, no less."""
-    return [summed(call.results[0], _again(call, np.square), float(len(call.args)), call.accumulator())]
+    count = float(len(call.args))
+    return [_summed(call, _again(call, np.square), count, divisor=count if call.target.op_type == "Mean" else 1.0)]
 
 
 def _averaged(call: Call) -> list[Array]:
     """Average pooling: a mean over a window."""
     kernel = call.kwargs.get("kernel_shape")
     terms = float(np.prod(kernel)) if kernel else _reduced(call)
-    return [summed(call.results[0], _again(call, np.square) / terms, terms, call.accumulator())]
+    return [_summed(call, _again(call, np.square) / terms, terms, divisor=terms)]
 
 
 def _pooled_norm(call: Call) -> list[Array]:

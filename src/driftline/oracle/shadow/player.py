@@ -57,7 +57,7 @@ class Player:
                 self._sample(runs)
         reference = self.reference()
         low, high = self._legal_steps()
-        if self._alternatives is None:
+        if self._alternatives is None or shadow.is_deciding():  # what rounding decides is known better by now
             self._alternatives = shadow.alternatives()
         alternatives, clauses = self._alternatives
         return ShadowAnswer(
@@ -67,7 +67,7 @@ class Player:
             high=high,
             choices=problems,
             choosing=tuple(sorted(shadow.choice_outputs())),
-            open={name: _changed(value, [a[name] for a in alternatives]) for name, value in reference.items()},
+            open={n: _changed(value, [a[n] for a in alternatives if n in a]) for n, value in reference.items()},
             clauses=tuple(sorted(clauses)),
             unruled=tuple(sorted(shadow.unruled)),
             worst_case=worst_case(shadow.roundings, shadow.terms),

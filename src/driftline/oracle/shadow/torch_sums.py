@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import ROOT2, Walk, summed, together
+from driftline.oracle.noise import ROOT2, Walk, overflowing, summed, together
 from driftline.oracle.shadow.call import Call
 
 Rule = Callable[[Call], list[Array | None]]
@@ -29,6 +29,13 @@ def _squared(value: Any) -> Any:
 def _factor(value: Any) -> Any:
     """A keyword: numbers such as alpha and beta multiply terms, so they are squared with them."""
     return value * value if isinstance(value, (int, float)) and not isinstance(value, bool) else _squared(value)
+
+
+def _magnitude(value: Any) -> Any:
+    """What an element can add to a partial result; an infinity makes it infinite in every order."""
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    return value.abs().nan_to_num(0.0, 0.0, 0.0)
 
 
 def _numpy(value: torch.Tensor) -> Array:
@@ -48,7 +55,13 @@ def products(terms: Callable[[Call], float]) -> Rule:
                 sizes.append(None)
                 continue
             values, total = np.abs(result.detach().numpy()), _numpy(square)
-            size = summed(values, total, max(terms(call), call.terms), call.accumulator(index))
+            count = max(terms(call), call.terms)
+            size = summed(values, total, count, call.accumulator(index))
+            largest = call.largest_sum(index)
+            if bool((np.sqrt(total * count) > largest).any()):
+                peaks = call.target(*map(_magnitude, call.args), **{k: _magnitude(v) for k, v in call.kwargs.items()})
+                peak = peaks[index] if isinstance(peaks, (tuple, list)) else peaks
+                size = overflowing(size, _numpy(peak), largest)
             if call.product(index):  # each factor is rounded before it is multiplied
                 size = together(size, 2 * call.product(index) * np.sqrt(np.maximum(total, 0.0)))
             sizes.append(size)
@@ -85,14 +98,18 @@ def _reduced(call: Call) -> float:
 def _sum(call: Call) -> list[Array | None]:
     keywords = {k: v for k, v in call.kwargs.items() if k != "dtype"}
     squares = call.target(call.args[0].square(), *call.args[1:], **keywords)
-    return [summed(call.results[0].detach().numpy(), _numpy(squares), _reduced(call), call.accumulator())]
+    size = summed(call.results[0].detach().numpy(), _numpy(squares), _reduced(call), call.accumulator())
+    peak = call.target(_magnitude(call.args[0]), *call.args[1:], **keywords)
+    return [overflowing(size, _numpy(peak), call.largest_sum())]
 
 
 def _mean(call: Call) -> list[Array | None]:
     count = max(_reduced(call), 1.0)
     keywords = {k: v for k, v in call.kwargs.items() if k != "dtype"}
     squares = call.target(call.args[0].square(), *call.args[1:], **keywords)
-    return [summed(call.results[0].detach().numpy(), _numpy(squares) / count, count, call.accumulator())]
+    size = summed(call.results[0].detach().numpy(), _numpy(squares) / count, count, call.accumulator())
+    peak = call.target(_magnitude(call.args[0]), *call.args[1:], **keywords)
+    return [overflowing(size, _numpy(peak) * count, call.largest_sum())]
 
 
 def _variance_size(call: Call, variance: torch.Tensor, index: int) -> Array:
@@ -137,8 +154,15 @@ def _running_sum(call: Call) -> Walk:
 
 
 def _product(call: Call) -> list[Array | None]:
-    """A product of many factors has a relative error for each."""
-    return [call.accumulator() * math.sqrt(_reduced(call)) * np.abs(call.results[0].detach().numpy())]
+    """A product of many factors has a relative error for each. The order of the factors decides whether a partial
+    product overflows, or vanishes before the large factors come."""
+    size = call.accumulator() * math.sqrt(_reduced(call)) * np.abs(call.results[0].detach().numpy())
+    sizes = _magnitude(call.args[0])
+    keywords = {k: v for k, v in call.kwargs.items() if k != "dtype"}
+    large = call.target(sizes.clamp_min(1.0), *call.args[1:], **keywords)
+    small = call.target(torch.where(sizes == 0, 1.0, sizes).clamp_max(1.0), *call.args[1:], **keywords)
+    size = overflowing(size, _numpy(large), call.largest_sum())
+    return [overflowing(size, _numpy(1.0 / small), call.largest_sum())]
 
 
 def _running_product(call: Call) -> Walk:
@@ -161,7 +185,9 @@ def _averaged(call: Call) -> list[Array | None]:
     if kernel:
         terms = float(np.prod(kernel)) if len(kernel) > 1 else float(kernel[0]) ** (x.dim() - 2)
     squares = call.target(x.square(), *call.args[1:], **call.kwargs)
-    return [summed(result.detach().numpy(), _numpy(squares) / terms, terms, call.accumulator())]
+    size = summed(result.detach().numpy(), _numpy(squares) / terms, terms, call.accumulator())
+    peak = call.target(_magnitude(x), *call.args[1:], **call.kwargs)
+    return [overflowing(size, _numpy(peak) * terms, call.largest_sum())]
 
 
 def _scattered(call: Call) -> list[Array | None]:

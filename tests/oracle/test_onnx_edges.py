@@ -1,0 +1,211 @@
+"""At the edges of the range and of the standard: what may come out there, and what still may not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import parser
+
+from driftline.core.tensors import Array, Arrays
+from driftline.oracle.rule import ShadowAnswer, judge_outputs
+from driftline.oracle.shadow.onnx_shadow import OnnxShadow
+from driftline.oracle.shadow.player import Player
+from driftline.programs.onnx_evaluator import make_evaluator
+
+LARGEST = float(np.finfo(np.float32).max)
+INF, NAN = np.inf, np.nan
+
+
+def finds(model: str, given: dict[str, Any], got: Any) -> bool:
+    """Is this output of the model, whose text is `signature { nodes }`, a finding? Inputs have its types."""
+    built = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> edge {model}')
+    doubles = "double" in model
+    arrays = {name: _array(value, doubles) for name, value in given.items()}
+    native = _evaluated(built, arrays)
+    player = Player(OnnxShadow(built, arrays))
+
+    def ask(runs: int, outputs: Arrays | None) -> ShadowAnswer:
+        return player.ask(runs, outputs)
+
+    (name, expected), *_ = native.items()
+    output = np.asarray(got).astype(expected.dtype).reshape(expected.shape)
+    return judge_outputs({name: output}, native, player.reference(), ask).finding is not None
+
+
+def _array(value: Any, doubles: bool) -> Array:
+    array = np.asarray(value)
+    return array.astype(np.float32) if array.dtype.kind == "f" and not doubles else array
+
+
+def _evaluated(model: Any, arrays: Arrays) -> Arrays:
+    evaluator = make_evaluator(model)
+    with np.errstate(all="ignore"):
+        results = evaluator.run(None, arrays)
+    return {name: np.asarray(result) for name, result in zip(evaluator.output_names, results, strict=True)}
+
+
+class TestPartialResults:
+    """The order of the terms decides whether a partial result overflows."""
+
+    mean = "(float[4] x) => (float[1] y) { y = ReduceMean(x) }"
+    product = "(float[4] x) => (float[1] y) { y = ReduceProd(x) }"
+    pool = "(float[1,1,4] x) => (float[1,1,1] y) { y = GlobalAveragePool(x) }"
+    matmul = "(float[1,4] x, float[4,1] w) => (float[1,1] y) { y = MatMul(x, w) }"
+    large = (0.5 * LARGEST, 0.7 * LARGEST, -0.5 * LARGEST, -0.7 * LARGEST)
+
+    @pytest.mark.parametrize("got", [0.0, INF, -INF, NAN])
+    def test_a_mean_whose_sum_may_overflow(self, got: float) -> None:
+        assert not finds(self.mean, {"x": self.large}, [got])
+        assert not finds(self.pool, {"x": np.reshape(self.large, (1, 1, 4))}, [[[got]]])
+
+    @pytest.mark.parametrize("got", [0.0, INF, NAN])
+    def test_a_product_of_matrices(self, got: float) -> None:
+        ones = np.ones((4, 1))
+        assert not finds(self.matmul, {"x": [self.large], "w": ones}, [[got]])
+        assert finds(self.matmul, {"x": [[1.0, 2.0, 1.0, 2.0]], "w": ones}, [[got]])
+
+    @pytest.mark.parametrize("got", [1.0, INF, 0.0])
+    def test_a_product_whose_factors_are_far_apart(self, got: float) -> None:
+        assert not finds(self.product, {"x": (1e30, 1e30, 1e-30, 1e-30)}, [got])
+
+    @pytest.mark.parametrize("got", [INF, NAN, 3.0])
+    def test_what_cannot_overflow_must_not(self, got: float) -> None:
+        x = np.array((0.1, 0.2, 0.3, 0.4)) * LARGEST
+        assert finds(self.mean, {"x": x * 0.1}, [got])
+        assert finds(self.product, {"x": (1e10, 1e10, 1e-10, 1e-10)}, [got])
+
+    @pytest.mark.parametrize("got", [0.0, INF, -INF, NAN])
+    def test_doubles_whose_sum_overflows_in_the_reference_too(self, got: float) -> None:
+        most = np.finfo(np.float64).max
+        model = "(double[4] x) => (double[1] y) { y = ReduceMean(x) }"
+        assert not finds(model, {"x": np.array([most, most, -most, -most])}, [got])
+        assert finds(model, {"x": np.array([1.0, 2.0, -1.0, 2.0])}, [got])
+
+    def test_infinity_and_a_product_that_overflows(self) -> None:
+        """Fused, the large product is added before it overflows; otherwise two infinities meet."""
+        given = {"x": [[INF, 3.0, 0.0, 0.0]], "w": [[1.0], [-LARGEST], [0.0], [0.0]]}
+        assert not finds(self.matmul, given, [[NAN]])
+        assert finds(self.matmul, given | {"w": [[1.0], [-1.0], [0.0], [0.0]]}, [[NAN]])
+
+
+class TestEqualTerms:
+    """Equal terms round the same way again and again."""
+
+    model = "(float[1000] x) => (float[1] y) { y = ReduceSum(x) }"
+    terms = np.full(1000, 0.1, np.float32)
+
+    def test_one_after_the_other(self) -> None:
+        total = np.float32(0.0)
+        for term in self.terms:
+            total += term
+        assert abs(float(total) - 100.0) > 5e-4  # far more than a walk of a thousand roundings
+        assert not finds(self.model, {"x": self.terms}, [total])
+
+    def test_one_too_many_is_found(self) -> None:
+        assert finds(self.model, {"x": self.terms}, [100.1])
+
+    def test_different_terms_walk(self) -> None:
+        x = np.random.default_rng(0).random(1000).astype(np.float32)
+        exact = x.astype(np.float64).sum()
+        assert finds(self.model, {"x": x}, [exact * (1 + 1e-4)])
+
+
+class TestDomains:
+    """Rounding decides on which side of the edge of a domain an argument lies."""
+
+    logarithm = "(float[1] x) => (float[1] y) { v = Selu(x) y = Log(v) }"
+    to_integer = "(float[1] x) => (uint64[1] y) { t = Tanh(x) d = Sub(x, t) r = Sqrt(d) y = Cast<to=13>(r) }"
+    largest = "(float[3] x) => (int64[1] y) { t = Tanh(x) d = Sub(x, t) q = Reciprocal(d) y = ArgMax(q) }"
+
+    @pytest.mark.parametrize("got", [NAN, -INF, -20.0])
+    def test_the_logarithm_of_nearly_nothing(self, got: float) -> None:
+        assert not finds(self.logarithm, {"x": [-1e-14]}, [got])
+
+    @pytest.mark.parametrize("got", [-INF, INF, 0.0])
+    def test_the_logarithm_of_a_negative_number(self, got: float) -> None:
+        assert finds(self.logarithm, {"x": [-1.0]}, [got])
+
+    def test_an_integer_of_what_may_be_no_number(self) -> None:
+        assert not finds(self.to_integer, {"x": [-8e-17]}, [1 << 63])
+        assert finds(self.to_integer, {"x": [100.0]}, [1 << 63])
+
+    @pytest.mark.parametrize("place", [0, 1, 2])
+    def test_a_choice_among_what_may_be_infinite(self, place: int) -> None:
+        assert not finds(self.largest, {"x": [1.0, 1.0, -8e-19]}, [place])
+        assert finds(self.largest, {"x": [1.0, 2.0, 3.0]}, [place or 1])
+
+
+class TestChoicesThatAreNotReturned:
+    """What is computed from a choice among nearly equal elements."""
+
+    model = "(float[5] x) => (int64[1] y) { v = Erf(x) i = ArgMin(v) y = Neg(i) }"
+
+    def test_any_of_them(self) -> None:
+        near = 0.7 * (1 + 1e-7 * np.arange(5))
+        assert not any(finds(self.model, {"x": near}, [-place]) for place in range(5))
+
+    def test_none_of_the_others(self) -> None:
+        assert finds(self.model, {"x": [0.7, 0.3, 0.9, 0.5, 0.6]}, [-3])
+
+
+class TestOpen:
+    """What the standard says nothing about."""
+
+    def test_nan_among_the_largest(self) -> None:
+        model = "(float[5] x, int64[1] k) => (bool[5] y) { v, i = TopK(x, k) y = IsNaN(v) }"
+        given = {"x": [0.0, 0.0, 0.0, 0.0, NAN], "k": [5]}
+        assert not finds(model, given, [False, False, True, False, False])
+        assert finds(model, given | {"x": [0.0, 0.0, 0.0, 0.0, 1.0]}, [False, False, True, False, False])
+
+    def test_places_of_places(self) -> None:
+        model = "(float[7,7] x, int64[1] k) => (int64[7,7] y) { v, i = TopK<axis=0>(x, k) w, y = TopK<axis=0>(i, k) }"
+        given = {"x": np.full((7, 7), NAN), "k": [7]}
+        got = np.argsort(np.random.default_rng(0).random((7, 7)), axis=0)
+        assert not finds(model, given, got)
+
+    def test_a_missing_bound(self) -> None:
+        model = "(float[1] x, float[1] w) => (float y) { v = MatMul(x, w) y = Clip(v) }"
+        assert not finds(model, {"x": [2.0], "w": [-LARGEST]}, -LARGEST)
+        assert finds(model, {"x": [2.0], "w": [-1.0]}, -LARGEST)
+
+    def test_three_operands(self) -> None:
+        model = (
+            '(float[1,2] a, float[2,1] b, float[2] c) => (float[1] y) { y = Einsum<equation="ij,jk,k->i">(a, b, c) }'
+        )
+        given = {"a": [[0.0, 1.0]], "b": [[1.0], [1.0]], "c": [0.0, -INF]}
+        assert not finds(model, given, [-INF])
+        assert finds(model, given | {"c": [0.0, -1.0]}, [-INF])
+
+    def test_overflow_in_integers_that_shows_only_in_large_ones(self) -> None:
+        model = "(int64[2] x, int64[1] w) => (int64[1] y) { s = ReduceSum(x) p = Mul(s, w) y = Max(p, w) }"
+        given = {"x": [2**62, 2**62], "w": [1 << 32]}
+        assert not finds(model, given, [3419343459879013133])
+        assert finds(model, given | {"x": [2, 3]}, [3419343459879013133])
+
+
+class TestTheEvaluator:
+    """Where the evaluator of the ONNX project departs from the definition of an operator, it is set right."""
+
+    def test_the_root_of_minus_infinity(self) -> None:
+        model = "(float x, float e) => (float y) { y = Pow(x, e) }"
+        assert not finds(model, {"x": np.float32(-INF), "e": np.float32(0.5)}, INF)
+        assert finds(model, {"x": np.float32(-INF), "e": np.float32(0.5)}, NAN)
+
+    def test_a_slope_that_is_infinite(self) -> None:
+        model = "(float[2] x, float[2] s) => (float[2] y) { y = PRelu(x, s) }"
+        assert not finds(model, {"x": [0.0, -1.0], "s": [INF, 2.0]}, [0.0, -2.0])
+        assert finds(model, {"x": [0.0, -1.0], "s": [INF, 2.0]}, [NAN, -2.0])
+
+
+def test_weights_of_an_interpolation_are_shared() -> None:
+    """All that lies at one place along an axis is multiplied with the same weights, and so drifts together."""
+    model = """(float[32,7,3,1] x, int64[4] s) => (float[32,7,5,3] y) {
+        y = Resize<mode="cubic", coordinate_transformation_mode="half_pixel">(x, "", "", s) }"""
+    x = np.random.default_rng(0).standard_normal((32, 7, 3, 1)).astype(np.float32)
+    given = {"x": x, "s": [32, 7, 5, 3]}
+    built = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> edge {model}')
+    (exact,) = OnnxShadow(built, {"x": x, "s": np.array([32, 7, 5, 3])}).reference().values()
+    assert not finds(model, given, exact * (1 + np.array([0.0, 1.5e-7, -1.5e-7])))
+    assert finds(model, given, exact * (1 + np.array([0.0, 4e-6, 0.0])))
