@@ -209,3 +209,10 @@ def test_weights_of_an_interpolation_are_shared() -> None:
     (exact,) = OnnxShadow(built, {"x": x, "s": np.array([32, 7, 5, 3])}).reference().values()
     assert not finds(model, given, exact * (1 + np.array([0.0, 1.5e-7, -1.5e-7])))
     assert finds(model, given, exact * (1 + np.array([0.0, 4e-6, 0.0])))
+
+
+def test_an_index_out_of_range_is_refused() -> None:
+    model = "(float[3] x, int64[1] i) => (float[1] y) { y = GatherElements(x, i) }"
+    assert not finds(model, {"x": [1.0, 2.0, 3.0], "i": [-3]}, [1.0])
+    with pytest.raises(IndexError, match="out of range: the axis has 3 elements"):
+        finds(model, {"x": [1.0, 2.0, 3.0], "i": [3]}, [1.0])

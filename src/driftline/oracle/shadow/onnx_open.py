@@ -9,6 +9,7 @@ import numpy as np
 
 from driftline.core.tensors import Array
 from driftline.oracle.arithmetic import IEEE
+from driftline.oracle.noise import finite_size
 from driftline.oracle.specification import clauses_of
 
 # What open elements are replaced by in the runs that show what depends on them: small and large, of either sign, odd
@@ -91,8 +92,10 @@ def _overflow(node: Any, inputs: list[Any], result: Array) -> Array | None:
 
 def _partial_overflow(node: Any, inputs: list[Any], result: Array) -> Array | None:
     """Finite doubles whose sum is not: a program in smaller floats never comes here, since its shadow has room."""
-    finite = all(bool(np.isfinite(v).all()) for v in inputs if isinstance(v, np.ndarray) and v.dtype.kind == "f")
-    return ~np.isfinite(result) if finite and result.dtype.kind == "f" else None
+    if result.dtype.kind != "f" or bool(np.isfinite(result).all()):
+        return None
+    peak = node.run(*[finite_size(v) if isinstance(v, np.ndarray) and v.dtype.kind == "f" else v for v in inputs])[0]
+    return ~np.isfinite(result) & np.isinf(peak)
 
 
 def _padded(node: Any, inputs: list[Any], result: Array) -> Array | None:
