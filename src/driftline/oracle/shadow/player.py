@@ -13,9 +13,15 @@ from driftline.oracle.rule import QUICK_RUNS, ShadowAnswer
 class Shadow(Protocol):
     """What a front end offers; see `TorchShadow`."""
 
-    unruled: set[str]
-    roundings: int  # how many results are rounded in the whole graph
-    terms: int  # how many numbers at most go into one of them
+    @property
+    def unruled(self) -> set[str]: ...
+    @property
+    def roundings(self) -> int:
+        """How many results are rounded in the whole graph."""
+
+    @property
+    def terms(self) -> int:
+        """How many numbers at most go into one of them."""
 
     def reference(self) -> Arrays: ...
     def sample(self, number: int) -> Arrays: ...

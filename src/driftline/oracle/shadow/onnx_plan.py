@@ -1,0 +1,92 @@
+"""What is known of a node of an ONNX graph before it is played."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.oracle.arithmetic import Arithmetic
+from driftline.oracle.shadow.onnx_composites import is_composite
+from driftline.oracle.shadow.onnx_decisions import decides
+from driftline.oracle.shadow.onnx_rules import is_exact
+
+RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every run needs to know of a node."""
+
+    node: Any  # kept, so that its id is not given to another
+    container: bool
+    names: tuple[str, ...]
+    dtypes: tuple[str | None, ...]
+    attributes: dict[str, Any]
+    may_be_random: bool
+    composite: bool
+    decides: bool
+    exact: bool
+
+
+class Planner:
+    """Finds out what is the same every time a node runs: a graph is played dozens of times."""
+
+    def __init__(self, types: dict[str, str], arithmetic: Arithmetic, opset: int) -> None:
+        self._types = types
+        self._arithmetic = arithmetic
+        self._opset = opset
+        self._plans: dict[int, Plan] = {}
+
+    def plan(self, node: Any) -> Plan:
+        found = self._plans.get(id(node))
+        if found is None:
+            found = self._plans[id(node)] = self._planned(node)
+        return found
+
+    def _planned(self, node: Any) -> Plan:
+        attributes = _attributes(node)
+        return Plan(
+            node=node,
+            container=_is_container(node),
+            names=tuple(node.output),
+            dtypes=self._dtypes(node),
+            attributes=attributes,
+            may_be_random=node.op_type in RANDOM or node.op_type == "Dropout",
+            composite=is_composite(node, self._opset),
+            decides=decides(node, self._leaves_floats(node)),
+            exact=self._is_exact(node, attributes),
+        )
+
+    def _is_exact(self, node: Any, attributes: dict[str, Any]) -> bool:
+        if node.op_type not in ("Cast", "CastLike"):
+            return is_exact(node.op_type, attributes)
+        before, after = self._types.get(node.input[0]), self._types.get(node.output[0])
+        if not after:
+            return True
+        if not before:
+            return False
+        unit, largest = self._arithmetic.unit, self._arithmetic.largest
+        return unit(after) <= unit(before) and largest(after) >= largest(before)
+
+    def _leaves_floats(self, node: Any) -> bool:
+        """Is it a cast of a float to an integer, a boolean, or a float so small that it is kept as it is?"""
+        if node.op_type not in ("Cast", "CastLike") or not self._types.get(node.input[0]):
+            return False
+        after = self._types.get(node.output[0], "")
+        return not after or after.startswith("float8")
+
+    def _dtypes(self, node: Any) -> tuple[str | None, ...]:
+        """The float types in which the program stores the results; for unknown ones, that of an argument."""
+        known = [self._types.get(name) for name in node.input]
+        usual = next((t for t in known if t), None)
+        return tuple(self._types.get(name, usual or "") or None for name in node.output)
+
+
+def _is_container(node: Any) -> bool:
+    from onnx.reference.op_run import OpFunction
+
+    return isinstance(node, OpFunction) or bool(node.need_context()) or bool(getattr(node, "has_subgraph", False))
+
+
+def _attributes(node: Any) -> dict[str, Any]:
+    return {name: getattr(node, name) for name in node.attributes_names_}

@@ -1,0 +1,138 @@
+"""The ways of playing an ONNX graph: as the reference, with rounding errors, pushed, and with open things changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from driftline.core.tensors import Array
+from driftline.oracle.noise import NoiseSource
+from driftline.oracle.shadow.call import Call
+from driftline.oracle.shadow.decisions import Decision
+from driftline.oracle.shadow.onnx_open import index_range, open_elements, replaced
+from driftline.oracle.shadow.onnx_rules import amplitudes
+from driftline.oracle.shadow.onnx_sums import terms_of
+
+Key = tuple[tuple[str, ...], int]
+
+
+@dataclass
+class Memory:
+    """What one run finds out and others use."""
+
+    types: dict[str, str]  # name of a value -> the float type in which the program stores it
+    sizes: dict[Key, list[Array | None]] = field(default_factory=dict)  # of rounding errors
+    decisions: dict[Key, Decision] = field(default_factory=dict)
+    open: dict[Key, dict[int, Array]] = field(default_factory=dict)  # elements that the specification leaves open
+    open_indices: int = 0  # among how many places an open choice is made
+    clauses: set[str] = field(default_factory=set)
+    unruled: set[str] = field(default_factory=set)  # operators for which there is no rule
+    roundings: int = 0
+    terms: int = 1
+
+
+class Run:
+    """What is particular to one way of playing the graph."""
+
+    noise: NoiseSource | None = None
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+
+    def decide(self, decision: Decision, values: dict[int, Array], own: dict[int, Array]) -> dict[int, Array]:
+        """The float arguments with which the operator decides, by position."""
+        return values
+
+    def leave_open(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
+        return results
+
+    def round(self, key: Key, call: Call) -> tuple[Any, ...]:
+        return call.results
+
+    def count(self, roundings: int, terms: float) -> None:
+        """So many results are rounded here, of so many numbers each."""
+
+
+class Reference(Run):
+    """Finds out how large an error each operator may make."""
+
+    def decide(self, decision: Decision, values: dict[int, Array], own: dict[int, Array]) -> dict[int, Array]:
+        decision.observe_reference(values, own)
+        return values
+
+    def leave_open(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
+        for index, result in enumerate(results):
+            found = open_elements(node, inputs, result, self.memory.types.get(node.output[index], ""))
+            if found:
+                self.memory.clauses.add(found[0])
+                self.memory.open_indices = max(self.memory.open_indices, index_range(node, inputs))
+                self.memory.open.setdefault(key, {})[index] = found[1]
+        return results
+
+    def round(self, key: Key, call: Call) -> tuple[Any, ...]:
+        self.memory.sizes[key], known = amplitudes(call)
+        if not known:
+            self.memory.unruled.add(str(call.target.op_type))
+        self.count(sum(size.size for size in self.memory.sizes[key] if size is not None), terms_of(call))
+        return call.results
+
+    def count(self, roundings: int, terms: float) -> None:
+        self.memory.roundings += roundings
+        self.memory.terms = max(self.memory.terms, int(terms))
+
+
+class Sample(Run):
+    """Makes errors of that size."""
+
+    def __init__(self, memory: Memory, noise: NoiseSource) -> None:
+        super().__init__(memory)
+        self.noise: NoiseSource = noise
+
+    def decide(self, decision: Decision, values: dict[int, Array], own: dict[int, Array]) -> dict[int, Array]:
+        decision.observe(values)
+        return values
+
+    def round(self, key: Key, call: Call) -> tuple[Any, ...]:
+        sizes = self.memory.sizes.get(key)
+        if sizes is None or not _fit(sizes, call.results):  # the run went another way than the reference
+            sizes, _ = amplitudes(call)
+        return tuple(
+            result if size is None or dtype is None else np.asarray(self.noise.disturb(result, size, dtype))
+            for result, size, dtype in zip(call.results, sizes, call.dtypes, strict=True)
+        )
+
+
+class Pushed(Run):
+    """Pushes what decides."""
+
+    def __init__(self, memory: Memory, run: int) -> None:
+        super().__init__(memory)
+        self._number = run
+        self._random = np.random.default_rng(run)
+
+    def decide(self, decision: Decision, values: dict[int, Array], own: dict[int, Array]) -> dict[int, Array]:
+        return decision.pushed(values, self._number, self._random)
+
+
+class Alternative(Run):
+    """Makes something else of what is left open."""
+
+    def __init__(self, memory: Memory, value: int | None, masks: dict[Key, dict[int, Array]]) -> None:
+        super().__init__(memory)
+        self._value = value
+        self._masks = masks
+
+    def leave_open(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
+        changed = list(results)
+        for index, mask in self._masks.get(key, {}).items():
+            if mask.shape == results[index].shape:
+                changed[index] = replaced(node, inputs, results[index], mask, self._value)
+        return tuple(changed)
+
+
+def _fit(sizes: list[Array | None], results: tuple[Any, ...]) -> bool:
+    return len(sizes) == len(results) and all(
+        size is None or size.shape == result.shape for size, result in zip(sizes, results, strict=True)
+    )
