@@ -35,6 +35,7 @@ def only(outcome: CheckOutcome) -> TargetResult:
 def test_a_reference_that_is_all_nan_is_not_a_pass(checker: Checker) -> None:
     row = only(check(checker, "return x * float('nan')", "torch.ones(3)", "eager"))
     assert row.verdict.judgement == "inconclusive" and "NaN everywhere" in row.verdict.reason
+    assert row.verdict.agrees, "of a case that is known to fail, this is the cure"
 
 
 def test_an_unspecified_difference_in_one_sample_is_told() -> None:

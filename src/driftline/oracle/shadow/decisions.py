@@ -8,7 +8,7 @@ operations these are is the business of each front end; what is legal at them is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -130,6 +130,23 @@ def choice_problem(
     if distinct and keep and chosen.shape[axis] > 1 and bool((np.diff(np.sort(chosen, axis), axis=axis) == 0).any()):
         return "it chose the same place twice"
     return ""
+
+
+def touched(mask: Array, axis: int | None, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
+    """The elements of each result that depend on the marked elements of an argument, or of the choice itself: with one
+    place along the axis of a choice, all of them."""
+    if axis is not None and mask.ndim:
+        mask = np.asarray(mask.any(axis=axis, keepdims=True))
+        if any(len(shape) < mask.ndim for shape in shapes):
+            mask = mask.squeeze(axis)
+    return [_broadcast(mask, shape) for shape in shapes]
+
+
+def _broadcast(mask: Array, shape: tuple[int, ...]) -> Array:
+    try:
+        return np.broadcast_to(mask, shape)
+    except ValueError:  # it changes shapes: all of it depends on all
+        return np.ones(shape, dtype=bool)
 
 
 def _by_value(values: Array, places: Array, axis: int) -> Array:

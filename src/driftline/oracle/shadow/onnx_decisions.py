@@ -41,21 +41,9 @@ def unsettled_by(node: Any, position: int, argument: Argument) -> Array | bool:
     return argument.unsettled | ((REACH * argument.sigma >= np.abs(argument.reference)) & (argument.sigma > 0))
 
 
-def touched(node: Any, mask: Array, shapes: list[tuple[int, ...]]) -> list[Array]:
-    """The elements of each result that depend on the marked elements of an argument, or of the choice itself."""
-    axis = Choice.of(node).axis if node.op_type in _CHOICES else None
-    if axis is not None and mask.ndim:
-        mask = np.asarray(mask.any(axis=axis, keepdims=True))
-        if any(len(shape) < mask.ndim for shape in shapes):
-            mask = mask.squeeze(axis)
-    return [_broadcast(mask, shape) for shape in shapes]
-
-
-def _broadcast(mask: Array, shape: tuple[int, ...]) -> Array:
-    try:
-        return np.broadcast_to(mask, shape)
-    except ValueError:  # it changes shapes: all of it depends on all
-        return np.ones(shape, dtype=bool)
+def axis_of(node: Any) -> int | None:
+    """The axis along which a choice is made; none for a step."""
+    return Choice.of(node).axis if node.op_type in _CHOICES else None
 
 
 def own_errors(node: Any, values: dict[int, Array], dtype: str | None, arithmetic: Arithmetic) -> dict[int, Array]:

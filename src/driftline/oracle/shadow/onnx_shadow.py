@@ -18,9 +18,9 @@ from driftline.oracle.arithmetic import IEEE, Arithmetic
 from driftline.oracle.noise import NoiseSource
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call
-from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision
+from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision, touched
 from driftline.oracle.shadow.onnx_composites import COMPOSITES
-from driftline.oracle.shadow.onnx_decisions import Choice, index_result, own_errors, touched, unsettled_by
+from driftline.oracle.shadow.onnx_decisions import Choice, axis_of, index_result, own_errors, unsettled_by
 from driftline.oracle.shadow.onnx_open import ALTERNATIVES, MOST_INDICES
 from driftline.oracle.shadow.onnx_parts import promoted, taken_apart
 from driftline.oracle.shadow.onnx_plan import RANDOM, Plan, Planner
@@ -107,7 +107,7 @@ class OnnxShadow:
                 unsettled = unsettled_by(node, position, argument)
                 if np.any(unsettled):
                     masks = found.setdefault(key, {})
-                    for index, mask in enumerate(touched(node, np.asarray(unsettled), shapes)):
+                    for index, mask in enumerate(touched(np.asarray(unsettled), axis_of(node), shapes)):
                         masks[index] = masks[index] | mask if index in masks else mask
         return found
 
@@ -232,7 +232,7 @@ class OnnxShadow:
             return
         mask = chosen != expected
         if among.ndim == chosen.ndim:  # one place that is taken is another one's loss: all along the axis
-            (mask,) = touched(node, mask, [chosen.shape])
+            (mask,) = touched(mask, axis_of(node), [chosen.shape])
         known = self._tossed.get(key)
         self._tossed[key] = node, mask if known is None else known[1] | mask
         self._memory.open_indices = max(self._memory.open_indices, int(max(chosen.max(), expected.max())) + 1)

@@ -12,14 +12,15 @@ import torch
 
 from driftline.core.tensors import Array, Arrays
 from driftline.oracle.arithmetic import IEEE, Arithmetic
-from driftline.oracle.noise import NoiseSource, Walk
+from driftline.oracle.noise import NoiseSource
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call, schema_argument
-from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision, choice_problem
+from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision, choice_problem, touched
 from driftline.oracle.shadow.tape import Constant, Node, OpenOrder, Recorder, Slot, Tape, fill
 from driftline.oracle.shadow.torch_decisions import FIRST_WINS, decides, index_result
-from driftline.oracle.shadow.torch_open import ALTERNATIVES, open_elements, replaced
-from driftline.oracle.shadow.torch_rules import amplitudes, is_cast, is_exact, name_of, walk
+from driftline.oracle.shadow.torch_open import ALTERNATIVES, MOST_INDICES
+from driftline.oracle.shadow.torch_rules import is_cast, is_exact, name_of
+from driftline.oracle.shadow.torch_runs import Alternative, Memory, Pushed, Reference, Run, Sample
 
 _LIFT = {torch.complex64: torch.complex128}
 _SMALL = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
@@ -75,25 +76,33 @@ class TorchShadow:
         self._constants = [_lifted(tensor) for tensor in tape.constants]
         self._writes = tape.writes
         self._plans = [self._planned(node) for node in tape.nodes]
-        self._sizes: dict[int, list[Array | None]] = {}
-        self._walks: dict[int, Walk | None] = {}
+        self._memory = Memory()
         self._decisions = {n: Decision() for n, node in enumerate(tape.nodes) if _is_decision(node)}
         self._forced: dict[int, torch.Tensor] = {}
         self._choices: dict[int, torch.Tensor] = {}  # what the reference run chose
-        self._open: dict[int, dict[int, torch.Tensor]] = {}  # elements that the specification leaves open
-        self._clauses: set[str] = set()
+        self._tossed: dict[int, Array] = {}  # choices that come out otherwise when they are pushed
+        self._shapes: dict[int, list[tuple[int, ...]]] = {}  # of the results of what decides
         self._last_use = tape.last_uses()
-        self.unruled: set[str] = set()  # operations for which there is no rule
-        self.roundings = 0  # how many results are rounded, and
-        self.terms = 1  # how many numbers at most go into one of them
+
+    @property
+    def unruled(self) -> set[str]:
+        return self._memory.unruled
+
+    @property
+    def roundings(self) -> int:
+        return self._memory.roundings
+
+    @property
+    def terms(self) -> int:
+        return self._memory.terms
 
     def reference(self) -> Arrays:
-        self.roundings = 0
-        return self._play(_Reference(self))
+        self._memory.roundings = 0
+        return self._play(Reference(self._memory))
 
     def sample(self, number: int) -> Arrays:
         """One run with errors. The size of each error is that of the reference run."""
-        return self._play(_Sample(self, NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)))
+        return self._play(Sample(self._memory, NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)))
 
     def is_deciding(self) -> bool:
         """Did rounding move anything on which a step or a choice depends? Known after some samples."""
@@ -103,13 +112,43 @@ class TorchShadow:
         """Runs in which every step and choice is pushed; none when there is nothing to push."""
         if not self.is_deciding():
             return []
-        return [self._play(_Pushed(self, run)) for run in range(EXTREMES + SHUFFLES)]
+        return [self._play(Pushed(self._memory, run)) for run in range(EXTREMES + SHUFFLES)]
 
     def alternatives(self) -> tuple[list[Arrays], set[str]]:
         """Runs in which what the specification leaves open is something else, and the clauses that apply."""
-        if not self._open:
-            return [], set()
-        return [self._play(_Alternative(self, value)) for value in ALTERNATIVES], self._clauses
+        memory = self._memory
+        runs = [self._play(Alternative(memory, value, memory.open)) for value in ALTERNATIVES] if memory.open else []
+        wavering = self._wavering()
+        if not wavering:
+            return runs, memory.clauses
+        choosing = self.choice_outputs()  # what was chosen is judged as a choice
+        most = max((memory.places.get(number, 0) for number in wavering), default=0)
+        for value in (*ALTERNATIVES, *range(min(most, MOST_INDICES))):
+            changed = self._play(Alternative(memory, value, wavering))
+            runs.append({name: array for name, array in changed.items() if name not in choosing})
+        return runs, memory.clauses | {"rounding-decides"}
+
+    def _wavering(self) -> dict[int, dict[int, torch.Tensor]]:
+        """Elements that rounding makes one thing or another, without anything in between."""
+        masks: dict[int, dict[int, Array]] = {}
+        for number, mask in self._tossed.items():
+            index = index_result(self._tape.nodes[number].target, len(self._shapes[number])) or 0
+            masks[number] = {index: mask}
+        for number, decision in self._decisions.items():
+            for argument in decision.arguments.values():
+                if np.any(argument.unsettled):
+                    touching = touched(np.asarray(argument.unsettled), self._axis(number), self._shapes[number])
+                    found = masks.setdefault(number, {})
+                    found.update({index: mask | found.get(index, False) for index, mask in enumerate(touching)})
+        return {n: {i: torch.from_numpy(np.array(mask)) for i, mask in found.items()} for n, found in masks.items()}
+
+    def _axis(self, number: int) -> int | None:
+        """The axis along which a choice is made; none for a step."""
+        node = self._tape.nodes[number]
+        if index_result(node.target, len(node.dtypes)) is None:
+            return None
+        axis: int | None = schema_argument(node.target, node.args, node.kwargs, "dim")
+        return axis
 
     def force(self, outputs: Arrays) -> dict[str, str]:
         """Take over the choices that a compiler made and returned. For each output that is a choice: why it is not
@@ -153,7 +192,7 @@ class TorchShadow:
             place = node.args[0]
         return None
 
-    def _play(self, run: _Run) -> Arrays:
+    def _play(self, run: Run) -> Arrays:
         constants = [tensor.clone() for tensor in self._constants] if self._writes else self._constants
         results: list[tuple[Any, ...]] = []
 
@@ -167,7 +206,7 @@ class TorchShadow:
                     results[done] = ()
             return {name: _array(lookup(place)) for name, place in self._tape.outputs.items()}
 
-    def _step(self, number: int, node: Node, lookup: Any, run: _Run) -> tuple[Any, ...]:
+    def _step(self, number: int, node: Node, lookup: Any, run: Run) -> tuple[Any, ...]:
         if node.recorded is not None:
             return tuple(_lifted(tensor) for tensor in node.recorded)
         plan = self._plans[number]
@@ -182,20 +221,26 @@ class TorchShadow:
             raise NoExactReference(f"{node.target} does not run in float64 ({type(error).__name__})") from error
         results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         if decision:
+            if isinstance(run, Reference):
+                self._shapes[number] = [tuple(getattr(made, "shape", ())) for made in results]
             results = self._chosen(number, node, plain, results, run)
         results = run.leave_open(number, node, args, kwargs, results)
         if plan.exact:
             return results
         return run.round(number, Call(node.target, args, kwargs, results, plan.names, self._arithmetic, node.terms))
 
-    def _chosen(self, number: int, node: Node, args: Any, results: tuple[Any, ...], run: _Run) -> tuple[Any, ...]:
+    def _chosen(self, number: int, node: Node, args: Any, results: tuple[Any, ...], run: Run) -> tuple[Any, ...]:
         """The choice of the compiler in place of our own, where it was found valid."""
         index = index_result(node.target, len(results))
         if index is None:
             return results
         chosen = self._forced.get(number, results[index])
-        if isinstance(run, _Reference):
+        if isinstance(run, Reference):
             self._choices[number] = results[index]
+            axis = self._axis(number)
+            self._memory.places[number] = args[0].numel() if axis is None or not args[0].dim() else args[0].shape[axis]
+        elif isinstance(run, Pushed) and number not in self._forced:
+            self._toss(number, args[0].dim(), results[index])
         if index == 0:
             return (chosen,)
         # The values are taken from where they lie, not from the arguments that were pushed to make the choice.
@@ -205,6 +250,17 @@ class TorchShadow:
         keep = chosen.dim() == args[0].dim()
         picked = args[0].gather(dimension, chosen if keep else chosen.unsqueeze(dimension))
         return (picked if keep else picked.squeeze(dimension), chosen)
+
+    def _toss(self, number: int, dimensions: int, chosen: torch.Tensor) -> None:
+        """Note where a pushed choice differs, unless it is returned: then the one that was made counts."""
+        expected = self._choices[number]
+        returned = any(self._choice_behind(place) == number for place in self._tape.outputs.values())
+        if chosen.shape != expected.shape or torch.equal(chosen, expected) or returned:
+            return
+        mask = (chosen != expected).numpy()
+        if dimensions == chosen.dim():  # one place that is taken is another one's loss: all along the axis
+            (mask,) = touched(mask, self._axis(number), [mask.shape])
+        self._tossed[number] = mask | self._tossed.get(number, False)
 
     def _planned(self, node: Node) -> _Plan:
         return _Plan(
@@ -222,107 +278,6 @@ class TorchShadow:
         return not _coarser(node.dtypes[0], before)
 
 
-class _Run:
-    """What is particular to one way of playing the tape."""
-
-    def __init__(self, shadow: TorchShadow) -> None:
-        self.shadow = shadow
-
-    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        return args
-
-    def leave_open(self, number: int, node: Node, args: Any, kwargs: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
-        return results
-
-    def round(self, number: int, call: Call) -> tuple[Any, ...]:
-        return call.results
-
-
-class _Reference(_Run):
-    """Finds out how large an error each operation may make."""
-
-    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        decision.observe_reference(_floats(args))
-        return args
-
-    def leave_open(self, number: int, node: Node, args: Any, kwargs: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
-        for index, result in enumerate(results):
-            found = open_elements(node.target, args, kwargs, result)
-            if found:
-                self.shadow._clauses.add(found[0])
-                self.shadow._open.setdefault(number, {})[index] = found[1]
-        return results
-
-    def round(self, number: int, call: Call) -> tuple[Any, ...]:
-        self.shadow._sizes[number], known = amplitudes(call)
-        self.shadow._walks[number] = walk(call)
-        self.shadow.roundings += sum(size.size for size in self.shadow._sizes[number] if size is not None)
-        fed = [a.numel() for a in call.args if isinstance(a, torch.Tensor)]
-        self.shadow.terms = max(self.shadow.terms, *fed, 1)
-        if not known:
-            self.shadow.unruled.add(name_of(call.target))
-        return call.results
-
-
-class _Sample(_Run):
-    """Makes errors of that size."""
-
-    def __init__(self, shadow: TorchShadow, noise: NoiseSource) -> None:
-        super().__init__(shadow)
-        self._noise = noise
-
-    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        decision.observe(_floats(args))
-        return args
-
-    def round(self, number: int, call: Call) -> tuple[Any, ...]:
-        sizes, carried = self.shadow._sizes[number], self.shadow._walks[number]
-        return tuple(
-            result if size is None or dtype is None else _disturb(result, size, dtype, self._noise, carried, call.args)
-            for result, size, dtype in zip(call.results, sizes, call.dtypes, strict=True)
-        )
-
-
-class _Pushed(_Run):
-    """Pushes what decides."""
-
-    def __init__(self, shadow: TorchShadow, run: int) -> None:
-        super().__init__(shadow)
-        self._run = run
-        self._random = np.random.default_rng(run)
-
-    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        moved = decision.pushed(_floats(args), self._run, self._random)
-        return tuple(torch.from_numpy(moved[i]) if i in moved else arg for i, arg in enumerate(args))
-
-
-class _Alternative(_Run):
-    """Makes something else of what is left open."""
-
-    def __init__(self, shadow: TorchShadow, value: int) -> None:
-        super().__init__(shadow)
-        self._value = value
-
-    def leave_open(self, number: int, node: Node, args: Any, kwargs: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
-        masks = self.shadow._open.get(number, {})
-        changed = list(results)
-        for index, mask in masks.items():
-            other = replaced(results[index], mask, self._value)
-            if any(results[index] is a for a in args):
-                results[index].copy_(other)
-            else:
-                changed[index] = other
-        return tuple(changed)
-
-
-def _floats(args: tuple[Any, ...]) -> dict[int, Array]:
-    return {
-        position: value.detach().numpy()
-        for position, value in enumerate(args)
-        if isinstance(value, torch.Tensor) and value.is_floating_point()
-    }
-
-
 def _is_decision(node: Node) -> bool:
     return decides(node.target, node.dtypes[0] if node.dtypes else None, node.kwargs)
 
@@ -333,16 +288,6 @@ def _coarser(after: torch.dtype | None, before: torch.dtype | None) -> bool:
     if before is None or not (before.is_floating_point or before.is_complex):
         return True
     return torch.finfo(after).eps > torch.finfo(before).eps or torch.finfo(after).max < torch.finfo(before).max
-
-
-def _disturb(
-    result: torch.Tensor, size: Array, dtype: str, noise: NoiseSource, carried: Walk | None, args: tuple[Any, ...]
-) -> torch.Tensor:
-    moved = torch.from_numpy(np.asarray(noise.disturb(result.detach().numpy(), size, dtype, carried)))
-    if any(result is a for a in args):  # written in place: the caller and its views hold this very tensor
-        result.copy_(moved)
-        return result
-    return moved
 
 
 def _lifted(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,147 @@
+"""The ways of playing a tape: as the reference, with rounding errors, pushed, and with open things changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from driftline.core.tensors import Array
+from driftline.oracle.noise import NoiseSource, Walk
+from driftline.oracle.shadow.call import Call
+from driftline.oracle.shadow.decisions import Decision
+from driftline.oracle.shadow.tape import Node
+from driftline.oracle.shadow.torch_decisions import index_result
+from driftline.oracle.shadow.torch_open import open_elements, replaced
+from driftline.oracle.shadow.torch_rules import amplitudes, name_of, walk
+
+
+@dataclass
+class Memory:
+    """What one run finds out and others use; operations go by their number on the tape."""
+
+    sizes: dict[int, list[Array | None]] = field(default_factory=dict)  # of rounding errors
+    walks: dict[int, Walk | None] = field(default_factory=dict)
+    places: dict[int, int] = field(default_factory=dict)  # among how many places a choice is made
+    open: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)  # what the specification leaves open
+    clauses: set[str] = field(default_factory=set)
+    unruled: set[str] = field(default_factory=set)  # operations for which there is no rule
+    roundings: int = 0
+    terms: int = 1
+
+
+class Run:
+    """What is particular to one way of playing the tape."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+
+    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return args
+
+    def leave_open(self, number: int, node: Node, args: Any, kwargs: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        return results
+
+    def round(self, number: int, call: Call) -> tuple[Any, ...]:
+        return call.results
+
+
+class Reference(Run):
+    """Finds out how large an error each operation may make."""
+
+    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        decision.observe_reference(_floats(args))
+        return args
+
+    def leave_open(self, number: int, node: Node, args: Any, kwargs: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        for index, result in enumerate(results):
+            found = open_elements(node.target, args, kwargs, result)
+            if found:
+                self.memory.clauses.add(found[0])
+                self.memory.open.setdefault(number, {})[index] = found[1]
+        return results
+
+    def round(self, number: int, call: Call) -> tuple[Any, ...]:
+        self.memory.sizes[number], known = amplitudes(call)
+        self.memory.walks[number] = walk(call)
+        self.memory.roundings += sum(size.size for size in self.memory.sizes[number] if size is not None)
+        fed = [a.numel() for a in call.args if isinstance(a, torch.Tensor)]
+        self.memory.terms = max(self.memory.terms, *fed, 1)
+        if not known:
+            self.memory.unruled.add(name_of(call.target))
+        return call.results
+
+
+class Sample(Run):
+    """Makes errors of that size."""
+
+    def __init__(self, memory: Memory, noise: NoiseSource) -> None:
+        super().__init__(memory)
+        self._noise = noise
+
+    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        decision.observe(_floats(args))
+        return args
+
+    def round(self, number: int, call: Call) -> tuple[Any, ...]:
+        sizes, carried = self.memory.sizes[number], self.memory.walks[number]
+        return tuple(
+            result if size is None or dtype is None else _disturb(result, size, dtype, self._noise, carried, call.args)
+            for result, size, dtype in zip(call.results, sizes, call.dtypes, strict=True)
+        )
+
+
+class Pushed(Run):
+    """Pushes what decides."""
+
+    def __init__(self, memory: Memory, run: int) -> None:
+        super().__init__(memory)
+        self._run = run
+        self._random = np.random.default_rng(run)
+
+    def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        moved = decision.pushed(_floats(args), self._run, self._random)
+        return tuple(torch.from_numpy(moved[i]) if i in moved else arg for i, arg in enumerate(args))
+
+
+class Alternative(Run):
+    """Makes something else of what is left open."""
+
+    def __init__(self, memory: Memory, value: int, masks: dict[int, dict[int, torch.Tensor]]) -> None:
+        super().__init__(memory)
+        self._value = value
+        self._masks = masks
+
+    def leave_open(self, number: int, node: Node, args: Any, kwargs: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        changed = list(results)
+        chosen = index_result(node.target, len(results))
+        for index, mask in self._masks.get(number, {}).items():
+            if not isinstance(results[index], torch.Tensor) or mask.shape != results[index].shape:
+                continue
+            places = self.memory.places.get(number, 0) if index == chosen else 0
+            other = replaced(results[index], mask, self._value, places)
+            if any(results[index] is a for a in args):
+                results[index].copy_(other)
+            else:
+                changed[index] = other
+        return tuple(changed)
+
+
+def _floats(args: tuple[Any, ...]) -> dict[int, Array]:
+    return {
+        position: value.detach().numpy()
+        for position, value in enumerate(args)
+        if isinstance(value, torch.Tensor) and value.is_floating_point()
+    }
+
+
+def _disturb(
+    result: torch.Tensor, size: Array, dtype: str, noise: NoiseSource, carried: Walk | None, args: tuple[Any, ...]
+) -> torch.Tensor:
+    moved = torch.from_numpy(np.asarray(noise.disturb(result.detach().numpy(), size, dtype, carried)))
+    if any(result is a for a in args):  # written in place: the caller and its views hold this very tensor
+        result.copy_(moved)
+        return result
+    return moved
