@@ -39,8 +39,9 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
                 aten._softmax, aten._log_softmax, aten._softmax_backward_data, aten._log_softmax_backward_data,
                 aten.native_layer_norm, aten.native_layer_norm_backward, aten.native_batch_norm,
                 aten.native_batch_norm_backward, aten._native_batch_norm_legit,
-                aten._native_batch_norm_legit_no_training, aten.native_group_norm, aten.native_group_norm_backward,
-                aten.gelu, aten.gelu_backward, aten.silu,
+                aten._native_batch_norm_legit_no_training, aten._batch_norm_with_update,
+                aten._batch_norm_no_update, aten.batch_norm_backward,
+                aten.native_group_norm, aten.native_group_norm_backward, aten.gelu, aten.gelu_backward, aten.silu,
                 aten._safe_softmax, aten._scaled_dot_product_flash_attention_for_cpu, aten.logsumexp,
                 aten.linalg_vector_norm, aten.native_dropout, aten.mse_loss, aten.nll_loss_forward,
             ]  # type: ignore[list-item]

@@ -120,7 +120,9 @@ def _variance_size(call: Call, variance: torch.Tensor, index: int) -> Array:
     keep = bool(call.argument("keepdim"))
     mean_square = x.square().mean() if not dims else x.square().mean(dims, keepdim=keep)
     spread = _numpy((variance * torch.maximum(mean_square, variance)).clamp_min(0).sqrt())
-    return call.accumulator(index) * math.sqrt(max(_reduced(call), 1.0)) * spread
+    count = max(_reduced(call), 1.0)
+    size = call.accumulator(index) * math.sqrt(count) * spread
+    return overflowing(size, _numpy(mean_square) * count, call.largest_sum(index))
 
 
 def _var(call: Call) -> list[Array | None]:
@@ -141,6 +143,9 @@ def _var_mean(call: Call) -> list[Array | None]:
     count = max(_reduced(call), 1.0)
     squares = x.square().mean() if not dims else x.square().mean(dims, keepdim=keep)
     size = summed(mean.detach().numpy(), _numpy(squares) / count, count, call.accumulator(1))
+    sizes = _magnitude(x)
+    peak = sizes.mean() if not dims else sizes.mean(dims, keepdim=keep)
+    size = overflowing(size, _numpy(peak) * count, call.largest_sum(1))
     return [_variance_size(call, call.results[0], 0), size]
 
 
