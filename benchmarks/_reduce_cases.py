@@ -37,16 +37,19 @@ def calls(module: fx.GraphModule) -> int:
 
 def synthetic(shape: str, marked: int, seed: int, length: int = 200) -> Case:
     """`shape` is chain, dag, mixed (a chain through several tensor shapes), same (all operators of one kind, marked by
-    a constant) or value (a chain whose predicate runs it)."""
+    a constant), bare (the same, but every operator has a constant of its own: nothing tells where to look) or value (a
+    chain whose predicate runs it)."""
     rng = random.Random(f"{shape} {marked} {seed}")
     places = sorted(rng.sample(range(length // 20, length - length // 20), marked))
     kinds = dict(zip(places, rng.sample(range(3), marked), strict=True))
-    body = {"chain": _chain, "dag": _dag, "mixed": _mixed, "same": _same, "value": _chain}[shape]
+    body = {"chain": _chain, "dag": _dag, "mixed": _mixed, "same": _same, "bare": _bare, "value": _chain}[shape]
     given = torch.linspace(-2, 2, 24).reshape(4, 6)
     module = make_fx(lambda x: body(x, length, kinds, random.Random(seed)))(given)
     wanted = sorted(kinds.values())
     if shape == "same":
         fails = _holds_constants([CONSTANTS[kind] for kind in wanted])
+    elif shape == "bare":
+        fails = _holds_constants([float(place) for place in places])
     elif shape == "value":
         fails = _computes_wrongly([KINDS[kind] for kind in wanted])
     else:
@@ -96,6 +99,12 @@ def _mixed(x: Any, length: int, kinds: dict[int, int], rng: random.Random) -> An
 def _same(x: Any, length: int, kinds: dict[int, int], rng: random.Random) -> Any:
     for at in range(length):
         x = aten.add.Tensor(x, CONSTANTS[kinds[at]] if at in kinds else 1.0)
+    return (x,)
+
+
+def _bare(x: Any, length: int, kinds: dict[int, int], rng: random.Random) -> Any:
+    for at in range(length):
+        x = aten.add.Tensor(x, float(at))
     return (x,)
 
 

@@ -6,8 +6,12 @@
 
 - functorch's minifier: synthetic chains and DAGs of 200 calls with k marked operations, and real TorchInductor bugs;
   both are given the same plain predicate, which counts how often it is asked. The minifier is stopped after
-  `--patience` questions; what it had by then is counted.
-- Polygraphy's `debug reduce`: ONNX Runtime bugs in models of about 45 nodes; it calls a script for each question.
+  `--patience` questions; what it had by then is counted. In the `bare` ones nothing tells one call from another: it
+  takes 14 yes-or-no questions to find two of 200, and 20 to find three, so where the minifier is lucky and asks less
+  than 140 or 200 no reducer can keep to a tenth of that except by luck too.
+- Polygraphy's `debug reduce`: ONNX Runtime bugs in models of about 45 nodes; it calls a script for each question. It
+  ends when the nodes are found; Driftline goes on to shapes, dtypes, attributes and values, and proves that no single
+  step is left. So both counts are printed: until no node goes any more, and for the whole.
 - diagnosis: the wall time of `driftline diagnose`, on what a short hunt finds and on whole programs.
 
 With `--json` a run that was stopped goes on where it was: what the file holds is not measured again.
@@ -21,7 +25,6 @@ import io
 import itertools
 import json
 import os
-import statistics
 import sys
 import tempfile
 import time
@@ -32,7 +35,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-SYNTHETIC = ("chain", "dag", "mixed", "same", "value")
+from _reduce_standing import print_medians, print_standing
+
+SYNTHETIC = ("chain", "dag", "mixed", "same", "bare", "value")
 MARKED = (1, 2, 3)
 SECTIONS = (*SYNTHETIC, "inductor", "polygraphy", "polygraphy-linear", "diagnosis-hunt", "diagnosis-whole")
 
@@ -50,7 +55,7 @@ class Row:
     seconds: float
     trouble: str = ""
     elements: int = 0  # of inputs and constants that are left; 0 where it was not counted
-    all_queries: int = 0  # with those after the last node was gone: shapes, values
+    all_queries: int = 0  # with those after the last node was gone: shapes, dtypes, attributes, values, the proof
     load: float = 0.0  # of the machine when it was done
 
 
@@ -204,31 +209,16 @@ def main() -> None:
             if given.json:
                 given.json.write_text(json.dumps([asdict(r) for r in rows.values()], indent=1))
     print_medians(list(rows.values()))
+    print_standing(list(rows.values()))
 
 
 def _line(row: Row) -> str:
     elements = f", {row.elements:,} elements" if row.elements else ""
+    whole = f" ({row.all_queries} in all)" if row.all_queries > row.queries else ""
     return (
         f"{row.case:34s} {row.reducer:17s} {row.before:4d} -> {row.left:3d} nodes, {row.inputs} inputs{elements},"
-        f" {row.queries:5d} queries, {row.seconds:6.1f} s, load {row.load:.1f} {row.trouble}"
+        f" {row.queries:5d} queries{whole}, {row.seconds:6.1f} s, load {row.load:.1f} {row.trouble}"
     )
-
-
-def print_medians(rows: list[Row]) -> None:
-    """By kind of case: the medians over seeds. What was stopped counts with what it had asked and left by then."""
-    print("\n| case | reducer | queries | nodes left | elements left | seconds | unfinished |")
-    print("|---|---|---|---|---|---|---|")
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        case = row.case.partition(":" if row.case.startswith("diagnosis") else " seed")[0]
-        groups.setdefault((case, row.reducer), []).append(row)
-    for (case, reducer), members in groups.items():
-        queries, left, elements, seconds = (
-            f"{statistics.median(getattr(row, field) for row in members):,.4g}"
-            for field in ("queries", "left", "elements", "seconds")
-        )
-        unfinished = sum(bool(row.trouble) for row in members)
-        print(f"| {case} | {reducer} | {queries} | {left} | {elements} | {seconds} | {unfinished} of {len(members)} |")
 
 
 if __name__ == "__main__":

@@ -89,10 +89,10 @@ def test_a_killed_reduction_goes_on_without_asking_again(
 def test_a_budget_that_is_too_small_says_so(
     store_folder: Path, checker: Checker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Time stands still until ten questions are asked, and is then over."""
+    """Time stands still until five questions are asked, and is then over."""
     from driftline.diagnose.reduce.search import Search
 
-    monkeypatch.setattr(Search, "_over", lambda search: search.queries >= 10)
+    monkeypatch.setattr(Search, "_over", lambda search: search.queries >= 5)
     with Store.create(store_folder) as store:
         failing = find_failing(CLIP, store, checker, target=Target.parse("onnxruntime"), options=CheckOptions())
         found = reduce_failing(checker, store, failing, budget=60).reduction

@@ -19,8 +19,9 @@ from driftline.store import Store
 from driftline.store.reductions import Answers, Reductions
 
 PLUGIN = Path(__file__).with_name("reduce_backends.py")
-# Two operators matter; between them lies much that does not.
-BETWEEN = "\n".join(f"    v{at + 1} = {('Sin', 'Cos', 'Tanh', 'Abs')[at % 4]}(v{at})" for at in range(40))
+# Two operators matter; between them lies much that does not, and more of their kind, so that many questions are asked.
+KINDS = ("Sin", "Erf", "Softplus", "Cos", "Tanh")
+BETWEEN = "\n".join(f"    v{at + 1} = {KINDS[at % len(KINDS)]}(v{at})" for at in range(40))
 MODEL = f"""
 <ir_version: 8, opset_import: ["": 18]>
 long (float[8] x) => (float[8] y) {{

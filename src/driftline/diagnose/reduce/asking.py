@@ -154,7 +154,8 @@ class Asker:
 
     @property
     def batch(self) -> int:
-        return SCOUTED if self._question.screened else 1
+        """More than one only where that is cheaper than one after the other: some of them are asked about in vain."""
+        return SCOUTED if self._question.screened and resolve(self._question.target).together > 1 else 1
 
     def ask(self, candidates: Sequence[Any]) -> list[Reply]:
         requests = [self._request_of(candidate) for candidate in candidates]
@@ -182,7 +183,7 @@ class Asker:
         if result.judgement == "pass":
             return Reply(Answer.PASS, result.reason)
         if result.judgement != "fail":
-            return Reply(Answer.NEITHER, f"{result.judgement}: {result.reason}")
+            return Reply(Answer.NEITHER, f"{result.judgement}: {result.reason}", ran=result.judgement != "invalid")
         return self._failed(Signature.of(result.stage, result.kind, result.reason), result.reason)
 
     def _failed(self, seen: Signature, reason: str) -> Reply:
@@ -199,7 +200,7 @@ class Asker:
         refer = self._question.signature.kind != Kind.MISSING_ERROR
         made = self._writer.write([request], folder, refer=refer)[0]
         if "invalid" in made:
-            return Reply(Answer.NEITHER, made["invalid"])
+            return Reply(Answer.NEITHER, made["invalid"], ran=False)
         options = replace(self._question.case.options, timeout=self._question.timeout)
         return self.look_at(case_of(made, self._question.target, options))
 

@@ -1,7 +1,9 @@
-"""Programs of fewer nodes. What a removed node computed is replaced in one of two ways:
+"""Programs of fewer nodes. What a removed node computed is replaced in one of three ways:
 
 - *cut*: it becomes an input that holds what the reference run computed there;
-- *bypass*: it is replaced by one of its own operands of the same type, so that data still flows.
+- *bypass*: it is replaced by one of its own operands of the same type, so that data still flows;
+- *join*: bypassed as far as the next node that stays, and cut where there is none: data flows between the nodes that
+  stay, and what comes from outside is what it was.
 
 What nobody reads any more is either *exposed* (it becomes an output) or dropped.
 """
@@ -10,20 +12,28 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 
 from driftline.diagnose.reduce.graph import Evaluated, Graph, Leaf, Node, without_dead_code
+
+
+class Flow(Enum):
+    CUT = auto()
+    BYPASS = auto()
+    JOIN = auto()
 
 
 @dataclass(frozen=True)
 class Mode:
     """How a set of nodes is turned into a program."""
 
-    bypass: bool
+    flow: Flow
     expose: bool
 
 
-# In the order in which they are tried: values as they were first, then flow, then as few outputs as possible.
-MODES = (Mode(bypass=False, expose=True), Mode(bypass=True, expose=True), Mode(bypass=True, expose=False))
+# In the order in which they are tried. A single node that goes is joined by a cut or a bypass: nothing is lost there.
+SINGLE_MODES = (Mode(Flow.CUT, expose=True), Mode(Flow.BYPASS, expose=True), Mode(Flow.BYPASS, expose=False))
+MODES = (Mode(Flow.JOIN, expose=True), *SINGLE_MODES)
 
 
 def keep(base: Evaluated, wanted: Collection[int], mode: Mode) -> tuple[Graph, frozenset[int]] | None:
@@ -53,7 +63,7 @@ class _Cut:
             node = graph.nodes[at]
             nodes[at] = replace(node, inputs=tuple(None if n is None else self._resolved(n) for n in node.inputs))
         made = {number for node in nodes.values() for number in node.outputs}
-        outputs = [number for number in (self._output(n) for n in graph.outputs) if number in made]
+        outputs = [number for number in map(self._origin, graph.outputs) if number in made]
         if self._mode.expose:
             read = {number for node in nodes.values() for number in node.operands} | set(outputs)
             for node in nodes.values():
@@ -66,89 +76,118 @@ class _Cut:
         alive = {number for node in small.nodes for number in node.outputs}
         return small, frozenset(at for at, node in nodes.items() if alive & set(node.outputs) or node.effects)
 
-    def _output(self, number: int) -> int:
-        """An output that was made by a removed node is followed back, but never becomes an input."""
-        graph = self._base.graph
-        while number in graph.producers and graph.producers[number] not in self._kept:
-            operand = self._operand(graph.nodes[graph.producers[number]], number) if self._mode.bypass else None
-            if operand is None:
-                return -1
-            number = operand
-        return number
-
     def _resolved(self, number: int) -> int:
+        """What is read instead: itself, what it is replaced by, or an input that holds what it held."""
         graph = self._base.graph
+        number = self._origin(number)
         if number in graph.leaf or graph.producers[number] in self._kept:
             return number
-        node = graph.nodes[graph.producers[number]]
-        if self._mode.bypass and (operand := self._operand(node, number)) is not None:
-            return self._resolved(operand)
         leaf = self._base.as_leaf(number)
         if leaf is None:
             raise _CannotGo(graph.producers[number])
         self._new[number] = leaf
         return number
 
-    def _operand(self, node: Node, number: int) -> int | None:
-        """An operand of the same type as the node's result."""
-        wanted = self._base.types.get(number)
-        if wanted is None:
-            return None
-        return next((n for n in node.operands if wanted.fits(self._base.types.get(n))), None)
+    def _origin(self, number: int) -> int:
+        """The value, made by a removed node or not, followed back as far as the mode says."""
+        if self._mode.flow is Flow.JOIN:
+            return self._nearest_kept(number)
+        while self._mode.flow is Flow.BYPASS and self._is_removed(number) and (operands := self._fitting(number)):
+            number = operands[0]
+        return number
+
+    def _nearest_kept(self, number: int) -> int:
+        waiting, seen = [number], {number}
+        for value in waiting:
+            if not self._is_removed(value):
+                if value in self._base.graph.producers:
+                    return value
+                continue
+            operands = [n for n in self._fitting(value) if n not in seen]
+            seen.update(operands)
+            waiting += operands
+        return number
+
+    def _is_removed(self, number: int) -> bool:
+        producer = self._base.graph.producers.get(number)
+        return producer is not None and producer not in self._kept
+
+    def _fitting(self, number: int) -> list[int]:
+        """The operands of the value's node that are of its type."""
+        return fitting_operands(self._base, self._base.graph.producers[number], number)
 
 
-def replaced(graph: Graph, old: int, new: int | Leaf) -> Graph:
+def fitting_operands(base: Evaluated, at: int, number: int) -> list[int]:
+    """The operands of a node that have the type of this result of it."""
+    wanted = base.types.get(number)
+    return [n for n in base.graph.nodes[at].operands if wanted and wanted.fits(base.types.get(n))]
+
+
+def replaced(graph: Graph, old: int, new: int) -> Graph:
     """The program in which another value is read instead."""
-    number = new.number if isinstance(new, Leaf) else new
-    leaves = (*graph.leaves, new) if isinstance(new, Leaf) else graph.leaves
 
     def other(value: int | None) -> int | None:
-        return number if value == old else value
+        return new if value == old else value
 
     nodes = [replace(node, inputs=tuple(map(other, node.inputs))) for node in graph.nodes]
-    outputs = [number if value == old else value for value in graph.outputs]
+    outputs = [new if value == old else value for value in graph.outputs]
     made = {value for node in nodes for value in node.outputs}
-    return without_dead_code(leaves, nodes, [value for value in outputs if value in made], graph.header)
+    return without_dead_code(graph.leaves, nodes, [value for value in outputs if value in made], graph.header)
 
 
 def single_removals(base: Evaluated) -> Iterator[Graph]:
     """Every program with one operator less, by each way there is; the last operators first."""
-    graph = base.graph
-    everything = set(range(len(graph.nodes)))
-    for at in reversed(range(len(graph.nodes))):
-        if graph.nodes[at].free:
-            continue
-        for mode in MODES:
-            made = keep(base, everything - {at}, mode)
-            if made and made[0].outputs:
-                yield made[0]
+    for mode in SINGLE_MODES:
+        yield from plain_removals(base, mode)
+    for at in _countable(base.graph):
         yield from _other_operands(base, at)
+
+
+def plain_removals(base: Evaluated, mode: Mode) -> Iterator[Graph]:
+    """Every program with one operator less, by one way."""
+    everything = set(range(len(base.graph.nodes)))
+    for at in _countable(base.graph):
+        made = keep(base, everything - {at}, mode)
+        if made and made[0].outputs:
+            yield made[0]
+
+
+def _countable(graph: Graph) -> list[int]:
+    return [at for at in reversed(range(len(graph.nodes))) if not graph.nodes[at].free]
 
 
 def _other_operands(base: Evaluated, at: int) -> Iterator[Graph]:
     """A node replaced by an operand that is not the first of its type."""
     graph = base.graph
     for number in graph.nodes[at].outputs:
-        wanted = base.types.get(number)
-        fitting = [n for n in graph.nodes[at].operands if wanted and wanted.fits(base.types.get(n))]
-        for operand in dict.fromkeys(fitting[1:]):
+        for operand in dict.fromkeys(fitting_operands(base, at, number)[1:]):
             small = replaced(graph, number, operand)
             if small.outputs and len(small.nodes) < len(graph.nodes):
                 yield small
 
 
 def fewer_ends(base: Evaluated) -> Iterator[Graph]:
-    """Every program with one output less, or in which one input stands for another of the same type."""
+    """Programs with fewer outputs and inputs: one input for all of a type, then one output or input less."""
     graph = base.graph
+    together = graph
+    for leaf, other in _alike(graph):
+        together = replaced(together, leaf.number, other.number)
+    yield together
     for number in graph.outputs if len(graph.outputs) > 1 else ():
         kept = [other for other in graph.outputs if other != number]
         yield without_dead_code(graph.leaves, graph.nodes, kept, graph.header)
-    for at, leaf in enumerate(graph.leaves):
-        for other in graph.leaves[:at]:
-            if leaf.type.fits(other.type):
-                yield replaced(graph, leaf.number, other.number)
-                break
+    for leaf, other in _alike(graph):
+        yield replaced(graph, leaf.number, other.number)
     for leaf in graph.leaves:
         if leaf.constant:  # an input is plainer than a constant: it says that its value does not matter
             leaves = [replace(v, constant=False) if v is leaf else v for v in graph.leaves]
             yield replace(graph, leaves=tuple(leaves))
+
+
+def _alike(graph: Graph) -> Iterator[tuple[Leaf, Leaf]]:
+    """Each leaf with the first before it that could stand for it. A constant becomes an input by another step."""
+    for at, leaf in enumerate(graph.leaves):
+        for other in graph.leaves[:at]:
+            if leaf.constant == other.constant and leaf.type.fits(other.type):
+                yield leaf, other
+                break

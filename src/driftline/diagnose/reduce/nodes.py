@@ -1,14 +1,18 @@
-"""Which nodes are needed? First whole kinds of operators, then places in the program, then one node after another.
+"""Which nodes are needed? First whole kinds of operators, then kinds in detail, then places, then one after another.
 
 A set of n nodes of which k are needed takes about k times log n questions, where taking away one node after the other
-would take n.
+would take n. Fewer where a guess is right: what is rare is more likely to be wrong than what is everywhere.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
+from math import prod
 from typing import TypeVar
 
 from driftline.diagnose.reduce.cutting import MODES, Mode, fewer_ends, keep, single_removals
@@ -18,6 +22,7 @@ from driftline.diagnose.reduce.search import Answer, Reply, Search
 T = TypeVar("T", bound=Hashable)
 SMALL = 3  # from here on, one node after the other
 _ALONE = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # when to ask whether what was found is all
+_WRITTEN = 8  # elements of a constant that is rather an attribute: an axis, a bound
 
 Evaluate = Callable[[Graph], Evaluated]
 
@@ -26,11 +31,18 @@ class Stalled(Exception):
     """Many questions in a row without progress: another way is better."""
 
 
-def needed(elements: Sequence[T], fails: Callable[[Collection[T]], Collection[T] | None]) -> list[T]:
+class _FewLeft(Exception):
+    """So few operators that one after the other is better."""
+
+
+def needed(
+    elements: Sequence[T], fails: Callable[[Collection[T]], Collection[T] | None], *, guess: int | None = None
+) -> list[T]:
     """A part of the elements that fails, found by halving. `fails` gives what is left of a set that fails, or None.
 
     The last element without which it does not fail is searched for; what stands behind it goes; and so on. Everything
-    is sure only of what was asked: where needs depend on each other in odd ways, more than necessary may stay.
+    is sure only of what was asked: where needs depend on each other in odd ways, more than necessary may stay. The
+    first `guess` elements are asked about first, instead of a half.
     """
     found: list[T] = []
     rest = list(elements)
@@ -44,6 +56,8 @@ def needed(elements: Sequence[T], fails: Callable[[Collection[T]], Collection[T]
             low = 0
         high = len(rest)
         middle = high - max(1, high // (len(found) + 2))
+        if guess and not found:
+            middle = min(guess, high - 1)
         while high - low > 1:
             left = fails([*rest[:middle], *found])
             if left is None:
@@ -61,17 +75,69 @@ def needed(elements: Sequence[T], fails: Callable[[Collection[T]], Collection[T]
     return found
 
 
+# -- what nodes have in common -----------------------------------------------------------------------------------------
+
+Trait = Callable[[Evaluated, int], Hashable]
+
+
+def _operator(base: Evaluated, at: int) -> Hashable:
+    return base.graph.nodes[at].op
+
+
+def _in_detail(base: Evaluated, at: int) -> Hashable:
+    """With its attributes, the types it is given, and constants that are as small as attributes."""
+    node = base.graph.nodes[at]
+    given = (base.graph.leaf.get(n) for n in node.operands)
+    constants = tuple(v.data for v in given if v and v.constant and prod(v.type.shape) <= _WRITTEN)
+    return node.op, json.dumps(node.attributes, sort_keys=True), tuple(map(base.types.get, node.operands)), constants
+
+
+def _place(base: Evaluated, at: int) -> Hashable:
+    return at
+
+
+_TRAITS: tuple[Trait, ...] = (_operator, _in_detail, _place)
+
+
 class _Questions:
     """Asks whether sets of nodes fail in one mode, and follows what does."""
 
-    def __init__(self, search: Search[Graph], base: Evaluated, mode: Mode, what: str) -> None:
-        self._search, self._base, self._mode, self._what = search, base, mode, what
-        self.kept: frozenset[int] = frozenset(range(len(base.graph.nodes)))
+    def __init__(self, search: Search[Graph], base: Evaluated, mode: Mode) -> None:
+        self._search, self._base, self._mode = search, base, mode
+        self._kept: frozenset[int] = frozenset(range(len(base.graph.nodes)))
         self._patience = 2 * math.ceil(math.log2(len(base.graph.nodes) + 2)) + 4
         self._in_vain = 0
 
-    def nodes(self, wanted: Collection[int]) -> frozenset[int] | None:
-        made = keep(self._base, wanted, self._mode)
+    def narrow(self, trait: Trait) -> None:
+        """Only nodes whose trait is needed."""
+        kinds = self._kinds(trait)
+        what = "operators removed" if trait is _place else "operators of a kind removed"
+
+        def fails(chosen: Collection[Hashable]) -> set[Hashable] | None:
+            left = self._nodes([at for kind in chosen for at in kinds[kind] if at in self._kept], what)
+            return None if left is None else {trait(self._base, at) for at in left}
+
+        self._in_vain = 0
+        if len(kinds) > 1:
+            needed(list(kinds), fails, guess=_rare(list(map(len, kinds.values()))))
+
+    def guess(self) -> None:
+        """Is it what is rare in the program? One question."""
+        for trait in _TRAITS:
+            kinds = list(self._kinds(trait).values())
+            if rare := _rare(list(map(len, kinds))):
+                self._nodes([at for nodes in kinds[:rare] for at in nodes], "what is rare kept")
+                return
+
+    def _kinds(self, trait: Trait) -> dict[Hashable, list[int]]:
+        """The rare ones first."""
+        kinds: dict[Hashable, list[int]] = defaultdict(list)
+        for at in sorted(self._kept):
+            kinds[trait(self._base, at)].append(at)
+        return dict(sorted(kinds.items(), key=lambda kind: (len(kind[1]), kind[1][0])))
+
+    def _nodes(self, wanted: Collection[int], what: str) -> frozenset[int] | None:
+        made = keep(self._base, wanted, self._mode) if wanted else None
         if made is None:
             return None
         graph, alive = made
@@ -82,27 +148,43 @@ class _Questions:
             return None
         if graph.size < self._search.best.size:
             self._in_vain = 0
-            self.kept = alive
-            self._search.accept(graph, self._what)
+            self._kept = alive
+            self._search.accept(graph, what)
+            if graph.size.operators <= SMALL:
+                raise _FewLeft
         return alive
 
-    def kinds(self, wanted: Iterable[str]) -> set[str] | None:
-        chosen = set(wanted)
-        nodes = self._base.graph.nodes
-        left = self.nodes([at for at in self.kept if nodes[at].op in chosen]) if chosen else None
-        return None if left is None else {nodes[at].op for at in left}
+
+def _rare(counts: Sequence[int]) -> int | None:
+    """How many of the kinds, the rare ones first, are rare: before the greatest leap of those that leave few nodes."""
+    most = max(SMALL, sum(counts) // 10)
+    leaps: dict[int, float] = {}
+    for at, (kept, before, after) in enumerate(zip(itertools.accumulate(counts), counts, counts[1:], strict=False), 1):
+        if kept <= most and after > before:
+            leaps[at] = after / before
+    return max(leaps, key=leaps.__getitem__, default=None)
+
+
+def rare_kept(search: Search[Graph], evaluate: Evaluate) -> bool:
+    """Does what is rare in the program fail by itself? Then nothing has to be asked about the whole."""
+    start = search.best
+    with contextlib.suppress(_FewLeft):
+        _Questions(search, evaluate(start), MODES[0]).guess()
+    return search.best is not start
 
 
 def fewer_nodes(search: Search[Graph], evaluate: Evaluate) -> None:
-    """Make the best smaller by taking nodes away, as far as it goes."""
+    """Make the best smaller by taking nodes away, as far as halving goes. A few may still be too many."""
     progress = True
-    while progress and search.best.size.operators > 1:
+    while progress and search.best.size.operators > SMALL:
         before = search.best.size
         for mode in MODES:
             if search.best.size.operators > SMALL:
-                _in_mode(search, evaluate(search.best), mode)
-        progress = search.best.size < before and search.best.size.operators > SMALL
-    one_by_one(search, evaluate)
+                questions = _Questions(search, evaluate(search.best), mode)
+                with contextlib.suppress(Stalled, _FewLeft):
+                    for trait in _TRAITS:
+                        questions.narrow(trait)
+        progress = search.best.size < before
 
 
 def reduce_graph(start: Graph, fails: Callable[[Graph], bool], evaluate: Evaluate) -> Search[Graph]:
@@ -112,26 +194,10 @@ def reduce_graph(start: Graph, fails: Callable[[Graph], bool], evaluate: Evaluat
         return [Reply(Answer.SAME if fails(graph) else Answer.PASS) for graph in graphs]
 
     search = Search(ask, start)
-    if search.fails(start):
+    if rare_kept(search, evaluate) or search.fails(start):
         fewer_nodes(search, evaluate)
+        one_by_one(search, evaluate)
     return search
-
-
-def _in_mode(search: Search[Graph], base: Evaluated, mode: Mode) -> None:
-    kinds: dict[str, list[int]] = defaultdict(list)
-    for at, node in enumerate(base.graph.nodes):
-        kinds[node.op].append(at)
-    try:
-        questions = _Questions(search, base, mode, "operators of a kind removed")
-        if len(kinds) > 1:
-            rare_first = sorted(kinds, key=lambda op: (len(kinds[op]), kinds[op][0]))
-            needed(rare_first, questions.kinds)
-        if search.best.size.operators > SMALL:
-            places = _Questions(search, base, mode, "operators removed")
-            places.kept = questions.kept
-            needed(sorted(questions.kept), places.nodes)
-    except Stalled:
-        pass
 
 
 def one_by_one(search: Search[Graph], evaluate: Evaluate) -> None:

@@ -6,18 +6,18 @@ reference; nothing here has to be right about any operator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from driftline.core.tensors import Array, numpy_dtype
+from driftline.diagnose.reduce.attributes import bare, dtype_replaced, fewer, number_replaced, refers
 from driftline.diagnose.reduce.graph import Graph, Leaf, Node, without_dead_code
 from driftline.diagnose.reduce.order import dtype_rank
-from driftline.diagnose.reduce.values import Values, roughness
+from driftline.diagnose.reduce.values import Values, oddness, roughness
 
 ELEMENTWISE = 24  # larger arrays are not looked at element by element
 _PLAINER = {
@@ -30,46 +30,106 @@ _PLAINER = {
 class Plainer:
     """The steps. Numbers are read from and written to `values`."""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: Values, *, numbers_matter: bool) -> None:
         self._values = values
+        self._numbers_matter = numbers_matter
 
-    def steps(self) -> tuple[tuple[str, Callable[[Graph], Iterator[Graph]]], ...]:
-        return (
-            ("a smaller shape", self.shapes),
-            ("a plainer dtype", self.dtypes),
-            ("fewer attributes", self.attributes),
-            ("a plain layout", self.layouts),
-            ("rounder numbers", self.numbers),
-        )
+    def steps(self) -> Iterator[tuple[str, Callable[[Graph], Iterator[Graph]]]]:
+        """What often works first: what does not is asked about again whenever something else has changed."""
+        if not self._numbers_matter:
+            yield "plain inputs", self.plainest
+        yield "a smaller shape", self.shapes
+        yield "fewer attributes", self.attributes
+        yield "a plain layout", self.layouts
+        yield "rounder numbers", self.numbers
+        yield "a plainer dtype", self.dtypes
+
+    def plainest(self, graph: Graph) -> Iterator[Graph]:
+        """Zeros everywhere, of sizes as small as possible."""
+        for small in (*self._single_elements(graph), graph):
+            yield replace(small, leaves=tuple(self._changed(leaf, np.zeros_like) for leaf in small.leaves))
 
     # -- shapes ------------------------------------------------------------------------------------------------------
 
     def shapes(self, graph: Graph) -> Iterator[Graph]:
-        """One size made smaller everywhere, or along one axis of one input, or an axis taken away."""
+        """All sizes at once; then one smaller everywhere, or along one axis of one input, or an axis taken away."""
+        yield from self._single_elements(graph)
+        yield from self._at_most(graph, 2)
+        yield from self._flatter(graph)
         sizes = sorted({size for leaf in graph.leaves for size in leaf.type.shape if size > 1}, reverse=True)
         for size in sizes:
             for smaller in smaller_sizes(size):
                 yield self._resized(graph, size, smaller, everywhere=True)
                 yield self._resized(graph, size, smaller, everywhere=False)
-            yield self._resized(graph, size, 1, everywhere=True, last=True)
+                if smaller == 1 or smaller == size // 2:
+                    yield self._resized(graph, size, smaller, everywhere=True, last=True)
         for at, leaf in enumerate(graph.leaves):
             for axis, size in enumerate(leaf.type.shape):
                 for smaller in smaller_sizes(size):
                     yield self._with_leaf(graph, at, partial(taken, axis=axis, size=smaller))
         yield from self._squeezed(graph)
 
+    def _single_elements(self, graph: Graph) -> Iterator[Graph]:
+        """One element of every input, the oddest: as a scalar, and with as many axes as there were."""
+        odd = self._oddest(graph)
+
+        def alone(leaf: Leaf, *, axes: bool) -> Leaf:
+            if _names_axes(leaf) or not prod(leaf.type.shape):
+                return leaf
+            at = odd[leaf.type.shape]
+            return self._changed(leaf, lambda a: a.reshape(-1)[at].reshape((1,) * a.ndim if axes else ()))
+
+        yield replace(graph, leaves=tuple(alone(leaf, axes=False) for leaf in graph.leaves))
+        small = replace(graph, leaves=tuple(alone(leaf, axes=True) for leaf in graph.leaves))
+        yield self._told(small, {size for leaf in graph.leaves for size in leaf.type.shape}, 1)
+        yield small
+
+    def _oddest(self, graph: Graph) -> dict[tuple[int, ...], int]:
+        """By shape, since what belongs together stands at the same place: where the oddest element is."""
+        total: dict[tuple[int, ...], Array] = {}
+        for leaf in graph.leaves:
+            for array in self._values.load(leaf.data):
+                if array.size and array.shape == leaf.type.shape:
+                    total[array.shape] = np.maximum(total.get(array.shape, 0.0), oddness(array))
+        return {shape: int(odd.argmax()) for shape, odd in total.items()}
+
+    def _at_most(self, graph: Graph, most: int) -> Iterator[Graph]:
+        sizes = {size for leaf in graph.leaves for size in leaf.type.shape if size > most}
+        for everywhere in (True, False):
+            small = graph
+            for size in sizes:
+                small = self._resized(small, size, most, everywhere=everywhere)
+            yield small
+
+    def _flatter(self, graph: Graph) -> Iterator[Graph]:
+        """One axis less: of all inputs that have the most, their first part."""
+        ranks = [0 if _names_axes(leaf) else len(leaf.type.shape) for leaf in graph.leaves]
+        if any(ranks):
+            leaves = [
+                self._changed(leaf, lambda a: a[0] if len(a) else a) if rank == max(ranks) else leaf
+                for leaf, rank in zip(graph.leaves, ranks, strict=True)
+            ]
+            yield replace(graph, leaves=tuple(leaves))
+
     def _resized(self, graph: Graph, old: int, new: int, *, everywhere: bool, last: bool = False) -> Graph:
         """Every size `old` of an input becomes `new`; `everywhere`, in the attributes too. The first elements stay, or
         the `last`."""
         leaves = []
         for leaf in graph.leaves:
-            changed = leaf
             for axis, size in enumerate(leaf.type.shape):
                 if size == old:
-                    changed = self._changed(changed, partial(taken, axis=axis, size=new, last=last))
-            leaves.append(self._renumbered(changed, old, new) if everywhere else changed)
-        nodes = [replace(node, attributes=_number_replaced(node.attributes, old, new)) for node in graph.nodes]
-        return replace(graph, leaves=tuple(leaves), nodes=tuple(nodes) if everywhere else graph.nodes)
+                    leaf = self._changed(leaf, partial(taken, axis=axis, size=new, last=last))
+            leaves.append(leaf)
+        resized = replace(graph, leaves=tuple(leaves))
+        return self._told(resized, {old}, new) if everywhere else resized
+
+    def _told(self, graph: Graph, sizes: Collection[int], new: int) -> Graph:
+        """With another number wherever one of the sizes is named: in attributes and in constants that may be shapes."""
+        leaves, nodes = graph.leaves, graph.nodes
+        for old in sizes:
+            leaves = tuple(self._renumbered(leaf, old, new) for leaf in leaves)
+            nodes = tuple(replace(v, attributes=number_replaced(v.attributes, old, new)) for v in nodes)
+        return replace(graph, leaves=leaves, nodes=nodes)
 
     def _renumbered(self, leaf: Leaf, old: int, new: int) -> Leaf:
         """Constants of integers are often shapes: the sizes in them follow."""
@@ -95,18 +155,19 @@ class Plainer:
                     self._changed(leaf, partial(_cast, dtype=new)) if leaf.type.dtype == old else leaf
                     for leaf in graph.leaves
                 ]
-                nodes = [replace(node, attributes=_dtype_replaced(node.attributes, old, new)) for node in graph.nodes]
+                nodes = [replace(node, attributes=dtype_replaced(node.attributes, old, new)) for node in graph.nodes]
                 yield replace(graph, leaves=tuple(leaves), nodes=tuple(nodes))
 
     # -- attributes --------------------------------------------------------------------------------------------------
 
     def attributes(self, graph: Graph) -> Iterator[Graph]:
-        """An attribute or an optional input left out, or a number in it made smaller."""
+        """All attributes left out; then one, or an optional input, or a number in it made smaller."""
+        yield replace(graph, nodes=tuple(replace(v, attributes=bare(dict(v.attributes))) for v in graph.nodes))
         for at, node in enumerate(graph.nodes):
-            for attributes in _fewer(node.attributes):
+            for attributes in fewer(node.attributes):
                 yield _with_node(graph, at, replace(node, attributes=attributes))
             for place, number in reversed(list(enumerate(node.inputs))):
-                if place and number is not None:
+                if place and number is not None and not refers(node.attributes):  # else the attributes name it
                     inputs = list(node.inputs)
                     inputs[place] = None
                     yield _with_node(graph, at, replace(node, inputs=tuple(inputs)))
@@ -121,10 +182,9 @@ class Plainer:
 
     def numbers(self, graph: Graph) -> Iterator[Graph]:
         """Rounder numbers: whole arrays first, then parts of small ones."""
-        for at, leaf in enumerate(graph.leaves):
-            if leaf.roughness:
-                for change in ROUNDER:
-                    yield self._with_leaf(graph, at, change)
+        for change in ROUNDER:
+            for at in sorted(range(len(graph.leaves)), key=lambda at: graph.leaves[at].roughness):
+                yield self._with_leaf(graph, at, change)
         for at, leaf in enumerate(graph.leaves):
             count = prod(leaf.type.shape)
             if not leaf.roughness or not 1 < count <= ELEMENTWISE:
@@ -159,8 +219,9 @@ def _names_axes(leaf: Leaf) -> bool:
 
 
 def smaller_sizes(size: int) -> list[int]:
-    """The boldest first."""
-    return [s for s in dict.fromkeys((1, 2, 3, 4, 8, 16, 32, size // 2, size - 1)) if 0 < s < size]
+    """The boldest first; towards the end in ever smaller steps, so that a threshold is found by few of them."""
+    steps = (size - (size >> shift) for shift in range(1, size.bit_length()))
+    return [s for s in dict.fromkeys((1, size // 2, 2, 3, 4, 8, 16, 32, *steps)) if 0 < s < size]
 
 
 def taken(array: Array, axis: int, size: int, last: bool = False) -> Array:
@@ -219,67 +280,3 @@ ROUNDER: tuple[Callable[[Array], Array], ...] = (
 def _with_node(graph: Graph, at: int, node: Node) -> Graph:
     nodes = (*graph.nodes[:at], node, *graph.nodes[at + 1 :])
     return without_dead_code(graph.leaves, nodes, graph.outputs, graph.header)
-
-
-def _number_replaced(value: Any, old: int, new: int) -> Any:
-    if isinstance(value, dict):
-        return {k: v if k[0] == "$" or k in _DTYPE_KEYS else _number_replaced(v, old, new) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_number_replaced(item, old, new) for item in value]
-    return new if type(value) is int and value == old else value
-
-
-# How attributes name dtypes: torch's by a word, ONNX's by a number under one of these keys.
-_DTYPE_KEYS = ("to", "dtype")
-_ONNX_CODES = {
-    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10,
-    "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16,
-}  # fmt: skip
-
-
-def _dtype_replaced(value: Any, old: str, new: str) -> Any:
-    if isinstance(value, list):
-        return [_dtype_replaced(item, old, new) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if value == {"w": old}:
-        return {"w": new}
-    code = {"i": _ONNX_CODES.get(old)}
-    return {
-        key: {"i": _ONNX_CODES[new]} if key in _DTYPE_KEYS and item == code else _dtype_replaced(item, old, new)
-        for key, item in value.items()
-    }
-
-
-def _fewer(value: Any) -> Iterator[Any]:
-    """Attributes with something left out, or with one number made plainer. References to inputs stay."""
-    if isinstance(value, dict):
-        if "$" in value:
-            return
-        for key, item in value.items():
-            if key.startswith("$") or key in _DTYPE_KEYS:
-                continue
-            if len(key) > 1 and not _refers(item):  # a single letter only says what the value is
-                yield {other: v for other, v in value.items() if other != key}
-            for plainer in _fewer(item):
-                yield {**value, key: plainer}
-    elif isinstance(value, list):
-        if value and not _refers(value[-1]):
-            yield value[:-1]
-        for at, item in enumerate(value):
-            for plainer in _fewer(item):
-                yield [*value[:at], plainer, *value[at + 1 :]]
-    elif isinstance(value, bool):
-        if value:
-            yield False
-    elif isinstance(value, int):
-        yield from (n for n in (0, 1, 2, value // 2) if abs(n) < abs(value))
-    elif isinstance(value, float):
-        yield from (f for f in (0.0, 1.0, float(round(value)), round(value, 1)) if f != value)
-
-
-def _refers(value: Any) -> bool:
-    """Does an attribute hold a reference to an input?"""
-    if isinstance(value, dict):
-        return "$" in value or any(_refers(item) for item in value.values())
-    return isinstance(value, (list, tuple)) and any(_refers(item) for item in value)

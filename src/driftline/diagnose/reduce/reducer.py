@@ -6,7 +6,6 @@ asked about by itself. When the budget ends before that, the smallest so far is 
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
@@ -17,14 +16,13 @@ from driftline.core.case import Case
 from driftline.core.errors import BackendUnavailable, DriftlineError
 from driftline.core.verdict import Judgement, Kind
 from driftline.diagnose.reduce.asking import ONCE, Asker, Question, Votes, Writer
-from driftline.diagnose.reduce.nodes import fewer_nodes, is_one_minimal, one_by_one
 from driftline.diagnose.reduce.order import Size
-from driftline.diagnose.reduce.plainer import Plainer
 from driftline.diagnose.reduce.reading import TRACERS as TRACERS
 from driftline.diagnose.reduce.reading import Reader
 from driftline.diagnose.reduce.search import Answer, BudgetEnded, Reply, Search, Step
+from driftline.diagnose.reduce.shrinking import GraphShrinker, TextShrinker
 from driftline.diagnose.reduce.signature import Signature
-from driftline.diagnose.reduce.text import Text, fewer_statements, plainer_inputs, smaller_expressions
+from driftline.diagnose.reduce.text import Text
 from driftline.diagnose.reduce.values import Values
 from driftline.execute.pool import WorkerStartError
 from driftline.oracle.judge import Reference
@@ -119,7 +117,6 @@ class _Course:
         self._deadline = self._began + budget
         self._folder = checker.pool.workspace.job_folder() / "values"
         self._values = Values(self._folder)
-        self._plainer = Plainer(self._values)
         self._extra_queries = 0
 
     def run(self) -> Reduction:
@@ -128,9 +125,9 @@ class _Course:
         try:
             for form, start, asker in self._starts():
                 search = self._search(start, asker)
-                if search.fails(start):
-                    minimal = self._shrink(search)
-                    return self._concluded(search, asker, form, minimal)
+                shrinker = self._shrinker(start)
+                if shrinker.begins(search):
+                    return self._concluded(search, asker, form, shrinker.shrink(search))
                 self._extra_queries += search.queries
         except BudgetEnded as ended:
             raise NotReducible("The budget ended before anything could be tried; give more with --budget.") from ended
@@ -183,6 +180,12 @@ class _Course:
 
     # -- the search --------------------------------------------------------------------------------------------------
 
+    def _shrinker(self, start: Any) -> TextShrinker | GraphShrinker:
+        if isinstance(start, Text):
+            return TextShrinker(self._values)
+        numbers_matter = self._question.signature.numbers_matter
+        return GraphShrinker(self._values, self._reader.evaluate, numbers_matter=numbers_matter)
+
     def _search(self, start: Any, asker: Asker) -> Search[Any]:
         return Search(
             asker.ask,
@@ -192,35 +195,6 @@ class _Course:
             batch=asker.batch,
             listener=self._listener,
         )
-
-    def _shrink(self, search: Search[Any]) -> bool:
-        """Until nothing works any more (then the result is 1-minimal) or the budget ends."""
-        with contextlib.suppress(BudgetEnded):
-            if isinstance(search.best, Text):
-                return self._shrink_text(search)
-            fewer_nodes(search, self._reader.evaluate)
-            while True:
-                before = search.best.size
-                for what, step in self._plainer.steps():
-                    while search.first(step(search.best), what):
-                        pass
-                one_by_one(search, self._reader.evaluate)
-                if search.best.size == before:
-                    return is_one_minimal(search, self._reader.evaluate)
-        return False
-
-    def _shrink_text(self, search: Search[Text]) -> bool:
-        while True:
-            before = search.best.size
-            for what, step in (
-                ("statements removed", fewer_statements),
-                ("a smaller expression", smaller_expressions),
-                ("plainer inputs", lambda text: plainer_inputs(text, self._values)),
-            ):
-                while search.first(step(search.best), what):
-                    pass
-            if search.best.size == before:
-                return True
 
     # -- after -------------------------------------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ class Reply:
     reason: str = ""
     signature: str = ""
     scouted: bool = False  # it was run together with others, which may change what happens
+    ran: bool = True  # False: it is no program, so the target was never asked
 
 
 class Candidate(Protocol):
@@ -140,8 +141,9 @@ class Search(Generic[C]):
     def _asked(self, candidates: Sequence[C]) -> Sequence[Reply]:
         if self._over():
             raise BudgetEnded
-        self.queries += len(candidates)
-        return self._ask(candidates)
+        replies = self._ask(candidates)
+        self.queries += sum(reply.ran for reply in replies)
+        return replies
 
     def _over(self) -> bool:
         return time.monotonic() > self._deadline

@@ -15,6 +15,10 @@ from driftline.core.text import normalise_message
 from driftline.core.verdict import Kind
 
 _TOLD = (Kind.ERROR, Kind.CRASH)  # kinds whose message tells what happened
+# Kinds that show in numbers; errors, dtypes and shapes seldom depend on what tensors hold.
+_SEEN_IN_NUMBERS = (
+    Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN, Kind.WRONG_STRUCTURE,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,11 @@ class Signature:
         failure = execution.get("failure") or {}
         told = ": ".join(part for part in (failure.get("type", ""), failure.get("message", "")) if part)
         return Signature.of(execution["stage"], verdict["kind"], told)
+
+    @property
+    def numbers_matter(self) -> bool:
+        """Most likely, that is: a guess about what to try first."""
+        return self.kind in _SEEN_IN_NUMBERS
 
     def covers(self, other: Signature) -> bool:
         """Is the other the same failure?"""

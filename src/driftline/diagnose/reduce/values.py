@@ -47,6 +47,18 @@ def roughness(arrays: Sequence[Array]) -> int:
     return total
 
 
+def oddness(array: Array) -> Array:
+    """How much each element stands out: what is not finite most, then what is much larger or smaller than the others.
+
+    Where one element is to blame, it is likely the oddest; where any would do, this one does too.
+    """
+    with np.errstate(all="ignore"):
+        size = np.log2(np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)))
+    usual = np.isfinite(size)
+    middle = np.median(size[usual]) if usual.any() else 0.0
+    return np.where(usual, np.abs(size - middle), np.where(array == 0, 0.0, np.inf))
+
+
 def _digits(value: object) -> int:
     if isinstance(value, bool) or value in (0, 1):
         return 0

@@ -1,0 +1,82 @@
+"""Attributes of a node with less in them: fewer of them, smaller numbers, other dtypes.
+
+They are nested JSON. ONNX attributes are written by name; those of a torch call are its arguments (`fx_arguments.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+# How attributes name dtypes: torch's by a word, ONNX's by a number under one of these keys.
+_DTYPE_KEYS = ("to", "dtype")
+_ONNX_CODES = {
+    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10,
+    "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16,
+}  # fmt: skip
+
+
+def number_replaced(value: Any, old: int, new: int) -> Any:
+    if isinstance(value, dict):
+        return {k: v if k[0] == "$" or k in _DTYPE_KEYS else number_replaced(v, old, new) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [number_replaced(item, old, new) for item in value]
+    return new if type(value) is int and value == old else value
+
+
+def dtype_replaced(value: Any, old: str, new: str) -> Any:
+    if isinstance(value, list):
+        return [dtype_replaced(item, old, new) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value == {"w": old}:
+        return {"w": new}
+    code = {"i": _ONNX_CODES.get(old)}
+    return {
+        key: {"i": _ONNX_CODES[new]} if key in _DTYPE_KEYS and item == code else dtype_replaced(item, old, new)
+        for key, item in value.items()
+    }
+
+
+def bare(value: dict[str, Any]) -> dict[str, Any]:
+    """Without all that can be left out at once."""
+    return {key: item for key, item in value.items() if not _may_go(key, item)}
+
+
+def fewer(value: Any) -> Iterator[Any]:
+    """Attributes with something left out, or with one number made plainer. References to inputs stay."""
+    if isinstance(value, dict):
+        if "$" in value:
+            return
+        for key, item in value.items():
+            if key.startswith("$") or key in _DTYPE_KEYS:
+                continue
+            if _may_go(key, item):
+                yield {other: v for other, v in value.items() if other != key}
+            for plainer in fewer(item):
+                yield {**value, key: plainer}
+    elif isinstance(value, list):
+        if value and not refers(value[-1]):
+            yield value[:-1]
+        for at, item in enumerate(value):
+            for plainer in fewer(item):
+                yield [*value[:at], plainer, *value[at + 1 :]]
+    elif isinstance(value, bool):
+        if value:
+            yield False
+    elif isinstance(value, int):
+        yield from (n for n in (0, 1, 2, value // 2) if abs(n) < abs(value))
+    elif isinstance(value, float):
+        yield from (f for f in (0.0, 1.0, float(round(value)), round(value, 1)) if f != value)
+
+
+def _may_go(key: str, item: Any) -> bool:
+    """A single letter only says what the value is; a dtype is another step's concern."""
+    return len(key) > 1 and not key.startswith("$") and key not in _DTYPE_KEYS and not refers(item)
+
+
+def refers(value: Any) -> bool:
+    """Does an attribute hold a reference to an input?"""
+    if isinstance(value, dict):
+        return "$" in value or any(refers(item) for item in value.values())
+    return isinstance(value, (list, tuple)) and any(refers(item) for item in value)

@@ -1,0 +1,80 @@
+"""The order of the steps: fewer nodes, then plainer ones, then the proof that no single step is left.
+
+A step that does not work is asked about again whenever another has changed the program. So what often works comes
+first, and what is there to fail, the proof, comes last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from driftline.diagnose.reduce.cutting import MODES, fewer_ends, plain_removals
+from driftline.diagnose.reduce.graph import Graph
+from driftline.diagnose.reduce.nodes import SMALL, Evaluate, fewer_nodes, is_one_minimal, one_by_one, rare_kept
+from driftline.diagnose.reduce.plainer import Plainer
+from driftline.diagnose.reduce.search import BudgetEnded, Search
+from driftline.diagnose.reduce.text import Text, fewer_statements, plainer_inputs, smaller_expressions
+from driftline.diagnose.reduce.values import Values
+
+
+class GraphShrinker:
+    """Shrinks graphs. `numbers_matter` is a guess: where it is wrong, more questions are asked."""
+
+    def __init__(self, values: Values, evaluate: Evaluate, *, numbers_matter: bool) -> None:
+        self._evaluate = evaluate
+        self._numbers_matter = numbers_matter
+        self._plainer = Plainer(values, numbers_matter=numbers_matter)
+
+    def begins(self, search: Search[Graph]) -> bool:
+        """Does it fail in this form? A part of it that fails answers as well."""
+        return rare_kept(search, self._evaluate) or search.fails(search.best)
+
+    def shrink(self, search: Search[Graph]) -> bool:
+        """Until nothing works any more (then the result is 1-minimal) or the budget ends."""
+        with contextlib.suppress(BudgetEnded):
+            fewer_nodes(search, self._evaluate)
+            if search.best.size.operators > SMALL:
+                one_by_one(search, self._evaluate)
+            while True:
+                before = search.best.size
+                for what, step in self._steps():
+                    while search.first(step(search.best), what):
+                        pass
+                one_by_one(search, self._evaluate)
+                if search.best.size == before:
+                    return is_one_minimal(search, self._evaluate)
+        return False
+
+    def _steps(self) -> Iterator[tuple[str, Callable[[Graph], Iterator[Graph]]]]:
+        """Where numbers matter, each operator and constant that stays costs questions about them: these go first."""
+        if self._numbers_matter:
+            yield "an operator removed", lambda graph: plain_removals(self._evaluate(graph), MODES[0])
+            yield "an input or output removed", lambda graph: fewer_ends(self._evaluate(graph))
+        yield from self._plainer.steps()
+
+
+class TextShrinker:
+    """Shrinks Python text."""
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+
+    def begins(self, search: Search[Text]) -> bool:
+        return search.fails(search.best)
+
+    def shrink(self, search: Search[Text]) -> bool:
+        with contextlib.suppress(BudgetEnded):
+            while True:
+                before = search.best.size
+                for what, step in self._steps():
+                    while search.first(step(search.best), what):
+                        pass
+                if search.best.size == before:
+                    return True
+        return False
+
+    def _steps(self) -> Iterator[tuple[str, Callable[[Text], Iterator[Text]]]]:
+        yield "statements removed", fewer_statements
+        yield "a smaller expression", smaller_expressions
+        yield "plainer inputs", lambda text: plainer_inputs(text, self._values)
