@@ -6,7 +6,7 @@ import pytest
 
 from driftline.generate.base import NoProgram, Request
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
-from driftline.generate.parts import cut, pattern, plainer, windows
+from driftline.generate.parts import cut, named, pattern, plainer, windows
 from driftline.generate.random_graph import RandomGraph, random_graph
 from driftline.generate.table import OPERATORS
 
@@ -39,6 +39,18 @@ def test_windows_are_connected() -> None:
 def test_a_pattern_has_operators_and_dtypes_alone() -> None:
     assert pattern(CHAIN) == "exp(relu(add(float)))"
     assert pattern(cut(CHAIN, [1]).graph) == "relu(float)"
+
+
+def test_what_only_reshapes_is_not_in_a_pattern_unless_there_is_nothing_else() -> None:
+    reshaping = (Node("contiguous", (0,), (ROW,)), Node("exp", (1,), (ROW,)), Node("reshape", (2,), (ROW,)))
+    assert pattern(Graph((Leaf("input", ROW),), reshaping, (3,))) == "exp(float)"
+    assert pattern(Graph((Leaf("input", ROW),), reshaping[:1], (1,))) == "contiguous(float)"
+
+
+def test_an_operator_has_one_name_wherever_it_comes_from() -> None:
+    assert named([("Erf", "float32")]) == "erf(float)"
+    assert named([("nn.functional.group_norm", "float64")]) == "group_norm(float64)"
+    assert named([("Gather", "int64"), ("Det", "float32")]) == "Gather(int64) > Det(float)"
 
 
 def test_plainer_dtypes_are_offered() -> None:

@@ -146,6 +146,10 @@ def test_small_errors_get_a_bound_of_their_own() -> None:
 def test_telling_words_hold_no_numbers() -> None:
     assert telling_words("Fail: 1 : while fusing nodes of 17 at lib/x.cc:83") == "while fusing nodes of"
     assert telling_words("") == ""
+    named = "lib/clip.cc:83 virtual ns::Status ns::Fuse::Apply(ns::Graph&) const Unexpected type for 'min' input of 11"
+    assert telling_words(named) == "Unexpected type for 'min' input of"
+    followed = "lib/full.cc:26 Size(bias) != Size(filter, 0).Failed to apply the default delegate of this interpreter"
+    assert telling_words(followed) == "Size(bias) != Size(filter"
 
 
 def test_a_factory_is_taken_apart() -> None:
@@ -169,6 +173,16 @@ def test_a_factory_is_taken_apart() -> None:
 )
 def test_a_factory_that_does_more_is_called_as_it_is(body: str) -> None:
     assert read_factory(f"def program():\n{body}", "program") is None
+
+
+@pytest.mark.parametrize(("kind", "got", "evidence"), WRONG, ids=[f"{w[0]}-{i}" for i, w in enumerate(WRONG)])
+def test_one_output_is_compared_in_one_line(kind: Kind, got: str, evidence: dict[str, object]) -> None:
+    failing = Failing(kind, evidence, "no kernel for 17 things", outputs=1)
+    wrong, right = recipe(got), recipe(RIGHT)
+    script = check_script(wrong, check_for(failing, wrong))
+    assert str(ending(script)).startswith("BUG:")
+    assert ending(check_script(right, check_for(failing, right))) == 0
+    assert max(map(len, script.splitlines())) <= 120
 
 
 def test_values_survive() -> None:

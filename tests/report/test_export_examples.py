@@ -52,7 +52,7 @@ def test_a_known_bug_becomes_a_report(file: str, target: str, checker: Checker, 
         assert reduction.after.operators <= 3
         script = export_script(subject_of(store, checker, failing))
         assert script.valid, f"{script.reason}\n{script.text}"
-        assert script.lines <= 33  # with the metadata, and the call of the compiler
+        assert script.lines <= 25  # with the metadata, and the call of the compiler
         assert str(EXAMPLES) not in script.text
         if file in TO_BLAME:
             cures = ablate_failing(checker, store, failing, budget=300, case=reduction.case).body["cures"]

@@ -56,9 +56,20 @@ ARRAYS = [
 ]
 
 
+@pytest.mark.parametrize("brief", [False, True])
 @pytest.mark.parametrize("array", ARRAYS, ids=lambda a: f"{a.dtype.name}{list(a.shape)}")
-def test_numpy_literals_give_the_same_bits_back(array: Array) -> None:
-    assert_same(array, _evaluate(Literals("numpy", 10**6).expression("x", array)))
+def test_numpy_literals_give_the_same_bits_back(array: Array, brief: bool) -> None:
+    assert_same(array, _evaluate(Literals("numpy", 10**6, brief=brief).expression("x", array)))
+
+
+def test_brief_literals_are_as_people_write_them() -> None:
+    written = Literals("numpy", 0, brief=True).expression("x", np.float32([1, -np.inf, np.nan]))
+    assert written == "np.float32([1.0, -np.inf, np.nan])"
+    assert (
+        Literals("torch", 0, brief=True)
+        .expression("x", np.float64(np.nan).reshape(()))
+        .startswith("torch.tensor(torch.nan,")
+    )
 
 
 def _evaluate(text: str) -> Array:
@@ -182,3 +193,26 @@ def test_model_text_keeps_what_it_cannot_say_apart(tmp_path: Path) -> None:
     text, apart = model_text(onnx.load(str(program.path)))
     assert [tensor.name for tensor in apart] == ["w"]
     assert "axis" in text
+
+
+def test_model_text_is_as_people_write_it() -> None:
+    """Short where that reads back to the same model: `1` would be another attribute than 1.0."""
+    import onnx
+    from onnx import helper
+
+    given = helper.make_tensor_value_info("x", 1, [2, 3])
+    made = helper.make_tensor_value_info("y", 1, [2, 3])
+    flat = helper.make_node("Flatten", ["x"], ["y"], name="/flat/Flatten", axis=1)
+    graph = helper.make_graph([flat], "main", [given], [made])
+    opset = [helper.make_opsetid("", 18)]
+    text, _ = model_text(helper.make_model(graph, opset_imports=opset, ir_version=8))
+    assert text.splitlines()[1] == "main (float[2,3] x) => (float[2,3] y) { y = Flatten<axis = 1>(x) }"
+    for attributes in ({"alpha": 1.0}, {"alpha": 0.25}, {"note": "a = B (c)", "sizes": [1, 2]}, {"sizes": [0.5, 1.0]}):
+        node = helper.make_node("Anything", ["x"], ["y"], domain="mine", **attributes)
+        graph = helper.make_graph([node], "main", [given], [made])
+        opsets = [*opset, helper.make_opsetid("mine", 1)]
+        text, _ = model_text(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+        (again,) = onnx.parser.parse_model(text).graph.node
+        assert {a.name: helper.get_attribute_value(a) for a in again.attribute} == {
+            a.name: helper.get_attribute_value(a) for a in node.attribute
+        }, text

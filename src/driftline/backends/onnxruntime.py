@@ -71,7 +71,8 @@ _REJECTIONS = re.compile(
     r"NOT_IMPLEMENTED|Could not find an implementation for|Unsupported model IR version|"
     r"is under development and support for this is limited|ONNX Runtime only \*guarantees\* support|"
     r"Type Error: Type 'tensor\(\w+\)' of (input|output) parameter|is not a registered function/op|"
-    r"No Op registered for|No opset import for domain|not supported|Unsupported|does not support|only supports"
+    r"No Op registered for|Error Unrecognized attribute|No opset import for domain|"
+    r"not supported|Unsupported|does not support|only supports"
 )
 
 

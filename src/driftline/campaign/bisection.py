@@ -246,7 +246,7 @@ class _Asker:
 
     def _answer(self, result: TargetResult) -> tuple[Answer, str]:
         verdict, execution = result.verdict, result.execution
-        if verdict.judgement is Judgement.PASS:
+        if verdict.agrees:
             return Answer.GOOD, verdict.reason
         if verdict.judgement is not Judgement.FAIL:
             return Answer.SKIP, f"{verdict.judgement}: {verdict.reason}"

@@ -220,7 +220,8 @@ class _Examination:
         return best
 
     def _canonical(self, part: Screened) -> Screened:
-        """The part in the plainest dtype in which it still fails in the same way."""
+        """The part without its gradients and in the plainest dtype, as far as it still fails in the same way."""
+        part = self._without_gradients(part)
         for _ in range(2):  # once for floats, once for integers
             graph = self._graph_as_it_failed(part)
             if graph is None or time.monotonic() > self._deadline:
@@ -237,6 +238,14 @@ class _Examination:
                 return part
             part = same
         return part
+
+    def _without_gradients(self, part: Screened) -> Screened:
+        graph = self._graph_as_it_failed(part)
+        if graph is None or not graph.grad:
+            return part
+        request = {**_PART, "graph": replace(graph, grad=False).to_json(), "inputs": self._written(self._inputs(part))}
+        plain = self._screening.screen([request], self._target)[0]
+        return plain if _same_failure(plain, part) else part
 
     # -- checking and recording --------------------------------------------------------------------------------------
 

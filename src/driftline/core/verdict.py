@@ -43,6 +43,12 @@ class Verdict:
     kind: Kind | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def agrees(self) -> bool:
+        """A pass, or NaN everywhere on both sides: that says nothing of a compiler, but of a case that is known to give
+        a number in the place of NaN it says that the failure is gone."""
+        return self.judgement is Judgement.PASS or bool(self.evidence.get("blank"))
+
 
 @dataclass(frozen=True)
 class Fingerprint:

@@ -48,7 +48,7 @@ class Trials:
         except InternalError as error:
             self.internal_errors.append(str(error))
             return Reply(Answer.NEITHER, "Driftline itself failed")
-        if verdict.judgement is Judgement.PASS:
+        if verdict.agrees:
             return Reply(Answer.PASS, verdict.reason)
         if verdict.judgement is not Judgement.FAIL:
             return Reply(Answer.NEITHER, f"{verdict.judgement}: {execution.problem or verdict.reason}")

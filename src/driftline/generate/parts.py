@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
 from driftline.generate.table import OPERATORS
@@ -26,6 +27,13 @@ _PLAINER = {
     "uint64": ("int32", "uint8"),
     "complex128": ("complex64",),
 }
+# Elements stay what they are and in their order: around an operator that computes, these are not what went wrong.
+_TRANSPARENT = {
+    "identity", "clone", "contiguous", "detach", "flatten", "flatten_2d", "reshape", "reshaped_back", "squeeze",
+    "squeeze_all", "unflatten", "unsqueeze", "view",
+}  # fmt: skip
+# ONNX operators that mean something else than ours of the same name.
+_OTHER_MEANING = {"Flatten", "Gather", "Max", "Mean", "Min", "Scatter", "Sum"}
 _WORDS = {"float32": "float", "int32": "int", "complex64": "complex"}
 
 
@@ -108,13 +116,14 @@ def everything_returned(graph: Graph) -> Graph:
 def pattern(graph: Graph) -> str:
     """What a small graph computes, without shapes and numbers: `relu(clamp(float))`. One pattern, likely one cause."""
     makers = {number: node for node, span in enumerate(graph.produced()) for number in span}
+    computes = any(node.op not in _TRANSPARENT for node in graph.nodes)
 
     def words(number: int) -> str:
         if number not in makers:
             return _WORDS.get(graph.types()[number].dtype, graph.types()[number].dtype)
         node = graph.nodes[makers[number]]
-        if node.op == "identity" and node.inputs[0] in makers:
-            return words(node.inputs[0])  # it adds nothing to what went wrong
+        if node.op in _TRANSPARENT and computes:
+            return words(node.inputs[0])
         return f"{node.op}({', '.join(dict.fromkeys(words(argument) for argument in node.inputs))})"
 
     if len(graph.nodes) > 6:
@@ -127,7 +136,21 @@ def pattern(graph: Graph) -> str:
 
 def named(coverage: Iterable[tuple[str, str]]) -> str:
     """The pattern of a program that is no graph of ours: its operators with their dtypes."""
-    return " > ".join(f"{operator}({_WORDS.get(dtype, dtype)})" for operator, dtype in coverage)
+    return " > ".join(f"{_usual(operator)}({_WORDS.get(dtype, dtype)})" for operator, dtype in coverage)
+
+
+def _usual(operator: str) -> str:
+    """The name of an operator in our own table, where it is the same one: a bug has one name, whoever finds it."""
+    return operator if operator in _OTHER_MEANING else _names().get(_squashed(operator), operator)
+
+
+@cache
+def _names() -> dict[str, str]:
+    return {_squashed(name): name for name in OPERATORS}
+
+
+def _squashed(name: str) -> str:
+    return name.removeprefix("nn.functional.").replace("_", "").lower()
 
 
 def plainer(part: Graph) -> list[tuple[Graph, str, str]]:

@@ -171,7 +171,8 @@ def _judge_by_shadow(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
     # A number where everything should be NaN is a finding like any other; only NaN against NaN tells nothing.
     blank = all(np.isnan(expected[name]).all() and np.isnan(got[name]).all() for name in floats)
     if floats and len(floats) == len(expected) and blank:
-        return _inconclusive("the reference is NaN everywhere: there is nothing to compare")
+        reason = "the reference is NaN everywhere: there is nothing to compare"
+        return Verdict(Judgement.INCONCLUSIVE, reason, evidence={"blank": True})
     ask = partial(sample.shadow, trait.arithmetic)
     try:
         judged = judge_outputs(

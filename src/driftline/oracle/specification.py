@@ -161,6 +161,12 @@ _ONNX = (
         "ONNX operator specification, Resize and GridSample: silent on neighbours of weight zero",
     ),
     Clause(
+        "onnx.transformed-infinity",
+        ("DFT", "STFT"),
+        "a Fourier transform of NaN or infinities may have them anywhere",
+        "ONNX operator specification, DFT and STFT: silent on the order in which terms are added",
+    ),
+    Clause(
         "onnx.einsum-order",
         ("Einsum",),
         "of three operands or more any two may be multiplied first: an infinity may meet a zero or not",

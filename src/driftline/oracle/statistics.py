@@ -18,6 +18,7 @@ from driftline.oracle.arithmetic import Arithmetic
 ELEMENT_LIMIT = 8.0  # a single element further away than this is wrong
 AGGREGATE_LIMIT = 10.0  # a weighted sum over many elements further away than this is biased
 POOLED_LIMIT = 6.0  # the same over several inputs: there the noise averages out, a bias does not
+STRAYED = 3.0  # times as far as the worst of the samples strayed, an element may lie: some errors have long tails
 ILL_CONDITIONED = 0.25  # where sigma is this share of the value, there is nothing to compare
 UNIFORM_RMS = 0.58  # rms of a rounding error in units of the largest one
 ROUNDED_REFERENCE = 2.0**0.5  # in float64 the reference is rounded as coarsely as what is held against it
@@ -34,14 +35,15 @@ class Noise:
 
     @cached_property
     def movement(self) -> Array:
-        """The rms movement of each element. A jump over a legal step is no movement: it is in the band already, and
-        must not excuse a jump to a place that is not."""
+        """The rms movement of each element, or more where a single sample strays far. A jump over a legal step is no
+        movement: it is in the band already, and must not excuse a jump to a place that is not."""
         deviations = self.deviations
         stepping = self.low != self.high
         if stepping.any():
             samples = self.reference + deviations
             deviations = np.where(stepping, samples - np.clip(samples, self.low, self.high), deviations)
-        return np.sqrt(np.mean(np.square(deviations), axis=0))
+        far = np.max(np.abs(deviations), axis=0, initial=0.0)
+        return np.maximum(np.sqrt(np.mean(np.square(deviations), axis=0)), STRAYED / ELEMENT_LIMIT * far)
 
     @cached_property
     def steady(self) -> Array:

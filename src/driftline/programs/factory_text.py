@@ -96,6 +96,17 @@ def writes_in_place(parts: Sequence[str]) -> bool:
     return bool(re.search(r"[^\W_]_\(|\]\s*=[^=]|[-+*/%|&^@]=|\bout=|setitem|__i(?!nit__)\w+__", "\n".join(parts)))
 
 
+def without_last_name(text: str) -> str:
+    """A function that a reducer wrote returns what it computes last, not a name for it."""
+    return re.sub(r"\n( +)(\w+_out) = (.+)\n\1return \2$", r"\n\1return \3", text.rstrip())
+
+
+def without_usual_dtypes(text: str) -> str:
+    """Tensors of numbers whose dtype is the one that torch takes by itself, without its name."""
+    text = re.sub(r"(torch\.tensor\([^()]*\b(?:\d+\.\d|nan|inf)[^()]*), dtype=torch\.float32\)", r"\1)", text)
+    return re.sub(r"(torch\.tensor\([-\d\[\], ]+), dtype=torch\.int64\)", r"\1)", text)
+
+
 def _is_remark(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import zlib
 from collections.abc import Iterator
 
@@ -12,6 +13,8 @@ from driftline.core.tensors import Array, is_float, numpy_dtype
 
 WRITTEN_OUT = 200  # elements
 LINE = 100  # characters of packed text
+# Types of numpy that make an array of a list; uint64 is not among them, since large integers may become floats first.
+_CALLED = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 
 # What packed text needs in a script
 UNPACK = '''\
@@ -22,11 +25,14 @@ def unpack(text, dtype, shape):
 
 
 class Literals:
-    """Writes arrays for one script, for `torch` or `numpy`. `room`: characters that packed arrays may take in all."""
+    """Writes arrays for one script, for `torch` or `numpy`. `room`: characters that packed arrays may take in all;
+    below zero every array is drawn from a seed.
+    `brief`: as people write them, np.float32([1.0, np.nan]); else nan and inf are names that the script has to give."""
 
-    def __init__(self, flavour: str, room: int) -> None:
+    def __init__(self, flavour: str, room: int, *, brief: bool = False) -> None:
         self._torch = flavour == "torch"
         self._room = room
+        self._brief = brief
         self.packed = False
         self.left_out: list[str] = []
 
@@ -38,10 +44,13 @@ class Literals:
         if array.size == 0:
             return f"{self._module}.zeros({shape}, dtype={dtype})"
         if array.size > 8 and _constant(flat):
-            return f"{self._module}.full({shape}, {_scalar(flat[0])}, dtype={dtype})"
-        if array.size <= WRITTEN_OUT:
+            return f"{self._module}.full({shape}, {self._named(_scalar(flat[0]))}, dtype={dtype})"
+        if array.size <= WRITTEN_OUT and self._room >= 0:
+            numbers = self._named(_nested(array, indent))
+            if self._brief and not self._torch and array.ndim and array.dtype.name in _CALLED:
+                return f"{dtype}({numbers})"
             make = "torch.tensor" if self._torch else "np.array"
-            return f"{make}({_nested(array, indent)}, dtype={dtype})"
+            return f"{make}({numbers}, dtype={dtype})"
         return self._pack(name, array, shape, dtype, indent)
 
     def _pack(self, name: str, array: Array, shape: tuple[int, ...], dtype: str, indent: str) -> str:
@@ -67,6 +76,9 @@ class Literals:
             low, high = int(array.min()), int(array.max())
             made = f"{draw}.integers({low}, {high}, {shape}, endpoint=True)"
         return f"torch.from_numpy({made}).to({dtype})" if self._torch else f"{made}.astype({dtype})"
+
+    def _named(self, numbers: str) -> str:
+        return re.sub(r"nan|inf", rf"{self._module}.\g<0>", numbers) if self._brief else numbers
 
     @property
     def _module(self) -> str:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from driftline.core.tensors import Arrays
 
+LINE = 110  # characters
 INLINE = 16  # elements of an initialiser that may stand in the text
+# The type of an attribute, where its value is enough for the parser.
+_SHOWN_TYPE = re.compile(
+    r"(\w+): (?:int|ints(?= = \[-?\d)|float(?= = -?\d+\.\d)|floats(?= = \[-?\d+\.\d)|string|strings(?= = \[\")) = "
+)
 _INLINE_TYPES = (1, 6, 7, 11)  # float, int32, int64, double: those that the text form writes and reads alike
 
 
@@ -24,7 +30,7 @@ def model_text(model: Any) -> tuple[str, list[Any]]:
     text = onnx.printer.to_text(body)
     if '"""' in text or "\\" in text:
         return "", []
-    for spelled in (_shorter(text), text):
+    for spelled in (_shorter(_briefly(text)), _shorter(text), text):
         try:
             again = onnx.parser.parse_model(spelled)
         except Exception:  # the parser does not know all that the printer writes
@@ -43,16 +49,32 @@ def _forget_remarks(model: Any) -> None:
     for part in (*model.graph.node, *model.graph.input, *model.graph.output):
         part.ClearField("doc_string")
         part.ClearField("metadata_props")
+    for node in model.graph.node:
+        node.ClearField("name")
 
 
 def _shorter(text: str) -> str:
-    """The head in one line and the graph's signature in one, as people write them."""
+    """The head in one line and the graph's signature in one, as people write them; a single node beside it."""
     head, _, body = text.partition(">")
     joined = f"{' '.join(head.split()).replace('< ', '<')}>{body}"
     signature, brace, nodes = joined.partition("{\n")
     first, _, rest = signature.partition("\n")
     line = f"{first}\n{' '.join(rest.split())} {{"
-    return f"{line}\n{nodes}" if brace and len(line) < 200 else joined
+    if not brace or len(line) > 200:
+        return joined
+    every = [node.strip() for node in nodes.rstrip().removesuffix("}").splitlines() if node.strip()]
+    single = f"{line} {' '.join(every)} }}"
+    if len(every) == 1 and len(single.rpartition("\n")[2]) <= LINE:
+        return single
+    return "\n".join([line, *nodes.rstrip().replace("   ", "    ").splitlines()])
+
+
+def _briefly(text: str) -> str:
+    """Attributes without the types that their values show, and calls as in Python. What this may spoil, a string with
+    such words in it, does not read back and so is not taken."""
+    text = _SHOWN_TYPE.sub(r"\1 = ", text)
+    text = re.sub(r"= ([A-Za-z][\w.]*) (<.*> )?\(", lambda call: f"= {call[1]}{(call[2] or '').strip()}(", text)
+    return text.replace('" : ', '": ')
 
 
 def constants(tensors: list[Any]) -> Arrays:

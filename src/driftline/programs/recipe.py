@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 ROOM = 200_000  # characters that tensors may take in one script
+_FROM = re.compile(r"from ([\w.]+) import (\w+(?:, \w+)*)")
 
 
 @dataclass(frozen=True)
@@ -28,14 +29,35 @@ class Recipe:
     left_out: tuple[str, ...] = ()  # tensors with stand-ins for their values
     inputs: str = "inputs"  # an expression for the tensors that go in
     files: tuple[str, ...] = ()  # what is read from this machine, so that the script does not run elsewhere
+    samples: bool = False  # there are many inputs, in a list of that name
+
+
+@dataclass(frozen=True)
+class Check:
+    """The end of a script. `test` raises AssertionError, or whatever the compiler raises, when the bug shows."""
+
+    imports: tuple[str, ...] = ()
+    definitions: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()  # with EXPECTED and GOT for both expressions
+    test: tuple[str, ...] = ()  # the same for a regression test
+    problem: str = ""  # why there is no such check
 
 
 def import_block(lines: list[str]) -> str:
-    """Import lines in the usual order: the standard library, a gap, the rest."""
-    every = sorted(set(lines), key=lambda line: (not line.startswith("import "), line))
+    """Import lines in the usual order: the standard library, a gap, the rest. One line for each module."""
+    every = sorted(set(_joined(lines)), key=lambda line: (not line.startswith("import "), line))
     standard = [line for line in every if line.split()[1].partition(".")[0] in sys.stdlib_module_names]
     others = [line for line in every if line not in standard]
     return "\n".join([*standard, *([""] if standard and others else []), *others])
+
+
+def _joined(lines: list[str]) -> list[str]:
+    names: dict[str, set[str]] = {}
+    for line in lines:
+        if found := _FROM.fullmatch(line):
+            names.setdefault(found[1], set()).update(found[2].split(", "))
+    others = [line for line in lines if not _FROM.fullmatch(line)]
+    return [*others, *(f"from {module} import {', '.join(sorted(taken))}" for module, taken in names.items())]
 
 
 def odd_numbers(lines: Iterable[str]) -> list[str]:

@@ -15,15 +15,15 @@ from driftline.core.tensors import Arrays
 from driftline.programs.factory_text import used_imports
 from driftline.programs.literals import UNPACK, Literals
 from driftline.programs.onnx_text import constants, model_text
-from driftline.programs.recipe import ROOM, Recipe, odd_numbers
+from driftline.programs.recipe import ROOM, Recipe
 from driftline.programs.script_parts import runner
 
-_REFERENCE = "ReferenceEvaluator(model).run(None, inputs)"
+_REFERENCE = "reference.ReferenceEvaluator(model).run(None, inputs)"
 
 
 def onnx_recipe(program: Program, arrays: Arrays, target: Target, *, room: int = ROOM) -> Recipe:
     """A model file, or a Python file whose factory returns a model."""
-    literals = Literals("numpy", room)
+    literals = Literals("numpy", room, brief=True)
     if program.form == "source":
         bundle = SourceBundle.load(program.path.read_bytes())
         imports: list[str] = []
@@ -32,10 +32,11 @@ def onnx_recipe(program: Program, arrays: Arrays, target: Target, *, room: int =
         files: tuple[str, ...] = ()
     else:
         imports, definitions, setup, apart, files = _model(program.path, literals)
+    # Some compilers take them by position.
+    arrays = {spec.name: arrays[spec.name] for spec in program.inputs if spec.name in arrays} | dict(arrays)
     entries = [f"    {json.dumps(name)}: {literals.expression(name, array)}," for name, array in arrays.items()]
     line = f"inputs = {{{' '.join(entry.strip() for entry in entries)[:-1]}}}"
     given = [line] if len(line) <= 110 and "\n" not in line else ["\n".join(["inputs = {", *entries, "}"])]
-    odd = odd_numbers([*setup, *entries])
     if literals.packed:
         definitions.append(UNPACK)
         imports += ["import base64", "import zlib"]
@@ -45,9 +46,9 @@ def onnx_recipe(program: Program, arrays: Arrays, target: Target, *, room: int =
     made = Recipe(
         flavour="numpy",
         packages=tuple(dict.fromkeys(("numpy", "onnx", *(run.packages if run else ())))),
-        imports=(*imports, "import numpy as np", "from onnx.reference import ReferenceEvaluator"),
+        imports=(*imports, "import numpy as np", "from onnx import reference"),
         definitions=(*definitions, *([run.text] if run and run.text else [])),
-        setup=(*odd, *setup, *given),
+        setup=(*setup, *given),
         expected=_REFERENCE,
         got=run.call if run else "",
         left_out=tuple(literals.left_out),
@@ -61,14 +62,11 @@ def onnx_recipe(program: Program, arrays: Arrays, target: Target, *, room: int =
 
 def with_literal_expectation(recipe: Recipe, expected: Arrays, room: int = ROOM) -> Recipe:
     """The same with the expected results written out, where the reference evaluator cannot give them."""
-    literals = Literals("numpy", room)
+    literals = Literals("numpy", room, brief=True)
     values = ", ".join(literals.expression(name, array, "    ") for name, array in expected.items())
     if literals.packed or literals.left_out:
         return recipe
-    kept = tuple(line for line in recipe.imports if "ReferenceEvaluator" not in line)
-    rest = [line for line in recipe.setup if not line.startswith(("nan", "inf = "))]
-    setup = (*odd_numbers([values, *rest]), *rest)
-    return replace(recipe, imports=kept, setup=setup, expected=f"[{values}]")
+    return replace(recipe, expected=f"[{values}]")
 
 
 def _model(path: Path, literals: Literals) -> tuple[list[str], list[str], list[str], list[Any], tuple[str, ...]]:
@@ -83,9 +81,8 @@ def _model(path: Path, literals: Literals) -> tuple[list[str], list[str], list[s
     for tensor in apart:
         made = literals.expression(tensor.name, onnx.numpy_helper.to_array(tensor), "")
         setup.append(f"model.graph.initializer.append(numpy_helper.from_array({made}, {json.dumps(tensor.name)}))")
-    names = ["numpy_helper", "parser"] if apart else ["parser"]
-    made = f'model = parser.parse_model("""\n{text}\n""")'
-    return [f"from onnx import {', '.join(names)}"], [made], setup, apart, ()
+    made = f'model = parser.parse_model("""\n{text}""")'
+    return ["from onnx import numpy_helper", "from onnx import parser"], [made], setup, apart, ()
 
 
 def _packed(path: Path, model: Any) -> tuple[list[str], list[str], list[str], list[Any], tuple[str, ...]]:

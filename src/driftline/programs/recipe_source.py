@@ -10,15 +10,23 @@ from dataclasses import replace
 from driftline.core.program import SourceBundle
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
-from driftline.programs.factory_text import FactoryText, draws_random, read_factory, used_imports, writes_in_place
+from driftline.programs.factory_text import (
+    FactoryText,
+    draws_random,
+    read_factory,
+    used_imports,
+    without_last_name,
+    without_usual_dtypes,
+    writes_in_place,
+)
 from driftline.programs.literals import UNPACK, Literals
 from driftline.programs.recipe import ROOM, Recipe, odd_numbers
 from driftline.programs.recipe_torch import torch_results, with_gradients
 from driftline.programs.script_parts import FILL, LAYOUT, TFLITE, xla_arguments
 
 _STRANGE_LAYOUT = re.compile(r"permute|expand|unfold|as_strided|transpose|::|\.t\(|\.[Tm][TH]?\b")
+ODD_NUMBERS = 'inf, nan = float("inf"), float("nan")'  # as a reduced program names them, whether it needs them or not
 _PACKAGES = {"torch": ("torch",), "tensorflow": ("tensorflow-cpu", "numpy"), "jax": ("jax", "jaxlib", "numpy")}
-_RESULTS = "def results(made):\n    return [np.asarray(part) for part in {}(made)]\n"
 
 
 def source_recipe(
@@ -59,19 +67,23 @@ def _is_plain(parts: FactoryText, arrays: Arrays, framework: str, own_inputs: bo
 
 
 def _inlined(parts: FactoryText, framework: str, arrays: Arrays, own_inputs: bool, room: int, seed: int) -> Recipe:
-    literals = Literals("torch" if framework == "torch" else "numpy", room)
+    literals = Literals("torch" if framework == "torch" else "numpy", room, brief=True)
     if own_inputs:
         making = parts.needed(parts.model, *parts.inputs)
         given = list(parts.inputs)
     else:
         making = parts.needed(parts.model)
         given = [literals.expression(name, array, "    ") for name, array in arrays.items()]
+    if framework == "torch" and not any("default_dtype" in text for text in (*parts.definitions, *making)):
+        making, given = ([without_usual_dtypes(text) for text in lines] for lines in (making, given))
     setup = [*making, f"function = {parts.model}", _listing(given)]
     seeded = any(line.split(".")[-1].startswith(("manual_seed(", "set_seed(", "seed(")) for line in making[:1])
-    if not seeded and (draws_random(setup) or draws_random(parts.definitions)):
-        setup = [*_seeding(framework, seed, [*setup, *parts.definitions]), *setup]
-    setup = [*_odd_numbers([*setup, *parts.definitions]), *setup]
-    definitions = [*parts.definitions, *([UNPACK] if literals.packed and "unpack" not in _names(parts) else [])]
+    own = [without_last_name(text) for text in parts.definitions if text != ODD_NUMBERS]
+    written = setup if own_inputs else setup[:-1]  # what is drawn in place of the given arrays has a seed already
+    if not seeded and (draws_random(written) or draws_random(own)):
+        setup = [*_seeding(framework, seed, [*setup, *own]), *setup]
+    setup = [*_odd_numbers([*setup, *own]), *setup]
+    definitions = [*own, *([UNPACK] if literals.packed and "unpack" not in _names(parts) else [])]
     imports = [*parts.imports, *_literal_imports(literals, arrays, framework)]
     changing = writes_in_place(parts.definitions)
     inputs = "copy.deepcopy(inputs)" if changing else "inputs"
@@ -95,13 +107,12 @@ def _names(parts: FactoryText) -> set[str]:
 def _called(bundle: SourceBundle, framework: str, arrays: Arrays, room: int, seed: int) -> Recipe:
     """For factories that are more than a few statements: call it, and put the values into its example."""
     torch = framework == "torch"
-    literals = Literals("torch" if torch else "numpy", room)
+    literals = Literals("torch" if torch else "numpy", room, brief=True)
     entries = [
         f"        {json.dumps(name)}: {literals.expression(name, array, '        ')}," for name, array in arrays.items()
     ]
-    odd = [f"    {line}" for line in odd_numbers(entries)]
     body = ["    return {", *entries, "    }"] if entries else ["    return {}"]
-    made = "\n".join(["def inputs():", *odd, *body])
+    made = "\n".join(["def inputs():", *body])
     laid_out = torch and bool(_STRANGE_LAYOUT.search(bundle.text[bundle.text.find(f"def {bundle.entry_name}") :]))
     filling = FILL % ("laid_out(example, next(values))" if laid_out else "next(values)")
     text = _program_text(bundle)
@@ -189,33 +200,27 @@ def _with_results(base: Recipe, framework: str, arrays: Arrays, target: Target) 
 
 
 def _tensorflow_results(base: Recipe, arrays: Arrays, target: Target) -> Recipe:
-    expected = f"results({base.expected.format('function')})"
-    base = replace(
-        base,
-        flavour="numpy",
-        imports=(*base.imports, "import numpy as np", "import tensorflow as tf"),
-        definitions=(
-            *base.definitions,
-            "def results(made):\n    return [np.asarray(part) for part in tf.nest.flatten(made)]",
-        ),
-        expected=expected,
-    )
+    expected = f"tf.nest.flatten({base.expected.format('function')})"
+    imports = (*base.imports, "import numpy as np", "import tensorflow as tf")
+    base = replace(base, flavour="numpy", imports=imports, expected=expected)
     if target.backend in ("tensorflow-xla", "xla"):
         return replace(base, got=expected.replace("function", "tf.function(function, jit_compile=True)"))
     if target.backend == "tflite" and base.inputs:
-        return replace(base, definitions=(*base.definitions, TFLITE), got="tflite(function, inputs)")
+        # Its results are arrays, and so are the others to be.
+        expected = f"[np.asarray(part) for part in {expected}]"
+        definitions = (*base.definitions, TFLITE)
+        return replace(base, definitions=definitions, expected=expected, got="tflite(function, inputs)")
     return base
 
 
 def _jax_results(base: Recipe, arrays: Arrays, target: Target) -> Recipe:
     wide = any(a.dtype.name in ("float64", "int64", "uint64", "complex128") for a in arrays.values())
-    expected = f"results({base.expected.format('function')})"
+    expected = f"jax.tree.leaves({base.expected.format('function')})"
     compiled = f"jax.jit(function{xla_arguments(dict(target.options))})"
     return replace(
         base,
         flavour="numpy",
         imports=(*base.imports, "import jax", "import numpy as np"),
-        definitions=(*base.definitions, _RESULTS.format("jax.tree_util.tree_leaves")),
         setup=(*(['jax.config.update("jax_enable_x64", True)'] if wide else []), *base.setup),
         expected=expected,
         got=expected.replace("function", compiled) if target.backend == "xla" else "",

@@ -42,7 +42,7 @@ class Route:
 def torch_results(base: Recipe, target: Target) -> Recipe:
     """Fill in both results. Until here `expected` is a call with a place for the function."""
     options = dict(target.options)
-    first = ["torch.set_grad_enabled(False)"]
+    first = ["torch.set_grad_enabled(False)"] if _may_derive(base) else []
     if target.backend == "inductor" and options.get("freezing") == "true":
         # It is read while the program is traced, where the `options` of torch.compile are not known.
         first.append("torch._inductor.config.freezing = True")
@@ -199,6 +199,15 @@ def _plain_function(base: Recipe) -> str:
     name = line.removeprefix("function = ")
     known = any(re.search(rf"^def {re.escape(name)}\(", text, re.MULTILINE) for text in base.definitions)
     return name if name.isidentifier() and known else name if re.fullmatch(r"torch[\w.]*\.[a-z_]\w*", name) else ""
+
+
+def _may_derive(base: Recipe) -> bool:
+    """A plain function of plain tensors has nothing to derive by."""
+    return not _plain_function(base) or bool(re.search(r"requires_grad|Parameter|nn\.[A-Z]", _text(base)))
+
+
+def _text(base: Recipe) -> str:
+    return "\n".join([*base.definitions, *base.setup])
 
 
 def _is_module(base: Recipe) -> bool:

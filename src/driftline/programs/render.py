@@ -19,11 +19,10 @@ from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 from driftline.programs.factory_text import used_imports
 from driftline.programs.literals import UNPACK, Literals
-from driftline.programs.recipe import ROOM, Recipe, import_block, odd_numbers
+from driftline.programs.recipe import ROOM, Check, Recipe, import_block
 from driftline.programs.recipe_onnx import onnx_recipe
 from driftline.programs.recipe_source import source_recipe
 from driftline.programs.recipe_torch import torch_compile, torch_results, with_gradients
-from driftline.programs.script_check import Check
 from driftline.programs.script_parts import SHOW
 
 LINE = 110  # characters, in a script that is to be short
@@ -146,10 +145,10 @@ def _on_one_line(setup: Sequence[str]) -> list[str]:
 def _file_recipe(program: Program, arrays: Arrays, target: Target, room: int, grad: bool, seed: int) -> Recipe:
     """A torch.export archive or a TFLite file: binary, so it is packed; a large one is read from where it lies."""
     torch = program.form == "torch"
-    literals = Literals("torch" if torch else "numpy", room)
+    literals = Literals("torch" if torch else "numpy", room, brief=True)
     given = [literals.expression(name, array) for name, array in arrays.items()]
     packed = base64.b64encode(zlib.compress(program.path.read_bytes(), 9)).decode()
-    setup, definitions = odd_numbers(given), [UNPACK] if literals.packed else []
+    setup, definitions = [], [UNPACK] if literals.packed else []
     inside = len(packed) <= room
     if inside:
         rows = "\n".join(f'    "{packed[at : at + 100]}"' for at in range(0, len(packed), 100))

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from driftline.core.tensors import is_float
-from driftline.core.text import normalise_message
+from driftline.core.text import first_line
 from driftline.core.verdict import Kind
-from driftline.programs.recipe import Recipe
+from driftline.programs.recipe import Check, Recipe
+from driftline.programs.script_drift import drift_check
 
+LINE = 120  # characters
 # torch.testing.assert_close: relative and absolute tolerance
 DEFAULTS = {
     "float16": (1e-3, 1e-5),
@@ -40,6 +42,7 @@ class Failing:
     timeout: float = 300.0
     ending: str = ""  # how a process died: SIGSEGV, or exit code 3
     memory: int = 8 << 30  # bytes that it might use
+    outputs: int = 0  # how many there are; 0: not known
 
 
 @dataclass(frozen=True)
@@ -53,17 +56,6 @@ class Tolerance:
     @property
     def is_default(self) -> bool:
         return "default" in self.remark
-
-
-@dataclass(frozen=True)
-class Check:
-    """The end of a script. `test` raises AssertionError, or whatever the compiler raises, when the bug shows."""
-
-    imports: tuple[str, ...] = ()
-    definitions: tuple[str, ...] = ()
-    lines: tuple[str, ...] = ()  # after `expected` and `got` are there
-    test: tuple[str, ...] = ()  # the same for a regression test
-    problem: str = ""  # why there is no such check
 
 
 def tolerance(failing: Failing) -> Tolerance:
@@ -85,7 +77,7 @@ def check_for(failing: Failing, recipe: Recipe) -> Check:
     """The check that fits a failure."""
     kind, torch = failing.kind, recipe.flavour == "torch"
     if kind == Kind.BIAS:
-        return _drift(failing, recipe)
+        return drift_check(str(failing.evidence.get("direction", "scale")), recipe)
     if kind in (Kind.CRASH, Kind.TIMEOUT, Kind.OOM):
         return _child(failing)
     if kind == Kind.ERROR:
@@ -113,8 +105,10 @@ def _torch_check(failing: Failing, allowed: Tolerance) -> Check:
     if kind in (Kind.WRONG_DTYPE, Kind.WRONG_SHAPE):
         what = "dtype" if kind == Kind.WRONG_DTYPE else "shape"
         sides = [f"[x.{what} for x in tree_leaves({side})]" for side in ("got", "expected")]
-        test = [f'assert {sides[0]} == {sides[1]}, "another {what}"']
-    elif kind == Kind.WRONG_ZERO_SIGN:
+        same = f"{sides[0]} == {sides[1]}"
+        shown = (*_SHOWN, f"same = {same}", f'sys.exit(0 if same else "BUG: another {what}")')
+        return Check(("import sys", leaves), (), shown, (*_MADE, f"assert {same}"))
+    if kind == Kind.WRONG_ZERO_SIGN:
         sides = [f"[x.signbit() for x in tree_leaves({side})]" for side in ("got", "expected")]
         test = [f"torch.testing.assert_close({sides[0]}, {sides[1]})"]
     elif kind == Kind.WRONG_NONFINITE and _finite_on_one_side(failing.evidence):
@@ -127,7 +121,7 @@ def _torch_check(failing: Failing, allowed: Tolerance) -> Check:
         test = ["torch.testing.assert_close(tree_map(special, got), tree_map(special, expected), equal_nan=True)"]
     else:
         imports = ()
-        close = f"got, expected, rtol={allowed.rtol:g}, atol={allowed.atol:g}, equal_nan=True"
+        close = f"got, expected, {_limits(allowed)}, equal_nan=True"
         test = [f"# {allowed.remark}", f"torch.testing.assert_close({close})"]
     lines = ["try:", *(f"    {line}" for line in test), "except AssertionError as error:"]
     lines.append(f'    sys.exit(f"BUG: {says.get(Kind(kind), "")}{{error}}")')
@@ -135,8 +129,8 @@ def _torch_check(failing: Failing, allowed: Tolerance) -> Check:
 
 
 def _numpy_check(failing: Failing, allowed: Tolerance) -> Check:
-    """`x` is what the compiler gives and `y` what is right."""
-    kind = failing.kind
+    """`x` is what the compiler gives and `y` what is right. numpy takes a list of one array for that array."""
+    kind, one = failing.kind, failing.outputs == 1
     remark, says = "", "wrong values"
     if kind in (Kind.WRONG_DTYPE, Kind.WRONG_SHAPE):
         what = "dtype" if kind == Kind.WRONG_DTYPE else "shape"
@@ -150,13 +144,19 @@ def _numpy_check(failing: Failing, allowed: Tolerance) -> Check:
     elif not allowed.rtol and not allowed.atol:
         same = "np.array_equal(x, y)"
     else:
-        same = f"np.allclose(x, y, rtol={allowed.rtol:g}, atol={allowed.atol:g}, equal_nan=True)"
-        remark = f"  # {allowed.remark}"
-    made = f"same = all({same} for x, y in zip(got, expected, strict=True))"
-    lines = [made + remark if len(made + remark) <= 120 else made, f'sys.exit(0 if same else "BUG: {says}")']
-    if remark and len(made + remark) > 120:
-        lines.insert(0, remark.strip())
-    return Check(("import sys", "import numpy as np"), (), (*_SHOWN, *lines), (*_MADE, made, "assert same"))
+        same = f"np.allclose(x, y, {_limits(allowed)}, equal_nan=True)"
+        remark = f"# {allowed.remark}"
+    if one:
+        sides = ("got[0]", "expected[0]") if kind in (Kind.WRONG_DTYPE, Kind.WRONG_SHAPE) else ("got", "expected")
+        same = re.sub(r"\b[xy]\b", lambda side: sides["xy".index(side[0])], same)
+        test = [f"assert {same}"]
+        lines = [f'sys.exit(0 if {same} else "BUG: {says}")']
+    if not one or len(lines[0]) > LINE:
+        made = f"same = {same}" if one else f"same = all({same} for x, y in zip(got, expected, strict=True))"
+        test = [made, "assert same"]
+        lines = [made, f'sys.exit(0 if same else "BUG: {says}")']
+    first = [remark] if remark else []
+    return Check(("import sys", "import numpy as np"), (), (*_SHOWN, *first, *lines), (*_MADE, *first, *test))
 
 
 def _finite_on_one_side(evidence: Mapping[str, Any]) -> bool:
@@ -216,27 +216,6 @@ def _missing_error() -> Check:
     return Check(("import sys",), (_OUTCOME,), (*made, *shown, *lines), (*made, test))
 
 
-_DRIFT = 6  # standard errors
-_DRIFTS = '''\
-def drift(got, expected):
-    """How far the mean of all differences lies from zero, in standard errors: rounding goes up as often as down."""
-    pairs = [(np.asarray(x, np.float64), np.asarray(y, np.float64)) for x, y in zip(got, expected, strict=True)]
-    differences = [{difference} for x, y in pairs]
-    return max(abs(d.mean()) / (d.std() / d.size**0.5 or 1) for d in differences)
-'''
-
-
-def _drift(failing: Failing, recipe: Recipe) -> Check:
-    """No element is wrong by itself, but all lean to one side."""
-    relative = "scale" in str(failing.evidence.get("direction", "scale"))
-    text = _DRIFTS.format(difference="(x - y) / np.maximum(np.abs(y), 1e-30)" if relative else "x - y")
-    sides = ("tree_leaves(got)", "tree_leaves(expected)") if recipe.flavour == "torch" else ("got", "expected")
-    test = f'assert (z := drift({", ".join(sides)})) < {_DRIFT}, f"a drift of {{z:.1f}} standard errors"'
-    lines = ("try:", f"    {test}", "except AssertionError as error:", '    sys.exit(f"BUG: {error}")')
-    imports = ("import sys", "import numpy as np", "from torch.utils._pytree import tree_leaves")
-    return Check(imports, (text,), (*_SHOWN, *lines), (*_MADE, test))
-
-
 def _child(failing: Failing) -> Check:
     """The compiled run may take its process with it, use up all memory, or never end: it gets a process of its own."""
     run = [f"ended = {_CHILD}).returncode"]
@@ -272,10 +251,17 @@ _CHILD = 'subprocess.run([sys.executable, __file__, "child"]'
 
 
 def telling_words(message: str) -> str:
-    """The longest piece of a message without numbers, paths and names that change from run to run."""
-    pieces = re.split(r"#|'\?'|0x\?|DTYPE|…", normalise_message(message))
-    found = [piece.strip(" :;,.") for piece in pieces if piece.strip(" :;,.") in message]
-    return max(found, key=len, default="")[:80]
+    """The longest piece of a message without numbers, paths and names of C++, which change from run to run. What comes
+    after the first sentence is often about something else."""
+    line = first_line(message, 2000)
+    first = re.split(r"\.(?=\s|[A-Z])", line)[0]
+    words = _longest_piece(first)
+    return (words if len(words) >= 20 else _longest_piece(line))[:80]
+
+
+def _longest_piece(text: str) -> str:
+    pieces = re.split(r"\S*(?:\d|/|::)\S*(?: const\b)?", text)
+    return max((piece.strip(" :;,.…") for piece in pieces), key=len)
 
 
 def _quoted(text: str) -> str:
@@ -287,6 +273,11 @@ def _number(value: object) -> float:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return 0.0
+
+
+def _limits(allowed: Tolerance) -> str:
+    numbers = (f"{value:g}".replace("e-0", "e-") for value in (allowed.rtol, allowed.atol))
+    return "rtol={}, atol={}".format(*numbers)
 
 
 def _one_digit(value: float) -> float:

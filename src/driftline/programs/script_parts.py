@@ -53,7 +53,7 @@ def laid_out(example, values):
 
 @dataclass(frozen=True)
 class Runner:
-    """How a compiler runs an ONNX model in a script."""
+    """How a compiler runs an ONNX model in a script, with `inputs` in the order of the model's own."""
 
     packages: tuple[str, ...]
     imports: tuple[str, ...]
@@ -67,9 +67,7 @@ _ONNXRUNTIME = """\
 def compiled(model, inputs):
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{level}
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]{disabled}
-    )
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options{disabled})
     return session.run(None, inputs)
 """
 _ONNXRUNTIME_PLAIN = "onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)"
@@ -88,13 +86,9 @@ def compiled(model, inputs):
 _TVM = """\
 {skipping}\
 def compiled(model, inputs):
-    names = [value.name for value in model.graph.input if value.name in inputs]
-    shapes, dtypes = ({{name: given(inputs[name]) for name in names}} for given in (np.shape, lambda x: x.dtype.name))
     with tvm.transform.PassContext(opt_level={opt}{instruments}):
-        module = from_onnx(model, shape_dict=shapes, dtype_dict=dtypes)
-{transforms}\
-        built = tvm.compile(module, target="llvm")
-    result = relax.VirtualMachine(built, tvm.cpu())["main"](*(tvm.runtime.tensor(inputs[name]) for name in names))
+{building}\
+    result = tvm.relax.VirtualMachine(built, tvm.cpu())["main"](*map(tvm.runtime.tensor, inputs.values()))
     return [part.numpy() for part in ([result] if hasattr(result, "numpy") else result)]
 """
 _TVM_SKIPPING = """\
@@ -105,24 +99,26 @@ class Skipping:
 
 
 """
-_TVM_TRANSFORMS = """\
+_TVM_BUILT = """\
+        built = tvm.compile(from_onnx(model, {name: x.shape for name, x in inputs.items()}), target="llvm")
+"""
+_TVM_TRANSFORMED = """\
+        module = from_onnx(model, {{name: x.shape for name, x in inputs.items()}})
         with tvm.target.Target("llvm"):
             for transform in [{names}]:
-                module = getattr(relax.transform, transform)()(module)
+                module = getattr(tvm.relax.transform, transform)()(module)
+        built = tvm.compile(module, target="llvm")
 """
 _IREE = """\
 def compiled(model, inputs):
     model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     model.graph.name = "main"
-    information = onnx_importer.ModelInfo(model)
-    module = information.create_module(context=Context()).operation
-    onnx_importer.NodeImporter.define_function(information.main_graph, module).import_all()
-    flags = [{flags}]
-    code = iree.compiler.compile_str(
-        str(module.get_asm()), target_backends=["llvm-cpu"], input_type="onnx", extra_args=flags
-    )
-    loaded = iree.runtime.load_vm_flatbuffer(code, driver="local-sync")
-    result = loaded.main(*(inputs[value.name] for value in model.graph.input if value.name in inputs))
+    info = onnx_importer.ModelInfo(model)
+    module = info.create_module(context=Context()).operation
+    onnx_importer.NodeImporter.define_function(info.main_graph, module).import_all()
+    args = [{flags}]
+    code = iree.compiler.compile_str(module.get_asm(), target_backends=["llvm-cpu"], input_type="onnx", extra_args=args)
+    result = iree.runtime.load_vm_flatbuffer(code, driver="local-sync").main(*inputs.values())
     parts = result if isinstance(result, (tuple, list)) else [result]
     # Integers have no sign in IREE: the model says what the bits mean.
     dtypes = [onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type) for value in model.graph.output]
@@ -168,10 +164,9 @@ def _tvm(options: Mapping[str, str]) -> Runner:
         opt=options.get("opt", "3"),
         skipping=_TVM_SKIPPING.format(names=skipped) if skipped else "",
         instruments=", instruments=[Skipping()]" if skipped else "",
-        transforms=_TVM_TRANSFORMS.format(names=steps) if steps else "",
+        building=_TVM_TRANSFORMED.format(names=steps) if steps else _TVM_BUILT,
     )
-    imports = ("import numpy as np", "import tvm", "from tvm import relax")
-    return Runner(("apache-tvm",), (*imports, "from tvm.relax.frontend.onnx import from_onnx"), text)
+    return Runner(("apache-tvm",), ("import tvm", "from tvm.relax.frontend.onnx import from_onnx"), text)
 
 
 def _onnxscript(rules: Sequence[str]) -> Runner:
@@ -187,7 +182,7 @@ def _onnxscript(rules: Sequence[str]) -> Runner:
         given.append(name + number)
     made = f"rewrite(model, [{', '.join(given)}])" if given else "rewrite(model)"
     if not any(rule.startswith("ort_fusions") for rule in rules):
-        return Runner(("onnxscript",), tuple(imports), "", f"ReferenceEvaluator({made}).run(None, inputs)")
+        return Runner(("onnxscript",), tuple(imports), "", f"reference.ReferenceEvaluator({made}).run(None, inputs)")
     runtime = _onnxruntime({"opt": "off"})
     packages, imports = ("onnxscript", *runtime.packages), [*imports, *runtime.imports]
     return Runner(packages, tuple(imports), runtime.text, f"compiled({made}, inputs)")
@@ -275,12 +270,21 @@ def with_gradients(function, *inputs):
 
 # -- TensorFlow programs -----------------------------------------------------------------------------------------------
 
-# From a TensorFlow function to its results after conversion.
+# From a plain TensorFlow function to its results after conversion.
 TFLITE = """\
 def tflite(function, inputs):
     concrete = tf.function(function).get_concrete_function(*map(tf.constant, inputs))
-    converter = tf.lite.TFLiteConverter.from_concrete_functions([concrete])
-    interpreter = tf.lite.Interpreter(model_content=converter.convert())
+    model = tf.lite.TFLiteConverter.from_concrete_functions([concrete], tf.Module()).convert()
+    runner = tf.lite.Interpreter(model_content=model).get_signature_runner()
+    return list(runner(**dict(zip(function.__code__.co_varnames, inputs))).values())
+"""
+
+# The same without a signature: another way through the converter, and for what is more than a plain function.
+TFLITE_UNSIGNED = """\
+def tflite(function, inputs):
+    concrete = tf.function(function).get_concrete_function(*map(tf.constant, inputs))
+    model = tf.lite.TFLiteConverter.from_concrete_functions([concrete]).convert()
+    interpreter = tf.lite.Interpreter(model_content=model)
     interpreter.allocate_tensors()
     for detail, x in zip(interpreter.get_input_details(), inputs):
         interpreter.set_tensor(detail["index"], x)

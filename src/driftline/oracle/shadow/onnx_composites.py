@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array
+from driftline.oracle.noise import finite_size
 from driftline.oracle.shadow.onnx_pools import POOLS, is_plain_pool
 from driftline.oracle.shadow.onnx_recurrent import RECURRENT
 from driftline.oracle.shadow.onnx_steps import Composite, Steps
@@ -28,10 +29,14 @@ def _per_channel(value: Array, like: Array) -> Array:
 def _normalised(
     steps: Steps, x: Array, mean: Array, variance: Array, scale: Array, bias: Array, epsilon: float
 ) -> Array:
-    """scale * (x - mean) / sqrt(variance + epsilon) + bias, computed as it is often fused: one factor, one addend."""
-    factor = steps.round(scale / steps.function(np.sqrt(steps.round(variance + epsilon))))
+    """scale * (x - mean) / sqrt(variance + epsilon) + bias, computed as it is often fused: one factor, one addend. Step
+    by step, the quotient may overflow before it is scaled."""
+    deviation = steps.function(np.sqrt(steps.round(variance + epsilon)))
+    factor = steps.round(scale / deviation)
     addend = steps.round(bias - steps.round(mean * factor))
-    return steps.round(steps.round(x * factor) + addend)
+    on_the_way = ((x - mean) / deviation, x * factor, mean * factor + np.zeros_like(x))
+    peak = np.max([finite_size(value) for value in on_the_way], axis=0)
+    return steps.overflow(steps.round(steps.round(x * factor) + addend), peak)
 
 
 def _variance(steps: Steps, x: Array, mean: Array, axes: tuple[int, ...]) -> Array:

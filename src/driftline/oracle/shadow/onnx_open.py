@@ -140,7 +140,10 @@ def _has_nan(value: Any) -> bool:
 def _not_finite(node: Any, inputs: list[Any], result: Array) -> Array | None:
     """One NaN or infinity in the input, and all of the result is open."""
     source = inputs[0]
-    if not isinstance(source, np.ndarray) or source.dtype.kind != "f" or bool(np.isfinite(source).all()):
+    if not isinstance(source, np.ndarray) or source.dtype.kind != "f":
+        return None
+    window = node.op_type == "STFT" and len(inputs) > 2 and inputs[2] is not None and not np.isfinite(inputs[2]).all()
+    if bool(np.isfinite(source).all()) and not window:
         return None
     if node.op_type == "QuantizeLinear":
         return np.broadcast_to(~np.isfinite(source), result.shape)
@@ -181,6 +184,7 @@ _RULES: dict[str, Callable[[Any, list[Any], Array], Array | None]] = {
     "onnx.padded-infinity": _padded,
     "onnx.interpolated-infinity": _not_finite,
     "onnx.quantised-infinity": _not_finite,
+    "onnx.transformed-infinity": _not_finite,
     "onnx.scatter-duplicates": _scatter,
     "onnx.einsum-order": _contracted,
 }

@@ -43,6 +43,13 @@ class Steps:
         """A transcendental function, perhaps computed by way of a number of the size `through`."""
         return self._disturbed(result, lambda: self.arithmetic.transcendental(self.dtype) * (np.abs(result) + through))
 
+    def overflow(self, result: Array, peak: Array) -> Array:
+        """The result, unless a number of that size on the way overflows."""
+        largest = self.arithmetic.largest_sum(self.dtype)
+        if not bool((peak > largest).any()):
+            return result
+        return self._disturbed(result, lambda: overflowing(np.zeros(result.shape), peak, largest))
+
     def dot(self, left: Array, right: Array) -> Array:
         result = left @ right
         return self._disturbed(result, lambda: self._dot_size(left, right, result))

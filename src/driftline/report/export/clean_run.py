@@ -84,10 +84,13 @@ def _run(command: Sequence[str], folder: str, limit: float, *, inherit: bool = F
     except subprocess.TimeoutExpired as late:
         said = late.stdout or b""
         return Ran(None, said.decode(errors="replace") if isinstance(said, bytes) else said, "", limit)
-    return Ran(
-        done.returncode, done.stdout.replace(folder + "/", ""), done.stderr.replace(folder + "/", ""),
-        time.monotonic() - began,
-    )  # fmt: skip
+    output, errors = (_without_places(text, folder) for text in (done.stdout, done.stderr))
+    return Ran(done.returncode, output, errors, time.monotonic() - began)
+
+
+def _without_places(text: str, folder: str) -> str:
+    """What is printed goes into reports: without the folders of this machine."""
+    return re.sub(r"/\S*/site-packages/", "", text.replace(folder + "/", ""))
 
 
 def _variables(folder: str, inherit: bool) -> dict[str, str]:

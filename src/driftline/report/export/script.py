@@ -14,10 +14,12 @@ from typing import Any, Protocol
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 from driftline.programs.literals import UNPACK
-from driftline.programs.recipe import ROOM, Recipe
+from driftline.programs.recipe import ROOM, Check, Recipe
 from driftline.programs.recipe_onnx import onnx_recipe, with_literal_expectation
 from driftline.programs.render import check_script, make_recipe, regression_test
-from driftline.programs.script_check import Check, check_for
+from driftline.programs.script_check import check_for
+from driftline.programs.script_drift import DRAWN, with_drawn_inputs, with_listed_inputs
+from driftline.programs.script_parts import TFLITE, TFLITE_UNSIGNED
 from driftline.report.export.clean_run import (
     FROM_METADATA,
     HERE,
@@ -82,7 +84,15 @@ class Way(Protocol):
 
 def _recipes(subject: Subject) -> Iterator[Recipe]:
     """Ways to write it, the best first."""
-    for make in _ways(subject):
+    for recipe in _pooled_recipes(subject) if subject.pooled else _single_recipes(subject):
+        yield recipe
+        if TFLITE in recipe.definitions:
+            unsigned = (TFLITE_UNSIGNED if text == TFLITE else text for text in recipe.definitions)
+            yield replace(recipe, definitions=tuple(unsigned))
+
+
+def _single_recipes(subject: Subject) -> Iterator[Recipe]:
+    for make in _ways(subject, subject.arrays):
         recipe = make(room=ROOM)
         if UNPACK in recipe.definitions:  # many values: perhaps any will do
             drawn = make(room=0)
@@ -91,9 +101,18 @@ def _recipes(subject: Subject) -> Iterator[Recipe]:
             yield recipe
 
 
-def _ways(subject: Subject) -> Iterator[Way]:
-    case, arrays, target = subject.case, subject.arrays, subject.target
-    program, expected = case.program, subject.expected
+def _pooled_recipes(subject: Subject) -> Iterator[Recipe]:
+    """Over many inputs: any that a seed gives, or else those of the finding."""
+    samples = [list(_ways(subject, sample.arrays)) for sample in subject.case.samples]
+    for ways in zip(*samples, strict=True):
+        drawn = with_drawn_inputs(ways[0](room=DRAWN))
+        listed = with_listed_inputs([make(room=ROOM // len(ways)) for make in ways])
+        yield from (recipe for recipe in (drawn, listed) if recipe)
+
+
+def _ways(subject: Subject, arrays: Arrays) -> Iterator[Way]:
+    case, target = subject.case, subject.target
+    program, expected = case.program, {} if subject.pooled else subject.expected
     written_out = partial(make_recipe, grad=case.options.grad, seed=case.options.seed)
     if subject.converted:
         # The compiler's maintainers want the model, not the framework that it came from.
@@ -101,11 +120,11 @@ def _ways(subject: Subject) -> Iterator[Way]:
         if expected:
             yield partial(_with_literals, model, expected)
         yield model
-    if subject.rewritten:
+    if subject.rewritten and not subject.pooled:
         written = subject.rewritten
         yield partial(written_out, written.program, written.samples[0].arrays, target, own_inputs=True)
     for route in _routes(target):
-        if program.form == "source" and (subject.reduction or _is_example(subject)):
+        if program.form == "source" and not subject.pooled and (subject.reduction or _is_example(subject)):
             yield partial(written_out, program, arrays, route, own_inputs=True)
         yield partial(written_out, program, arrays, route)
     if expected and program.form == "onnx":
@@ -132,14 +151,15 @@ def _is_example(subject: Subject) -> bool:
 def _try_script(subject: Subject, recipe: Recipe) -> Exported:
     check = check_for(subject.failing(), recipe)
     problem = _problem(subject, recipe, check)
-    text = check_script(recipe, check, (subject.title,), pins(subject, recipe)) if recipe.got and check.lines else ""
+    pinned = pins(subject, recipe, check)
+    text = check_script(recipe, check, (subject.title,), pinned) if recipe.got and check.lines else ""
     if problem:
         return Exported(text, False, problem)
     python, where = _interpreter(subject, recipe)
     ran = run_clean(text, python=python)
     if not ran.shows_bug:
         return Exported(text, False, _why_not(ran), ran.output)
-    control = check_script(replace(recipe, got=recipe.expected), check, (), pins(subject, recipe))
+    control = check_script(replace(recipe, got=recipe.expected), check, (), pinned)
     sound = run_clean(control, python=python)
     if sound.status != 0:
         told = f"with the right result in the compiler's place it should end with 0, but {sound.ending}"
@@ -154,7 +174,8 @@ def _try_test(subject: Subject, recipe: Recipe) -> Exported:
         problem = f"it needs {subject.environment.requirement}, and tests are run with what is installed"
     name = "".join(c if c.isalnum() else "_" for c in subject.bug.id)
     title = (subject.title, f"Found by Driftline as {subject.bug.id}.")
-    text = regression_test(recipe, check, name, title, pins(subject, recipe)) if recipe.got and check.test else ""
+    pinned = pins(subject, recipe, check)
+    text = regression_test(recipe, check, name, title, pinned) if recipe.got and check.test else ""
     if problem:
         return Exported(text, False, problem)
     ran = run_test_clean(text)
@@ -167,9 +188,11 @@ def _try_test(subject: Subject, recipe: Recipe) -> Exported:
     return Exported(text, True, "run in a clean process: it fails, as long as the bug is there", ran.output)
 
 
-def pins(subject: Subject, recipe: Recipe) -> list[str]:
+def pins(subject: Subject, recipe: Recipe, check: Check) -> list[str]:
     """The exact versions of what the script imports."""
-    return [f"{name}=={version}" for name, version in subject.versions(recipe.packages).items()]
+    arrays = ("numpy",) if "import numpy as np" in (*recipe.imports, *check.imports) else ()
+    packages = tuple(dict.fromkeys((*recipe.packages, *arrays)))
+    return [f"{name}=={version}" for name, version in subject.versions(packages).items()]
 
 
 def _interpreter(subject: Subject, recipe: Recipe) -> tuple[str, str]:

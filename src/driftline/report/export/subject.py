@@ -52,6 +52,11 @@ class Subject:
         return str(self.verdict.get("kind") or self.bug.fingerprint.kind)
 
     @property
+    def pooled(self) -> bool:
+        """Does it show over all its inputs together only?"""
+        return "pooled_z" in self.evidence
+
+    @property
     def arrays(self) -> Arrays:
         """The inputs that fail."""
         index = int(self.evidence.get("sample") or 0)
@@ -87,7 +92,9 @@ class Subject:
         dtype = first.dtype.name if first is not None else _guess_dtype(self.arrays)
         message, ending = (str(self.failure.get(part) or "") for part in ("message", "type"))
         options = self.case.options
-        return Failing(self.kind, self.evidence, message, dtype, options.timeout, ending, options.memory_limit)
+        return Failing(
+            self.kind, self.evidence, message, dtype, options.timeout, ending, options.memory_limit, len(self.expected)
+        )
 
     def versions(self, packages: Sequence[str]) -> dict[str, str]:
         """The release of each package that the failing run used."""
