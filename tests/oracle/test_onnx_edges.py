@@ -216,3 +216,33 @@ def test_an_index_out_of_range_is_refused() -> None:
     assert not finds(model, {"x": [1.0, 2.0, 3.0], "i": [-3]}, [1.0])
     with pytest.raises(IndexError, match="out of range: the axis has 3 elements"):
         finds(model, {"x": [1.0, 2.0, 3.0], "i": [3]}, [1.0])
+
+
+class TestBeyondTheRangeOfTheProgram:
+    """What is a number in the shadow may be an infinity in the program."""
+
+    def test_an_infinity_that_is_interpolated(self) -> None:
+        model = """(float[1,1,2] x, float[1] w, int64[3] s) => (float[1,1,1] y) {
+            p = Mul(x, w) a = Asinh(p) y = Resize<mode="linear">(a, "", "", s) }"""
+        given = {"x": [[[0.0, LARGEST]]], "w": [2.0], "s": [1, 1, 1]}
+        assert not finds(model, given, [[[NAN]]])
+        assert finds(model, given | {"x": [[[0.0, 1.0]]]}, [[[NAN]]])
+
+    def test_two_overflows_that_meet(self) -> None:
+        model = "(float[1,2,1,1] x, float[1,2,1,1] w) => (float[1,1,1,1] y) { v = Conv(x, w) y = Atan(v) }"
+        given = {"x": np.full((1, 2, 1, 1), LARGEST), "w": np.array([1.2, -1.4]).reshape(1, 2, 1, 1)}
+        assert not finds(model, given, [[[[NAN]]]])
+        assert finds(model, given | {"x": np.ones((1, 2, 1, 1))}, [[[[NAN]]]])
+
+    def test_a_small_number_that_rounding_takes_to_zero(self) -> None:
+        quotient = "(float[1] x) => (float[1] y) { v = Sigmoid(x) y = Div(x, v) }"
+        truth = "(float[1] x) => (bool[1] y) { v = Sigmoid(x) y = Cast<to=9>(v) }"
+        assert not finds(quotient, {"x": [-46.0]}, [-INF])
+        assert not finds(truth, {"x": [-40.0]}, [False])
+        assert finds(quotient, {"x": [-4.0]}, [-INF])
+        assert finds(truth, {"x": [-4.0]}, [False])
+
+    def test_the_largest_without_nan(self) -> None:
+        model = "(float[2,3] x, int64[1] a) => (float[1,3] y) { v = ReduceMax(x, a) y = Softmax(v) }"
+        given = {"x": [[0.0, NAN, LARGEST], [0.0, 1.0, 0.0]], "a": [0]}
+        assert not finds(model, given, [[0.0, 0.0, 1.0]])

@@ -15,6 +15,7 @@ from driftline.oracle.arithmetic import Arithmetic
 
 ROOT2 = 2.0**0.5
 ROOT3 = 3.0**0.5
+NOTHING = 0.3  # the share of the samples in which a possible extreme is taken
 NEARLY = 0.95  # some others among equal terms do not change how those round
 
 
@@ -80,12 +81,18 @@ class NoiseSource:
         common = (self._random.random() * 2 - 1) * self._arithmetic.accumulator(dtype)
         with np.errstate(all="ignore"):
             moved = result * (1.0 + common)
-            moved += np.where(np.isnan(amplitude), np.inf, amplitude) * self._errors(result)
+            errors = self._errors(result)
+            moved += amplitude * errors
+            # An error as large as the number itself may take it to nothing, of which there is no logarithm or quotient.
+            moved = np.where((np.abs(errors) < NOTHING) & (amplitude >= np.abs(result)), 0.0, moved)
             if walk is not None:
                 moved += np.cumsum(walk.steps * self._errors(result), axis=walk.axis) * walk.factor
             if not np.isfinite(moved.sum()):
-                # A rounding error makes no finite number infinite; an overflow on the way does.
-                moved = np.where(np.isfinite(moved) | np.isnan(amplitude), moved, result)
+                # A rounding error makes no finite number infinite. An overflow on the way does, to either side, and two
+                # that meet leave NaN.
+                overflown = np.where(np.abs(errors) < NOTHING, np.nan, np.copysign(np.inf, errors))
+                beyond = np.isnan(amplitude) & ~np.isnan(result)
+                moved = np.where(beyond, overflown, np.where(np.isfinite(moved), moved, result))
             return self._rounded(moved, dtype)
 
     def _errors(self, like: Array) -> Array:

@@ -7,6 +7,7 @@ specification does speak (NaN in `torch.maximum`, the first of equal elements in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,12 @@ _ANY = (
 CLAUSES = {clause.id: clause for clause in (*_TORCH, *_ONNX, *_ANY)}
 
 
-def clauses_of(framework: str, operator: str) -> list[Clause]:
+@cache
+def clauses_of(framework: str, operator: str) -> tuple[Clause, ...]:
     """The clauses about one operator of a framework."""
     own = f"{framework}."
-    return [clause for clause in CLAUSES.values() if clause.id.startswith(own) and operator in clause.operators]
+    return tuple(clause for clause in CLAUSES.values() if clause.id.startswith(own) and operator in clause.operators)
+
+
+def has_clauses(framework: str, operator: str) -> bool:
+    return bool(clauses_of(framework, operator))

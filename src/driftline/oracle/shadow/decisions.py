@@ -16,7 +16,7 @@ import numpy as np
 from driftline.core.tensors import Array
 
 REACH = 8.0  # how many sigma a legal argument may lie from the reference's
-EXTREMES = 2  # runs in which every deciding argument is pushed one way, then the other
+EXTREMES = 3  # runs in which every deciding argument is pushed one way, then the other, then to zero if it reaches
 SHUFFLES = 6  # runs in which each is pushed at random
 
 
@@ -74,6 +74,9 @@ class Decision:
             if position not in values or values[position].shape != argument.reference.shape:
                 continue
             reach = np.where(argument.unsettled, 0.0, REACH * argument.sigma)
+            if run == EXTREMES - 1:
+                moved[position] = np.where(reach >= np.abs(values[position]), 0.0, values[position])
+                continue
             if run < EXTREMES:
                 signs: Array | float = 1.0 if (run + order) % 2 == 0 else -1.0
             else:

@@ -13,8 +13,13 @@ from driftline.oracle.noise import finite_size
 from driftline.oracle.specification import clauses_of
 
 # What open elements are replaced by in the runs that show what depends on them: small and large, of either sign, odd
-# and not; floats, once, by NaN.
-ALTERNATIVES = (3, -7, 0, 2**62, -(2**62), 0x5555555555555555, -0x5555555555555555, None)
+# and not; floats, once, by NaN, and once by what a comparison gives in which every NaN loses.
+NAN, NAN_LOSES = "nan", "nan loses"
+ALTERNATIVES = (3, -7, 0, 2**62, -(2**62), 0x5555555555555555, -0x5555555555555555, NAN, NAN_LOSES)
+_LOSERS = {
+    **dict.fromkeys(("Max", "ReduceMax", "MaxPool", "GlobalMaxPool"), -np.inf),
+    **dict.fromkeys(("Min", "ReduceMin"), np.inf),
+}
 MOST_INDICES = 64  # further alternatives at most, for each index that an open choice may be
 
 
@@ -33,15 +38,21 @@ def open_elements(node: Any, inputs: list[Any], result: Any, dtype: str) -> tupl
     is the float type in which the program stores the result, if it is one."""
     if not isinstance(result, np.ndarray) or not result.size:
         return None
+    inputs = [_as_stored(value, dtype) for value in inputs]
     found: tuple[str, Array] | None = None
     for clause in clauses_of("onnx", str(node.op_type)):
-        if clause.id == "onnx.clip-without-bound":
-            mask = _unbounded(inputs, dtype)
-        else:
-            mask = _RULES[clause.id](node, inputs, result) if clause.id in _RULES else None
+        mask = _RULES[clause.id](node, inputs, result) if clause.id in _RULES else None
         if mask is not None and bool(mask.any()):
             found = (found[0], found[1] | mask) if found else (clause.id, mask)
     return found
+
+
+def _as_stored(value: Any, dtype: str) -> Any:
+    """With infinities where the program has them, and its shadow a number beyond the range of the program's type."""
+    if not dtype or not isinstance(value, np.ndarray) or value.dtype != np.float64 or dtype.startswith("complex"):
+        return value
+    beyond = np.abs(value) > IEEE.largest(dtype)
+    return np.where(beyond, np.copysign(np.inf, value), value) if beyond.any() else value
 
 
 def _cast(node: Any, inputs: list[Any], result: Array) -> Array | None:
@@ -71,12 +82,11 @@ def _power(node: Any, inputs: list[Any], result: Array) -> Array | None:
     return np.broadcast_to(out, result.shape)
 
 
-def _unbounded(inputs: list[Any], dtype: str) -> Array | None:
-    """What is infinite in the type of the program; here it may be a large double."""
+def _unbounded(node: Any, inputs: list[Any], result: Array) -> Array | None:
     given = [len(inputs) > at and inputs[at] is not None for at in (1, 2)]
-    if all(given) or not dtype:
+    if all(given) or result.dtype.kind != "f":
         return None
-    return np.asarray(np.abs(inputs[0]) >= IEEE.largest(dtype))
+    return np.asarray(np.isinf(inputs[0]))
 
 
 def _overflow(node: Any, inputs: list[Any], result: Array) -> Array | None:
@@ -179,6 +189,7 @@ _RULES: dict[str, Callable[[Any, list[Any], Array], Array | None]] = {
     "onnx.power-out-of-range": _power,
     "onnx.shift-beyond-width": _shift,
     "onnx.nan-in-max-min": _nan_compared,
+    "onnx.clip-without-bound": _unbounded,
     "onnx.integer-overflow": _overflow,
     "onnx.partial-overflow": _partial_overflow,
     "onnx.padded-infinity": _padded,
@@ -190,9 +201,15 @@ _RULES: dict[str, Callable[[Any, list[Any], Array], Array | None]] = {
 }
 
 
-def replaced(node: Any, inputs: list[Any], result: Array, mask: Array, alternative: int | None) -> Array:
+def replaced(node: Any, inputs: list[Any], result: Array, mask: Array, alternative: int | str) -> Array:
     """The result with its open elements set to something else. Indices stay indices: others could not be used."""
-    if alternative is None:
+    if alternative == NAN_LOSES:
+        worst = _LOSERS.get(node.op_type)
+        if worst is None or result.dtype.kind != "f":
+            return result
+        compared = [np.where(np.isnan(v), worst, v) if _has_nan(v) else v for v in inputs]
+        return np.where(mask, np.asarray(node.run(*compared)[0]), result)
+    if isinstance(alternative, str):
         return np.where(mask, np.nan, result) if result.dtype.kind == "f" else result
     value: Any = alternative
     count = index_range(node, inputs)

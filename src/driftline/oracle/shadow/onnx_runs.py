@@ -14,6 +14,7 @@ from driftline.oracle.shadow.decisions import Decision
 from driftline.oracle.shadow.onnx_open import index_range, open_elements, replaced
 from driftline.oracle.shadow.onnx_rules import amplitudes
 from driftline.oracle.shadow.onnx_sums import terms_of
+from driftline.oracle.specification import has_clauses
 
 Key = tuple[tuple[str, ...], int]
 
@@ -31,6 +32,20 @@ class Memory:
     unruled: set[str] = field(default_factory=set)  # operators for which there is no rule
     roundings: int = 0
     terms: int = 1
+
+    def note_open(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> None:
+        """Look for clauses that apply to a node on these values."""
+        for index, result in enumerate(results):
+            found = open_elements(node, inputs, result, self.types.get(node.output[index], ""))
+            if not found:
+                continue
+            clause, mask = found
+            known = self.open.setdefault(key, {}).get(index)
+            if known is not None and known.shape != mask.shape:  # the run went another way than the reference
+                continue
+            self.clauses.add(clause)
+            self.open_indices = max(self.open_indices, index_range(node, inputs))
+            self.open[key][index] = mask if known is None else known | mask
 
 
 class Run:
@@ -63,12 +78,8 @@ class Reference(Run):
         return values
 
     def leave_open(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
-        for index, result in enumerate(results):
-            found = open_elements(node, inputs, result, self.memory.types.get(node.output[index], ""))
-            if found:
-                self.memory.clauses.add(found[0])
-                self.memory.open_indices = max(self.memory.open_indices, index_range(node, inputs))
-                self.memory.open.setdefault(key, {})[index] = found[1]
+        if has_clauses("onnx", str(node.op_type)):
+            self.memory.note_open(key, node, inputs, results)
         return results
 
     def round(self, key: Key, call: Call) -> tuple[Any, ...]:
@@ -103,6 +114,12 @@ class Sample(Run):
             for result, size, dtype in zip(call.results, sizes, call.dtypes, strict=True)
         )
 
+    def leave_open(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What is rounded to the grid may overflow there, and only then meet a clause."""
+        if has_clauses("onnx", str(node.op_type)):
+            self.memory.note_open(key, node, inputs, results)
+        return results
+
 
 class Pushed(Run):
     """Pushes what decides."""
@@ -119,7 +136,7 @@ class Pushed(Run):
 class Alternative(Run):
     """Makes something else of what is left open."""
 
-    def __init__(self, memory: Memory, value: int | None, masks: dict[Key, dict[int, Array]]) -> None:
+    def __init__(self, memory: Memory, value: int | str, masks: dict[Key, dict[int, Array]]) -> None:
         super().__init__(memory)
         self._value = value
         self._masks = masks

@@ -40,7 +40,7 @@ class Player:
         self._reference: Arrays | None = None
         self._samples: list[Arrays] = []
         self._band: tuple[int, Arrays, Arrays] | None = None  # with the number of samples it was made of
-        self._alternatives: tuple[list[Arrays], set[str]] | None = None
+        self._alternatives: tuple[int, list[Arrays], set[str]] | None = None  # the same
 
     def reference(self) -> Arrays:
         if self._reference is None:
@@ -63,9 +63,9 @@ class Player:
                 self._sample(runs)
         reference = self.reference()
         low, high = self._legal_steps()
-        if self._alternatives is None or shadow.is_deciding():  # what rounding decides is known better by now
-            self._alternatives = shadow.alternatives()
-        alternatives, clauses = self._alternatives
+        if self._alternatives is None or self._alternatives[0] != len(self._samples):
+            self._alternatives = len(self._samples), *shadow.alternatives()
+        _, alternatives, clauses = self._alternatives
         return ShadowAnswer(
             reference=reference,
             samples={n: np.stack([_fitting(s[n], value) for s in self._samples]) for n, value in reference.items()},
