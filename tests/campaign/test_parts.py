@@ -26,6 +26,14 @@ def test_a_part_reads_from_outside_what_it_does_not_make() -> None:
     assert part.graph.outputs == (2,)  # what exp makes; nobody outside reads what relu makes
 
 
+def test_a_part_may_hide_what_its_own_nodes_read() -> None:
+    """A compiler fuses what nobody else looks at."""
+    assert cut(CHAIN, [0, 1]).graph.outputs == cut(CHAIN, [0, 1], ends_only=True).graph.outputs == (3,)
+    fork = Graph(CHAIN.leaves, (*CHAIN.nodes, Node("neg", (2,), (ROW,))), (4, 5))
+    assert cut(fork, [0, 1]).graph.outputs == (2, 3)  # neg reads what add makes
+    assert cut(fork, [0, 1], ends_only=True).graph.outputs == (3,)
+
+
 def test_a_part_keeps_its_parameters() -> None:
     assert cut(CHAIN, [0]).graph.leaves[1].kind == "parameter"
 

@@ -159,10 +159,10 @@ class _Examination:
         crude = self._failing(passing_through(graph), values)
         if crude:
             return _by_pattern(crude)
-        for size in (1, 2, 3):
+        for size, ends_only in ((1, False), (2, False), (2, True), (3, False), (3, True)):
             if size >= len(graph.nodes) or time.monotonic() > self._deadline:
                 break
-            if failing := self._failing(windows(graph, size), values):
+            if failing := self._failing(windows(graph, size, ends_only=ends_only), values):
                 return _by_pattern(failing)[:4]
         return [self._peeled(whole, graph, values)]
 
@@ -211,9 +211,12 @@ class _Examination:
         """No small window fails: take nodes away one at a time, as long as it goes on failing."""
         best, kept = whole, list(range(len(graph.nodes)))
         while len(kept) > 2 and time.monotonic() < self._deadline:
-            smaller = [cut(graph, [node for node in kept if node != left]) for left in kept]
-            failing = self._failing(smaller, values)
-            if not failing:
+            for ends_only in (False, True):
+                fewer = [[node for node in kept if node != left] for left in kept]
+                failing = self._failing([cut(graph, nodes, ends_only=ends_only) for nodes in fewer], values)
+                if failing:
+                    break
+            else:
                 break
             best = failing[0]
             kept = list(best.request["nodes"])

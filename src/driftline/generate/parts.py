@@ -46,8 +46,9 @@ class Part:
     nodes: tuple[int, ...]
 
 
-def cut(graph: Graph, nodes: Iterable[int]) -> Part:
-    """The part made of these nodes. What they read from elsewhere becomes an input, what others read an output."""
+def cut(graph: Graph, nodes: Iterable[int], *, ends_only: bool = False) -> Part:
+    """The part made of these nodes. What they read from elsewhere becomes an input, what others read an output; with
+    `ends_only` only what none of them reads, since a compiler may fuse only what nobody else looks at."""
     kept = sorted(set(nodes))
     produced = graph.produced()
     types = graph.types()
@@ -65,6 +66,8 @@ def cut(graph: Graph, nodes: Iterable[int]) -> Part:
     for node, other in enumerate(graph.nodes):
         if node not in kept:
             wanted |= set(other.inputs)
+    if ends_only:
+        wanted = inside - {number for node in kept for number in graph.nodes[node].inputs}
     outputs = [new[number] for node in kept for number in produced[node] if number in wanted]
     outputs = outputs or [new[number] for number in produced[kept[-1]]]
     made = [
@@ -92,7 +95,7 @@ def passing_through(graph: Graph) -> Iterator[Part]:
         yield Part(Graph((Leaf("input", kind),), (Node("identity", (0,), (kind,)),), (1,)), (number,), ())
 
 
-def windows(graph: Graph, size: int, most: int = 48) -> list[Part]:
+def windows(graph: Graph, size: int, most: int = 48, *, ends_only: bool = False) -> list[Part]:
     """All connected parts of `size` nodes, up to a number of them."""
     makers = {number: node for node, span in enumerate(graph.produced()) for number in span}
     neighbours: list[set[int]] = [set() for _ in graph.nodes]
@@ -104,7 +107,7 @@ def windows(graph: Graph, size: int, most: int = 48) -> list[Part]:
     found: set[frozenset[int]] = {frozenset((node,)) for node in range(len(graph.nodes))}
     for _ in range(size - 1):
         found = {kept | {other} for kept in found for node in kept for other in neighbours[node] - kept}
-    return [cut(graph, nodes) for nodes in sorted(map(sorted, found))[:most]]
+    return [cut(graph, nodes, ends_only=ends_only) for nodes in sorted(map(sorted, found))[:most]]
 
 
 def everything_returned(graph: Graph) -> Graph:
