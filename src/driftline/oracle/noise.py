@@ -84,13 +84,14 @@ class NoiseSource:
             errors = self._errors(result)
             moved += amplitude * errors
             # An error as large as the number itself may take it to nothing, of which there is no logarithm or quotient.
-            moved = np.where((np.abs(errors) < NOTHING) & (amplitude >= np.abs(result)), 0.0, moved)
+            vanishing = np.isfinite(result) & (amplitude >= np.abs(result)) & (np.abs(errors) < NOTHING)
+            moved = np.where(vanishing, 0.0, moved)
             if walk is not None:
                 moved += np.cumsum(walk.steps * self._errors(result), axis=walk.axis) * walk.factor
             if not np.isfinite(moved.sum()):
                 # A rounding error makes no finite number infinite. An overflow on the way does, to either side, and two
                 # that meet leave NaN.
-                overflown = np.where(np.abs(errors) < NOTHING, np.nan, np.copysign(np.inf, errors))
+                overflown = np.where(np.abs(errors) < NOTHING, np.nan, np.copysign(np.inf, errors.real))
                 beyond = np.isnan(amplitude) & ~np.isnan(result)
                 moved = np.where(beyond, overflown, np.where(np.isfinite(moved), moved, result))
             return self._rounded(moved, dtype)
