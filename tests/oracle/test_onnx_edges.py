@@ -246,3 +246,12 @@ class TestBeyondTheRangeOfTheProgram:
         model = "(float[2,3] x, int64[1] a) => (float[1,3] y) { v = ReduceMax(x, a) y = Softmax(v) }"
         given = {"x": [[0.0, NAN, LARGEST], [0.0, 1.0, 0.0]], "a": [0]}
         assert not finds(model, given, [[0.0, 0.0, 1.0]])
+
+
+def test_sums_of_places_that_may_be_others() -> None:
+    """Of two places that are added up, one may change and the other not."""
+    model = "(float[2,64,2] x, int64 a) => (int64[1,64,2] y) { i = ArgMin<axis=0>(x) y = CumSum(i, a) }"
+    x = np.ones((2, 64, 2))
+    x[1] = NAN
+    assert not any(finds(model, {"x": x, "a": np.int64(2)}, np.full((1, 64, 2), sums)) for sums in ([0, 0], [1, 1]))
+    assert finds(model, {"x": x[:1].repeat(2, 0), "a": np.int64(2)}, np.ones((1, 64, 2)))

@@ -18,6 +18,8 @@ from driftline.core.tensors import Array
 REACH = 8.0  # how many sigma a legal argument may lie from the reference's
 EXTREMES = 3  # runs in which every deciding argument is pushed one way, then the other, then to zero if it reaches
 SHUFFLES = 6  # runs in which each is pushed at random
+MOST_PLACES = 64  # of a choice that are each tried
+DRAWN = 12  # further runs in which they are drawn
 
 
 @dataclass
@@ -133,6 +135,19 @@ def choice_problem(
     if distinct and keep and chosen.shape[axis] > 1 and bool((np.diff(np.sort(chosen, axis), axis=axis) == 0).any()):
         return "it chose the same place twice"
     return ""
+
+
+def other_places(shape: tuple[int, ...], places: int, run: int) -> Array:
+    """Other choices among so many places, for runs that show what depends on them. In the first runs each element is
+    every place in turn, for what is compared with one; in the others all are drawn anew, for what is added up."""
+    if run < places:
+        return np.asarray((np.random.default_rng(0).integers(0, places, shape) + run) % places)
+    return np.asarray(np.random.default_rng(run).integers(0, places, shape))
+
+
+def choice_runs(places: int) -> range:
+    """How many such runs, for a choice among at most so many places."""
+    return range(min(places, MOST_PLACES) + DRAWN) if places else range(0)
 
 
 def touched(mask: Array, axis: int | None, shapes: Sequence[tuple[int, ...]]) -> list[Array]:

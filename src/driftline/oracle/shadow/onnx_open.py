@@ -10,6 +10,7 @@ import numpy as np
 from driftline.core.tensors import Array
 from driftline.oracle.arithmetic import IEEE
 from driftline.oracle.noise import finite_size
+from driftline.oracle.shadow.decisions import DRAWN, other_places
 from driftline.oracle.specification import clauses_of
 
 # What open elements are replaced by in the runs that show what depends on them: small and large, of either sign, odd
@@ -20,7 +21,6 @@ _LOSERS = {
     **dict.fromkeys(("Max", "ReduceMax", "MaxPool", "GlobalMaxPool"), -np.inf),
     **dict.fromkeys(("Min", "ReduceMin"), np.inf),
 }
-MOST_INDICES = 64  # further alternatives at most, for each index that an open choice may be
 
 
 def index_range(node: Any, inputs: list[Any]) -> int:
@@ -214,8 +214,7 @@ def replaced(node: Any, inputs: list[Any], result: Array, mask: Array, alternati
     value: Any = alternative
     count = index_range(node, inputs)
     if count and result.dtype.kind == "i":
-        # each another one: what is computed from indices may not tell one constant from another
-        value = (alternative + np.random.default_rng(0).integers(0, count, result.shape)) % count
+        value = other_places(result.shape, count, abs(alternative) % (count + DRAWN))
     elif result.dtype.kind in "iu":
         limits = np.iinfo(result.dtype)
         value = min(max(alternative, int(limits.min)), int(limits.max))

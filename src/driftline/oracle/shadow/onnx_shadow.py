@@ -18,10 +18,10 @@ from driftline.oracle.arithmetic import IEEE, Arithmetic
 from driftline.oracle.noise import NoiseSource
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call
-from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision, touched
+from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision, choice_runs, touched
 from driftline.oracle.shadow.onnx_composites import COMPOSITES
 from driftline.oracle.shadow.onnx_decisions import Choice, axis_of, index_result, own_errors, unsettled_by
-from driftline.oracle.shadow.onnx_open import ALTERNATIVES, MOST_INDICES
+from driftline.oracle.shadow.onnx_open import ALTERNATIVES
 from driftline.oracle.shadow.onnx_parts import promoted, taken_apart
 from driftline.oracle.shadow.onnx_plan import RANDOM, Plan, Planner
 from driftline.oracle.shadow.onnx_runs import Alternative, Key, Memory, Pushed, Reference, Run, Sample
@@ -87,7 +87,7 @@ class OnnxShadow:
     def alternatives(self) -> tuple[list[Arrays], set[str]]:
         """Runs in which what the specification leaves open is something else, and the clauses that apply."""
         memory = self._memory
-        values = (*ALTERNATIVES, *range(min(memory.open_indices, MOST_INDICES)))
+        values = (*ALTERNATIVES, *choice_runs(memory.open_indices))
         runs = [self._tried(Alternative(memory, value, memory.open)) for value in values] if memory.open else []
         wavering = self._wavering()
         if not wavering:

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 
 from driftline.oracle.shadow.call import schema_argument
+from driftline.oracle.shadow.decisions import DRAWN, other_places
 from driftline.oracle.shadow.torch_rules import is_cast, name_of
 from driftline.oracle.specification import clauses_of
 
 # What open elements are replaced by in the runs that show what depends on them: small and large, of either sign, odd
 # and not.
 ALTERNATIVES = (3, -7, 0, 2**62, -(2**62), 0x5555555555555555, -0x5555555555555555)
-MOST_INDICES = 64  # further alternatives at most, for each place that a choice may be
 
 
 def open_elements(
@@ -90,9 +90,8 @@ _RULES = {
 def replaced(result: torch.Tensor, mask: torch.Tensor, alternative: int, places: int = 0) -> torch.Tensor:
     """The result with its open elements set to something else; a choice among so many places stays one."""
     if places:
-        # each another one: what is computed from places may not tell one constant from another
-        offsets = torch.from_numpy(np.random.default_rng(0).integers(0, places, tuple(result.shape)))
-        return torch.where(mask, ((alternative + offsets) % places).to(result.dtype), result)
+        other = torch.from_numpy(other_places(tuple(result.shape), places, abs(alternative) % (places + DRAWN)))
+        return torch.where(mask, other.to(result.dtype), result)
     value = bool(alternative % 2) if result.dtype == torch.bool else alternative
     if not (result.is_floating_point() or result.is_complex() or result.dtype == torch.bool):
         limits = torch.iinfo(result.dtype)

@@ -15,10 +15,10 @@ from driftline.oracle.arithmetic import IEEE, Arithmetic
 from driftline.oracle.noise import NoiseSource
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call, schema_argument
-from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision, choice_problem, touched
+from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision, choice_problem, choice_runs, touched
 from driftline.oracle.shadow.tape import Constant, Node, OpenOrder, Recorder, Slot, Tape, fill
 from driftline.oracle.shadow.torch_decisions import FIRST_WINS, decides, index_result
-from driftline.oracle.shadow.torch_open import ALTERNATIVES, MOST_INDICES
+from driftline.oracle.shadow.torch_open import ALTERNATIVES
 from driftline.oracle.shadow.torch_rules import is_cast, is_exact, name_of
 from driftline.oracle.shadow.torch_runs import Alternative, Memory, Pushed, Reference, Run, Sample
 
@@ -124,7 +124,7 @@ class TorchShadow:
             return runs, memory.clauses
         choosing = self.choice_outputs()  # what was chosen is judged as a choice
         most = max((memory.places.get(number, 0) for number in wavering), default=0)
-        for value in (*ALTERNATIVES, *range(min(most, MOST_INDICES))):
+        for value in (*ALTERNATIVES, *choice_runs(most)):
             changed = self._play(Alternative(memory, value, wavering))
             runs.append({name: array for name, array in changed.items() if name not in choosing})
         return runs, memory.clauses | {"rounding-decides"}
