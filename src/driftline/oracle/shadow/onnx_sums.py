@@ -188,7 +188,9 @@ def generous(call: Call, index: int) -> Array:
     result = call.results[index]
     terms = max((a.size for a in call.args if _is_real(a)), default=1)
     biggest = float(np.max(np.abs(result), initial=0.0, where=np.isfinite(result)))
-    return np.full(result.shape, 8 * call.accumulator(index) * math.sqrt(max(terms, 1)) * biggest)
+    size = np.full(result.shape, 8 * call.accumulator(index) * math.sqrt(max(terms, 1)) * biggest)
+    peak = max((float(finite_size(a).sum()) for a in call.args if _is_real(a)), default=0.0)
+    return overflowing(size, np.full(result.shape, peak), call.largest_sum(index))
 
 
 SUMS: dict[str, Rule] = {

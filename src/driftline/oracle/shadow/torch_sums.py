@@ -218,7 +218,9 @@ def generous(call: Call, index: int) -> Array:
     tensors = [a for a in call.args if isinstance(a, torch.Tensor) and a.is_floating_point() and a.numel()]
     terms = max((a.numel() for a in tensors), default=1)
     biggest = float(result.abs().nan_to_num(0, 0, 0).max()) if result.numel() else 0.0
-    return np.full(result.shape, 8 * call.accumulator(index) * math.sqrt(terms) * biggest)
+    size = np.full(result.shape, 8 * call.accumulator(index) * math.sqrt(terms) * biggest)
+    peak = max((float(_magnitude(a).sum()) for a in tensors), default=0.0)
+    return overflowing(size, np.full(result.shape, peak), call.largest_sum(index))
 
 
 SUMS: dict[str, Rule] = {
