@@ -72,7 +72,7 @@ _REJECTIONS = re.compile(
     r"is under development and support for this is limited|ONNX Runtime only \*guarantees\* support|"
     r"Type Error: Type 'tensor\(\w+\)' of (input|output) parameter|is not a registered function/op|"
     r"No Op registered for|Error Unrecognized attribute|No opset import for domain|"
-    r"not supported|Unsupported|does not support|only supports"
+    r"not supported|Unsupported|does not support|only supports|Integer (modulo|division) by zero"
 )
 
 

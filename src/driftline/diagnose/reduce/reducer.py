@@ -257,8 +257,9 @@ class _Course:
         return found
 
     def _other_failures(self, search: Search[Any], asker: Asker) -> Iterator[Checked]:
-        """What failed in another way, checked in full. torch programs mean what torch does; the reference of others is
-        somebody's implementation, and without a witness nobody is accused of other values than it gives."""
+        """What failed in another way, checked in full. torch programs mean what torch does. The reference of others is
+        somebody's implementation, which also runs what is no valid program: without a witness nobody is accused of
+        other values than it gives, or of refusing an operator that was changed."""
         trusted = self._question.case.program.framework == "torch"
         for candidate in search.others.values():
             case = asker.case_of(candidate)
@@ -267,7 +268,9 @@ class _Course:
             outcome = self._checker.check(case)
             for result in outcome.results:
                 failed = result.verdict.judgement is Judgement.FAIL and not result.flaky and not self._is_same(result)
-                if failed and (trusted or result.verdict.kind in (Kind.ERROR, Kind.CRASH)):
+                kind = result.verdict.kind
+                refused = kind is Kind.ERROR and candidate.key in search.cut
+                if failed and (trusted or refused or kind is Kind.CRASH):
                     yield Checked(case, result, outcome.reference)
 
 

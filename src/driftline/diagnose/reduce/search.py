@@ -99,6 +99,7 @@ class Search(Generic[C]):
         self.queries = 0  # candidates that were run
         self.remembered = 0  # candidates whose answer was in the memo
         self.others: dict[str, C] = {}
+        self.cut: set[str] = set()  # those of them that have operators of the best as they were, only fewer
         self._passing: list[C] = []
         self._tell("as it came")
 
@@ -152,9 +153,11 @@ class Search(Generic[C]):
         if reply.answer is Answer.PASS:
             self._passing = [*self._passing[-MOST_REMEMBERED:], candidate]
         elif reply.answer is Answer.OTHER and len(self.others) < MOST_OTHERS:
+            cut = candidate.size.operators < self.best.size.operators
             known = self.others.get(reply.signature)
-            if known is None or candidate.size < known.size:
+            if known is None or (candidate.size < known.size and (cut or known.key not in self.cut)):
                 self.others[reply.signature] = candidate
+                self.cut |= {candidate.key} if cut else set()
 
     def nearest_passing(self) -> C | None:
         """Of the last candidates that passed, the one that is most like the best; none when they are all far away."""
