@@ -255,3 +255,16 @@ def test_sums_of_places_that_may_be_others() -> None:
     x[1] = NAN
     assert not any(finds(model, {"x": x, "a": np.int64(2)}, np.full((1, 64, 2), sums)) for sums in ([0, 0], [1, 1]))
     assert finds(model, {"x": x[:1].repeat(2, 0), "a": np.int64(2)}, np.ones((1, 64, 2)))
+
+
+@pytest.mark.parametrize("got", [[1.0, 0.0], [0.0, 0.0]])
+def test_the_largest_of_numbers_and_nan(got: list[float]) -> None:
+    model = "(float[2] x) => (float[2] y) { y = Hardmax(x) }"
+    assert not finds(model, {"x": [NAN, 2.0]}, got)
+    assert finds(model, {"x": [1.0, 2.0]}, got)
+
+
+def test_how_often_nan_occurs() -> None:
+    model = "(float[2] x) => (int64[2] c) { u, i, j, c = Unique(x) }"
+    assert not finds(model, {"x": [NAN, 2.0]}, [1, 0])
+    assert finds(model, {"x": [1.0, 2.0]}, [1, 0])

@@ -149,7 +149,7 @@ def _usual(operator: str) -> str:
 
 @cache
 def _names() -> dict[str, str]:
-    return {_squashed(name): name for name in OPERATORS}
+    return {_squashed(name): name for name in OPERATORS if not name.endswith("_")}  # those write into an argument
 
 
 def _squashed(name: str) -> str:

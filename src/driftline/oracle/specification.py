@@ -103,12 +103,15 @@ _ONNX = (
             "GlobalMaxPool",
             "ArgMax",
             "ArgMin",
+            "Hardmax",
             "TopK",
+            "Unique",
             "ScatterElements",
             "ScatterND",
         ),
         "a NaN may win or lose a comparison",
-        "ONNX operator specification, Max, Min, ReduceMax, ReduceMin, Clip, Relu, MaxPool, ArgMax, TopK: silent on NaN",
+        "ONNX operator specification, Max, Min, ReduceMax, ReduceMin, Clip, Relu, MaxPool, ArgMax, TopK, Hardmax, Unique:"
+        " silent on NaN",
     ),
     Clause(
         "onnx.clip-without-bound",

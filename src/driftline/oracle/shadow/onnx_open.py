@@ -133,6 +133,10 @@ def _nan_compared(node: Any, inputs: list[Any], result: Array) -> Array | None:
             mask |= np.isnan(value) if _has_nan(value) else False
         return mask
     marks = np.isnan(inputs[0])
+    if name == "Unique":
+        return np.ones(result.shape, dtype=bool)
+    if name == "Hardmax":
+        return np.broadcast_to(marks.any(axis=-1 if node.axis is None else int(node.axis), keepdims=True), result.shape)
     if name in ("ArgMax", "ArgMin", "TopK"):
         default = -1 if name == "TopK" else 0
         axis = default if node.axis is None else int(node.axis)
