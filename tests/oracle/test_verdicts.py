@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch_programs import Program
@@ -66,6 +67,17 @@ def test_gradients_are_judged_by_the_same_rule(checker: Checker) -> None:
     body = "return (torch.softmax(x, -1) ** 2).sum()"
     row = only(check(checker, body, "torch.randn(4, 6)", "aot_eager_decomp", CheckOptions(grad=True)))
     assert row.verdict.judgement == "pass"
+
+
+@pytest.mark.parametrize(("gradient", "judgement"), [(0.0, "pass"), (1.0, "fail")])
+def test_a_gradient_of_nothing_is_none_or_zeros(gradient: float, judgement: str) -> None:
+    """Eager gives no gradient to what nothing depends on; ahead of time, all of them are made."""
+    program = Program(lambda x: x.exp(), torch.ones(2))
+    outputs = program.copy() | {"grad:x": np.full(2, gradient, np.float32)}
+    sample = ReferenceSample(program.native, program.exact, shadow=lambda _, *ask: program.shadow(*ask))
+    execution = Execution("any", Outcome.OK, Stage.RUN, (outputs,))
+    verdict = judge(execution, Reference((sample,)), Trait(calls_user_code=True, positional=False))
+    assert verdict.judgement == judgement, verdict.reason
 
 
 def test_a_plain_tolerance_is_there_for_those_who_want_it(checker: Checker) -> None:

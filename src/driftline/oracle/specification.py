@@ -110,8 +110,8 @@ _ONNX = (
             "ScatterND",
         ),
         "a NaN may win or lose a comparison",
-        "ONNX operator specification, Max, Min, ReduceMax, ReduceMin, Clip, Relu, MaxPool, ArgMax, TopK, Hardmax, Unique:"
-        " silent on NaN",
+        "ONNX operator specification, Max, Min, ReduceMax, ReduceMin, Clip, Relu, MaxPool, ArgMax, TopK, Hardmax and"
+        " Unique: silent on NaN",
     ),
     Clause(
         "onnx.clip-without-bound",
