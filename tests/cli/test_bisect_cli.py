@@ -11,6 +11,7 @@ import pytest
 
 from driftline.campaign import bisection
 from driftline.cli import run
+from driftline.core.errors import DriftlineError
 from driftline.execute.environments import Environment, list_environments
 from driftline.store import Store
 from driftline.store.diagnoses import Diagnoses
@@ -57,6 +58,9 @@ def make_environment(home: Path, release: str) -> Environment:
     return Environment("demo-compiler", release, str(folder))
 
 
+EVERY = ["1.0", "1.1", "1.2", "2.0", "2.1", "2.2", "3.0"]
+
+
 @pytest.fixture
 def bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> str:
     """A store in the current folder with one bug, seen in release 2.1; 1.0 and 2.1 are installed."""
@@ -71,11 +75,48 @@ def bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     return str(found["bugs"][0]["id"])
 
 
-def test_releases_that_are_here(bug: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_releases_that_are_here(bug: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(bisection, "list_releases", lambda package: EVERY)
     assert run(["bisect", bug, "--installed"]) == 1
     out = capfd.readouterr().out
-    assert "first bad 2.1 (1.0 is good)" in out
-    assert "2 of 2 releases asked" in out
+    assert "first bad 2.1 of those asked (1.0 is good; 3 releases between them were not asked). (2 of 7 rel" in out
+
+    def unreachable(package: str) -> list[str]:
+        raise DriftlineError("There is no index.")
+
+    monkeypatch.setattr(bisection, "list_releases", unreachable)
+    assert run(["bisect", bug, "--installed"]) == 1
+    assert "first bad 2.1 of those asked (1.0 is good).\n" in capfd.readouterr().out
+    assert run(["bisect", bug, "--installed", "--good", "2.1", "--bad", "2.1"]) == 2
+
+
+def test_a_program_is_checked_first(bug: str, capfd: pytest.CaptureFixture[str]) -> None:
+    command = "bisect relu_clip.py:program --target onnxruntime --installed --store made"
+    text = (Path(__file__).parents[2] / "examples/bugs/onnxruntime_relu_clip_float64.py").read_text()
+    Path("relu_clip.py").write_text(text)
+    assert run(command.split()) == 1
+    assert ", the only release asked.\n" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--good", "9.9"], "demo-compiler 9.9 is no release that installs here. Near it: 3.0."),
+        (["--bad", "2.11"], "demo-compiler 2.11 is no release that installs here. Did you mean '2.1' or '2.2'?"),
+        (["--good", "9.9", "--installed"], "demo-compiler 9.9 is not installed here, and --installed asks only"),
+        (["--releases", "7.5", "--installed"], "demo-compiler 7.5 is not installed here"),
+    ],
+)
+def test_a_release_that_is_not_there_leaves_the_stored_result(
+    bug: str, arguments: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bisection, "list_releases", lambda package: EVERY)
+    with Store.create(Path(".driftline")) as store:
+        Diagnoses(store).save(bug, bisection.STEP, {"summary": "found before"})
+    assert run(["bisect", bug, *arguments]) == 2
+    assert told in capfd.readouterr().err
+    with Store.open(Path(".driftline")) as store:
+        assert Diagnoses(store).of(bug, bisection.STEP) == {"summary": "found before"}
 
 
 def test_releases_are_made_asked_and_removed(
@@ -87,7 +128,7 @@ def test_releases_are_made_asked_and_removed(
         made.append(requirement)
         return make_environment(tmp_path / "cache", requirement.partition("==")[2])
 
-    monkeypatch.setattr(bisection, "list_releases", lambda package: ["1.0", "1.1", "1.2", "2.0", "2.1", "2.2", "3.0"])
+    monkeypatch.setattr(bisection, "list_releases", lambda package: EVERY)
     monkeypatch.setattr(bisection, "download_size", lambda requirements: 5_000_000)
     monkeypatch.setattr(bisection, "add_environment", add)
     assert run(["bisect", bug, "--json"]) == 1
@@ -126,12 +167,14 @@ def test_mistakes_are_named(bug: str, capfd: pytest.CaptureFixture[str], argumen
 def test_gigabytes_are_not_downloaded_by_surprise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRIFTLINE_CACHE", str(tmp_path))
     with pytest.raises(Exception, match="name those to ask"):
-        bisection._line("torch", bisection.Wish(), "2.13.0", "2.13.0")
-    line = bisection._line("torch", bisection.Wish(releases=("2.9.0", "2.12.0")), "2.13.0", "2.13.0")
-    assert line == ["2.9.0", "2.12.0", "2.13.0"]
+        bisection._offer("torch", bisection.Wish(), "2.13.0", "2.13.0")
+    named = bisection._offer("torch", bisection.Wish(releases=("2.9.0", "2.12.0")), "2.13.0", "2.13.0")
+    assert named.releases == ["2.9.0", "2.12.0", "2.13.0"] and not named.complete
     monkeypatch.setattr(bisection, "list_releases", lambda package: ["2.9.0", "2.10.0", "2.12.0", "2.13.0", "2.14.0"])
-    between = bisection._line("torch", bisection.Wish(good="2.9.0", bad="2.12.0"), "2.13.0", "2.13.0")
-    assert between == ["2.9.0", "2.10.0", "2.12.0"]
+    wish = bisection.Wish(good="2.9.0", bad="2.12.0")
+    every = bisection._offer("torch", wish, "2.13.0", "2.13.0")
+    assert every.complete and len(every.releases) == 5
+    assert bisection._between(every.releases, wish, "2.13.0") == ["2.9.0", "2.10.0", "2.12.0"]
 
 
 def test_a_reason_that_is_only_a_heading_says_how_it_ends() -> None:

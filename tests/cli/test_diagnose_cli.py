@@ -85,7 +85,7 @@ def test_steps_by_themselves(checked: tuple[Path, dict[str, Any]]) -> None:
     assert localized["first_wrong"] == "onnxruntime:opt=basic"
     assert localized["operators"] == 4
     shown = driftline("localize", bug, "--store", str(store))
-    assert "Suspect 1: Relu + Clip, operator 1, 2 of 4" in shown.stdout
+    assert "Suspect 1: Relu + Clip, operators 2 and 3 of 4" in shown.stdout
     assert "With every value as an output the whole program passes." in shown.stdout
     shown = driftline("ablate", bug, "--store", str(store))
     assert "It passes without FuseReluClip." in shown.stdout
@@ -98,6 +98,40 @@ def test_diagnose_tells_a_story(checked: tuple[Path, dict[str, Any]]) -> None:
     assert done.returncode == 1, done.stderr
     for words in ("onnxruntime:opt=basic is wrong; onnxruntime:opt=off is right.", "Relu + Clip", "Again:"):
         assert words in done.stdout
+    assert "\nx = 0.0  # float64\n" in done.stdout, "a reduced ONNX program says nothing without its inputs"
+    again = done.stdout.partition("Again:\n")[2].splitlines()
+    assert [line.partition("  # ")[2] for line in again] == [
+        "the suspect alone, Relu + Clip: fails",
+        "the reduced program with this cure: passes",
+        "the reduced program with this cure: passes",
+        "the program that was found, with this cure: passes",
+    ]
+
+
+def test_a_bug_is_shown_with_what_explains_it(checked: tuple[Path, dict[str, Any]]) -> None:
+    store, found = checked
+    shown = driftline("bugs", "show", found["bugs"][0]["id"], "--store", str(store)).stdout
+    assert "positive = Relu (scaled)" in shown, "the model's text, not the place of its file"
+    explained = shown.partition("explained so far")[2]
+    for words in (
+        "y = Clip (v0, c0)",
+        "x = 0.0  # float64",
+        "suspect: Relu + Clip, operators 2 and 3 of 4; without it the program passes",
+        "cure: onnxruntime:disable=FuseReluClip",
+    ):
+        assert words in explained
+    assert "driftline diagnose" not in explained, "that was done"
+
+
+def test_what_is_known_is_named(checked: tuple[Path, dict[str, Any]]) -> None:
+    store, found = checked
+    bug = found["bugs"][0]["id"]
+    for shown in (
+        driftline("bugs", "list", "--store", str(store)),
+        driftline("bugs", "show", bug, "--store", str(store)),
+    ):
+        assert "known: ONNX Runtime's FuseReluClip refuses float64" in " ".join(shown.stdout.split())
+        assert "https://github.com/microsoft/onnxruntime/issues/11836" in shown.stdout
 
 
 def test_what_is_fixed_or_unknown_is_said(checked: tuple[Path, dict[str, Any]]) -> None:

@@ -64,16 +64,53 @@ def test_the_script_is_short_says_what_it_needs_and_runs_by_itself(
 def test_the_issue_has_the_projects_headings_and_open_boxes(store: Path, tmp_path: Path) -> None:
     with Store.create(store) as kept:
         (bug,) = kept.bugs()
-        Diagnoses(kept).save(bug.id, "bisect", {"package": "onnxruntime", "summary": "always bad: from 1.15.0"})
+        trials = [{"release": "1.15.0", "answer": "bad"}, {"release": "1.31.1", "answer": "bad"}]
+        found = {"package": "onnxruntime", "summary": "bad in all 2 releases asked", "trials": trials}
+        Diagnoses(kept).save(bug.id, "bisect", found)
     export(store, "issue", tmp_path / "issue.md")
     text = (tmp_path / "issue.md").read_text()
     for heading in ("Describe the issue", "To reproduce", "ONNX Runtime Version or Commit ID", "Execution Provider"):
         assert f"### {heading}\n" in text
     assert "- [x] The script runs by itself" in text
-    assert "- [x] Releases of onnxruntime: always bad: from 1.15.0" in text
+    assert "- [x] Releases of onnxruntime: bad in all 2 releases asked\n" in text
     assert "- [ ] Ablation: not done (driftline ablate" in text
-    assert "- [ ] It is not reported yet: it is, as https://" in text, "the table of known issues has it"
+    assert "- [ ] It is reported already, as https://" in text, "the table of known issues has it"
+    title = text.splitlines()[0].removeprefix("# ")
+    assert text.count(f"\n{title}") == 0, "the title is not said again"
     assert "```python\n# /// script" in text
+
+
+def test_one_release_is_no_comparison(store: Path, tmp_path: Path) -> None:
+    with Store.create(store) as kept:
+        (bug,) = kept.bugs()
+        trials = [{"release": "1.15.0", "answer": "skip"}, {"release": "1.31.1", "answer": "bad"}]
+        found = {"package": "onnxruntime", "summary": "bad in 1.31.1, the only one", "trials": trials}
+        Diagnoses(kept).save(bug.id, "bisect", found)
+    export(store, "issue", tmp_path / "issue.md")
+    text = (tmp_path / "issue.md").read_text()
+    assert f"- [ ] Releases of onnxruntime: bad in 1.31.1, the only one (driftline bisect {bug.id} asks more)" in text
+
+
+@pytest.mark.parametrize(
+    ("form", "out", "told"),
+    [
+        ("script", "missing/x.py", "there is no folder"),
+        ("script", ".", "is a folder; name a file in it, such as"),
+        ("json", ".", "bug.json"),
+        ("onnx", "taken", "taken is a file; for onnx name a folder"),
+        ("onnx", "taken/model", "taken is a file; for onnx name a folder"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(
+    store: Path, tmp_path: Path, form: str, out: str, told: str, capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    (tmp_path / "taken").write_text("mine")
+    monkeypatch.setattr("driftline.store.Store.open", lambda path: pytest.fail("the work was begun"))
+    export(store, form, tmp_path / out, status=2)
+    said = capfd.readouterr().err
+    assert told in said and "Traceback" not in said
+    assert (tmp_path / "taken").read_text() == "mine"
 
 
 def test_the_regression_test_fails_while_the_bug_is_there(store: Path, tmp_path: Path) -> None:

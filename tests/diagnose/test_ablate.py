@@ -59,6 +59,37 @@ def test_an_option_that_brings_the_bug_is_a_cure_when_it_goes(checker: Checker) 
     assert str(found.cures[0].target) == "onnxruntime:disable=GeluFusion+FuseReluClip"
 
 
+ZEROS = """
+    import numpy as np
+    from onnx import parser
+
+    MODEL = '''
+    <ir_version: 8, opset_import: ["": 18]>
+    zeros (float[2] x) => (float[2] y) <float zero = {0.0}, float one = {1.0}> {
+        same = Mul(x, one)
+        positive = Add(same, zero)
+        y = Reciprocal(positive)
+    }
+    '''
+
+
+    def program():
+        return parser.parse_model(MODEL), {"x": np.array([-0.0, 1.0], dtype=np.float32)}
+"""
+
+
+@pytest.mark.skipif(not BACKENDS.get("onnxscript").installed().available, reason="onnxscript is not installed")
+def test_the_rewrite_rule_of_onnxscript_is_named(checker: Checker) -> None:
+    """-0.0 + 0.0 is 0.0, so the addition does something; that the multiplication goes is right."""
+    found = ablated(checker, ZEROS, "onnxscript")
+    assert len(found.at_work) == 2
+    [rule] = sharpest(found)
+    assert str(found.cures[0].target) == f"onnxscript:skip={rule}"
+    assert "Add" in found.cures[0].knobs[0].about
+    again = ablated(checker, ZEROS, f"onnxscript:rules={rule}")
+    assert [knob.name for knob in again.at_work] == [rule]
+
+
 def test_a_kernel_is_nobodys_option(checker: Checker) -> None:
     found = ablated(checker, example("openvino_abs_int64.py"), "openvino")
     assert not found.cures

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from driftline.core.verdict import Kind
-from driftline.diagnose.bisect import Answer, bisect, same_across_releases
+from driftline.diagnose.bisect import Answer, Bisection, bisect, same_across_releases
 from driftline.diagnose.reduce.signature import Signature
 
 LINE = [f"1.{number}" for number in range(32)]
@@ -29,6 +30,11 @@ class Asked:
         return Answer.BAD if self._bad(number) else Answer.GOOD
 
 
+def of_all(found: Bisection) -> str:
+    """What is said when there are no other releases than those of the line."""
+    return replace(found, existing=tuple(LINE)).summary()
+
+
 @pytest.mark.parametrize("first_bad", range(1, 32))
 def test_the_first_bad_release_is_found_in_few_questions(first_bad: int) -> None:
     ask = Asked(lambda number: number >= first_bad)
@@ -36,7 +42,7 @@ def test_the_first_bad_release_is_found_in_few_questions(first_bad: int) -> None
     (change,) = found.changes
     assert (change.before, change.after, change.to) == (f"1.{first_bad - 1}", f"1.{first_bad}", Answer.BAD)
     assert len(ask.order) <= 7
-    assert found.summary() == f"first bad 1.{first_bad} (1.{first_bad - 1} is good)"
+    assert of_all(found) == f"first bad 1.{first_bad} (1.{first_bad - 1} is good)"
 
 
 def test_a_bug_that_comes_and_goes_has_two_changes() -> None:
@@ -46,7 +52,7 @@ def test_a_bug_that_comes_and_goes_has_two_changes() -> None:
     assert ask.order[:3] == [9, 0, 31]
     assert [(c.after, c.to) for c in found.changes] == [("1.6", Answer.BAD), ("1.12", Answer.GOOD)]
     assert found.ranges == (("1.6", "1.11"),)
-    assert found.summary() == "first bad 1.6 (1.5 is good); good since 1.12 (1.11 is bad)"
+    assert of_all(found) == "first bad 1.6 (1.5 is good); good since 1.12 (1.11 is bad)"
     assert len(ask.order) <= 12
 
 
@@ -61,14 +67,55 @@ def test_what_is_cheap_is_asked_first_and_spares_questions() -> None:
 def test_always_bad_and_never_bad() -> None:
     always = bisect(LINE, Asked(lambda number: True))
     assert always.always_bad and not always.changes and always.ranges == (("1.0", "1.31"),)
-    assert always.summary().startswith("always bad: from 1.0")
+    assert of_all(always) == "bad in both releases asked, from 1.0, the oldest that runs it, to 1.31, the newest"
     never = bisect(LINE, Asked(lambda number: False))
     assert not never.ranges and never.summary() == "no release that was tried shows it"
 
 
 def test_bad_from_the_oldest_on_and_fixed_later() -> None:
     found = bisect(LINE, Asked(lambda number: number < 5))
-    assert found.summary() == "bad in 1.0, the oldest that runs it; good since 1.5 (1.4 is bad)"
+    assert of_all(found) == "bad in 1.0, the oldest that runs it; good since 1.5 (1.4 is bad)"
+
+
+def some(bad: Callable[[int], bool], *numbers: int, skip: Callable[[int], bool] = lambda number: False) -> Bisection:
+    """A search among some releases of the line."""
+    asked = [LINE[number] for number in numbers]
+    return bisect(asked, Asked(bad, skip), first=asked)
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (some(lambda number: True, 31), "bad in 1.31, the only release asked"),
+        (some(lambda number: True, 3, 9, 31), "bad in all 3 releases asked (1.3 ... 1.31)"),
+        (
+            some(lambda number: True, 3, 9, 31, skip=lambda number: number == 3),
+            "bad in both that run it of 3 releases asked (1.9 ... 1.31)",
+        ),
+        (
+            some(lambda number: True, 3, 9, skip=lambda number: number == 3),
+            "bad in 1.9, the only one that runs it of 2 releases asked",
+        ),
+        (some(lambda number: number >= 9, 3, 9, 31), "first bad 1.9 of those asked (1.3 is good)"),
+        (
+            some(lambda number: number < 9, 3, 9),
+            "bad in 1.3, the oldest that runs it of those asked; good since 1.9 of those asked (1.3 is bad)",
+        ),
+    ],
+)
+def test_nothing_is_claimed_of_releases_that_were_not_asked(found: Bisection, told: str) -> None:
+    assert found.summary() == told
+
+
+def test_releases_between_that_were_not_asked_are_counted() -> None:
+    found = some(lambda number: number >= 9, 3, 9, 10, 31)
+    (change,) = replace(found, existing=tuple(LINE)).changes
+    assert change.unasked == ("1.4", "1.5", "1.6", "1.7", "1.8") and not change.unclear
+    assert of_all(found) == "first bad 1.9 of those asked (1.3 is good; 5 releases between them were not asked)"
+    near = some(lambda number: number >= 9, 7, 9)
+    assert of_all(near) == "first bad 1.9 of those asked (1.7 is good; one between them was not asked)"
+    beside = some(lambda number: number >= 9, 8, 9)
+    assert of_all(beside) == "first bad 1.9 (1.8 is good)"
 
 
 def test_releases_that_cannot_run_the_case_say_nothing() -> None:

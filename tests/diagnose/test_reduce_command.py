@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,27 @@ def test_mistakes_are_one_sentence(store_folder: Path, capsys: pytest.CaptureFix
     ):
         code, _, said = command(line, capsys)
         assert code == 2 and expected in said and "Traceback" not in said
+
+
+def test_the_suffix_of_the_file_must_fit_what_is_written(
+    store_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = store_folder.parent
+    line = f"reduce {CLIP} --target onnxruntime --store {store_folder} --out {folder}"
+    code, _, said = command(f"{line}/missing/x.onnx", capsys)
+    assert code == 2 and "there is no folder" in said and "Traceback" not in said
+    code, _, said = command(f"{line}/small.py", capsys)
+    assert code == 2 and "ends in .onnx, such as" in said and "small.onnx" in said
+    assert "kept" not in said, "refused before the work"
+
+    # Where the form is known only in the end, the work is not lost.
+    monkeypatch.setattr(sys.modules["driftline.cli.reduce"], "_forms_to_come", lambda program: ("onnx", "source"))
+    code, _, said = command(f"{line}/small.py", capsys)
+    assert code == 2 and "ends in .onnx" in said and not (folder / "small.py").exists()
+    with Store.open(store_folder) as store:
+        (bug,) = store.bugs()
+        assert Reductions(store).of(bug.id)
+    assert f"The reduction itself is done and kept: driftline bugs show {bug.id}." in said
 
 
 def test_a_killed_reduction_goes_on_without_asking_again(

@@ -6,6 +6,7 @@ import pytest
 from onnx_audits import audit
 
 from driftline.backends import BACKENDS, resolve
+from driftline.backends.onnxscript_names import unknown_rule
 from driftline.checking.checker import Checker
 from driftline.core.errors import DriftlineError
 from driftline.core.rule import Reach
@@ -34,6 +35,19 @@ def test_a_name_that_cannot_be_one_is_refused() -> None:
     resolve(Target.parse("onnxscript:rules=common.cast_cast_rule+common.add_0_rule"))
     with pytest.raises(DriftlineError, match="not the name of a rule"):
         resolve(Target.parse("onnxscript:rules=cast cast"))
+
+
+def test_a_rule_that_is_not_there_is_refused_with_a_near_one() -> None:
+    with pytest.raises(DriftlineError, match=r"no rule 'nonsense'"):
+        resolve(Target.parse("onnxscript:skip=nonsense"))
+    with pytest.raises(DriftlineError, match=r"Did you mean 'common.successive_clip_rule'"):
+        resolve(Target.parse("onnxscript:skip=common.succesive_clip_rule"))
+    resolve(Target.parse("onnxscript@0.1.0:skip=common.of_another_release"))
+
+
+def test_no_rule_is_refused(pool: Pool) -> None:
+    """Names are looked up in the files of the package: every rule that it has when it runs must be found there."""
+    assert [rule.name for rule in OnnxScriptRules().rules(pool) if unknown_rule(rule.name)] == []
 
 
 def test_clips_without_declared_types_break_the_rule(checker: Checker) -> None:

@@ -8,22 +8,28 @@ optimisers off.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pkgutil
+import re
 from functools import lru_cache
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from driftline.backends.base import Backend, Compiled, Option, Options, Unsupported
+from driftline.backends.knobs import Knob
 from driftline.backends.onnx_reference import OnnxReference
 from driftline.backends.onnxruntime import OnnxRuntime, runner
+from driftline.backends.onnxscript_names import short_name, unknown_rule
 from driftline.core.errors import DriftlineError
 from driftline.core.target import listed
 from driftline.core.tensors import Arrays
 from driftline.programs.onnx_evaluator import make_evaluator
 from driftline.programs.opened import OpenedProgram
 
+_ANONYMOUS = re.compile(r"anonymous:\d+")
 _STANDARD = ("", "ai.onnx", "ai.onnx.ml")
 _MISJUDGED = ("RMSNormalization",)  # the evaluator computes it in half precision, whatever its `stash_type` says
 
@@ -46,6 +52,8 @@ class OnnxScript(Backend):
             for name in listed(options, key):
                 if not name.replace(".", "").replace("_", "").isalnum():
                     raise DriftlineError(f"Target {target!r}: {name!r} is not the name of a rule; see patterns list.")
+                if "@" not in target and (reason := unknown_rule(name)):  # other releases have other rules
+                    raise DriftlineError(f"Target {target!r}: {reason}")
 
     def warm(self) -> None:
         import onnx.reference.ops  # noqa: F401
@@ -53,6 +61,11 @@ class OnnxScript(Backend):
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         return evaluated(rewritten(program.data, chosen_rules(options)))
+
+    def knobs_at_work(self, program: OpenedProgram, options: Options) -> list[Knob]:
+        """The rules that rewrite this program, or break on it."""
+        names = at_work(program.data, chosen_rules(options))
+        return [Knob("skip", name, "rewrite rule", pattern_text(all_rules()[name])) for name in names]
 
     def is_rejection(self, error: BaseException) -> bool:
         return super().is_rejection(error) or OnnxReference().is_rejection(error) or OnnxRuntime().is_rejection(error)
@@ -85,6 +98,29 @@ def rewritten(data: bytes, rules: list[Any]) -> Any:
         raise cause from error
 
 
+def at_work(data: bytes, rules: list[Any]) -> list[str]:
+    """The names of those rules that match something in a model, one after the other as they do."""
+    from onnxscript.rewriter import RewriteRule
+
+    names = {id(rule): name for name, rule in all_rules().items()}
+    try_rewrite = RewriteRule.try_rewrite
+    seen: dict[str, None] = {}
+
+    def watched(rule: Any, *arguments: Any, **options: Any) -> Any:
+        try:
+            made = try_rewrite(rule, *arguments, **options)
+        except Exception:
+            seen[names[id(rule)]] = None
+            raise
+        if made is not None:
+            seen[names[id(rule)]] = None
+        return made
+
+    with mock.patch.object(RewriteRule, "try_rewrite", watched), contextlib.suppress(Exception):
+        rewritten(data, rules)
+    return list(seen)
+
+
 def evaluated(model: Any) -> Compiled:
     """The model as a function, by the evaluator that knows its operators."""
     nodes = [node for node in model.graph.node if not _is_function(model, node)]
@@ -99,6 +135,14 @@ def evaluated(model: Any) -> Compiled:
         return {name: np.asarray(value) for name, value in zip(evaluator.output_names, results, strict=True)}
 
     return run
+
+
+def pattern_text(rule: Any) -> str:
+    """What a rule looks for, in one line. Values without a name are shown by their address: they get numbers."""
+    text = str(rule._target_pattern).partition("{")[2].rpartition("return")[0]
+    for number, address in enumerate(dict.fromkeys(_ANONYMOUS.findall(text))):
+        text = text.replace(address, f"v{number}")
+    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def _is_function(model: Any, node: Any) -> bool:
@@ -123,17 +167,13 @@ def all_rules() -> dict[str, Any]:
         if module.endswith("_test") or "testing" in module:
             continue
         for attribute, value in vars(importlib.import_module(module)).items():
-            prefix = f"{_short(module)}.{attribute}"
+            prefix = f"{short_name(module)}.{attribute}"
             if isinstance(value, RewriteRule):
                 found.setdefault(id(value), (prefix, value))
             elif isinstance(value, RewriteRuleSet):
                 for number, rule in enumerate(value.rules):
                     found.setdefault(id(rule), (f"{prefix}.{number}", rule))
     return dict(found.values())
-
-
-def _short(module: str) -> str:
-    return module.removeprefix("onnxscript.rewriter.").removeprefix("rules.")
 
 
 def default_names() -> list[str]:

@@ -7,7 +7,7 @@ framework that is installed here, once.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,7 +92,10 @@ class Bisected:
             "always_bad": search.always_bad,
             "first_bad": came,
             "first_good": went,
-            "changes": [{**vars(c), "to": str(c.to), "unclear": list(c.unclear)} for c in search.changes],
+            "changes": [
+                {**vars(c), "to": str(c.to), "unclear": list(c.unclear), "unasked": list(c.unasked)}
+                for c in search.changes
+            ],
             "bad_ranges": [list(pair) for pair in search.ranges],
             "releases": list(search.releases),
             "trials": [trial.to_json() for trial in self.trials],
@@ -111,10 +114,9 @@ def bisect_failing(
     package = _package(failing.target, wish.package)
     here = public(BACKENDS.get(failing.target.backend).version()) if _carries(failing.target, package) else ""
     seen = failing.target.version or here
-    line = _line(package, wish, seen, here)
+    offer = _offer(package, wish, seen, here)
+    line = _between(offer.releases, wish, seen)
     cheap = [r for r in line if r == here or r in _environments(package)]
-    if wish.installed:
-        line = cheap
     asker = _Asker(checker, failing, wish, package, here, report)
     trials: list[Trial] = []
 
@@ -126,7 +128,8 @@ def bisect_failing(
 
     first = [r for r in dict.fromkeys((seen, *cheap, wish.good, wish.bad)) if r in line]
     search = bisect(line, ask, first=first)
-    return Bisected(package, failing, search, tuple(trials))
+    existing = offer.releases if offer.complete else _existing(package, search)
+    return Bisected(package, failing, replace(search, existing=tuple(existing)), tuple(trials))
 
 
 def keep_bisection(store: Store, bisected: Bisected) -> None:
@@ -158,27 +161,65 @@ def _environments(package: str) -> list[str]:
     return [e.version for e in list_environments() if e.package == package]
 
 
-def _line(package: str, wish: Wish, seen: str, here: str) -> list[str]:
-    """The releases to search, oldest first: all that install, or those that were named, between good and bad."""
+@dataclass(frozen=True)
+class _Offer:
+    """The releases among which one may search, oldest first."""
+
+    releases: list[str]
+    complete: bool = False  # there are no others
+
+
+def _offer(package: str, wish: Wish, seen: str, here: str) -> _Offer:
+    """All that install, or those that are here, or those that were named."""
     named = {v for v in (*wish.releases, wish.good, wish.bad) if v}
     known = {v for v in (seen, here) if v}
     if wish.installed:
-        line = {*_environments(package), *known, *named}
-    elif wish.releases:
-        line = named | known
-    elif package in _LARGE and not named:
+        present = {v for v in (*_environments(package), here) if v}
+        _require_offered(package, named, present, "is not installed here, and --installed asks only what is")
+        return _Offer(_sorted(named | (known & present) if wish.releases else present))
+    if wish.releases:
+        return _Offer(_sorted(named | known))
+    if package in _LARGE and not named:
         raise DriftlineError(
             f"A release of {package} is a download of {_LARGE[package]}: say between which to search, with"
             " --good and --bad, or name those to ask with --releases 2.11.0,2.12.0, or ask only those that are here"
             " with --installed."
         )
-    else:
-        line = {*list_releases(package), *_environments(package), *named, *known}
+    every = {*list_releases(package), *_environments(package), *known}
+    _require_offered(package, named, every, "is no release that installs here")
+    return _Offer(_sorted(every), complete=True)
+
+
+def _require_offered(package: str, named: set[str], offered: set[str], problem: str) -> None:
+    """A name that is mistyped must not narrow the search to nothing, and replace what was found before."""
+    for release in _sorted(named - offered):
+        below = [v for v in _sorted(offered) if release_key(v) < release_key(release)]
+        above = [v for v in _sorted(offered) if release_key(v) > release_key(release)]
+        near = f" Near it: {', '.join((*below[-1:], *above[:1]))}." if offered else ""
+        raise DriftlineError(f"{package} {release} {problem}.{did_you_mean(release, _sorted(offered)) or near}")
+
+
+def _between(releases: Sequence[str], wish: Wish, seen: str) -> list[str]:
+    """Those from the good to the bad end, where both are told."""
     ends = [v for v in (wish.good, wish.bad or (seen if wish.good else "")) if v]
-    if len(ends) == 2:
-        low, high = sorted(release_key(v) for v in ends)
-        line = {v for v in line if low <= release_key(v) <= high}
-    return sorted(line, key=release_key)
+    if len(ends) < 2:
+        return list(releases)
+    low, high = sorted(release_key(v) for v in ends)
+    return [v for v in releases if low <= release_key(v) <= high]
+
+
+def _existing(package: str, search: Bisection) -> list[str]:
+    """All releases, where a change was found among some of them: others may lie in between. Empty when nobody knows."""
+    if not search.changes:
+        return []
+    try:
+        return _sorted({*list_releases(package), *search.releases})
+    except DriftlineError:  # no index can be reached, which a search among what is here does not need
+        return []
+
+
+def _sorted(releases: Iterable[str]) -> list[str]:
+    return sorted(releases, key=release_key)
 
 
 def _require_as_told(wish: Wish, trial: Trial) -> None:

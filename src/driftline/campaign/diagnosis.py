@@ -32,6 +32,7 @@ from driftline.diagnose.reduce.signature import Signature
 from driftline.diagnose.trials import Trials
 from driftline.execute.environments import list_environments
 from driftline.execute.releases import release_key
+from driftline.report import words
 from driftline.report.results import replay_command
 from driftline.store import Bug, Store
 from driftline.store.diagnoses import Diagnoses
@@ -272,7 +273,9 @@ def summary(found: Diagnosis) -> Iterator[str]:
         reduction = found.reduced.reduction
         taken_apart = found.localized.localization.operators if found.localized else 0
         before = max(taken_apart, reduction.before.operators)
-        yield f"Reduced from {before} operator{'s' * (before != 1)} to {reduction.after} ({reduction.ended})."
+        fewer = before > reduction.after.operators
+        since = f" from {before} operators" if fewer else ""
+        yield f"Reduced{since} to {reduction.after} ({reduction.ended})."
     if found.ablated:
         yield from _why(found.ablated.body)
     for cure in found.on_original:
@@ -293,13 +296,13 @@ def _where(body: dict[str, Any]) -> Iterator[str]:
         if len(suspect["operators"]) == body["operators"]:
             yield f"It takes the whole program: {suspect['title']}."
             continue
-        places = ", ".join(str(operator["place"]) for operator in suspect["operators"])
+        places = words.places(suspect["operators"], body["operators"])
         alike = f" and {suspect['alike']} more of its kind" if suspect["alike"] else ""
         rest = "; without it the program passes" if suspect["rest"] == Answer.PASS else ""
-        yield f"{suspect['title']} (operator {places} of {body['operators']}){alike} fails by itself{rest}."
+        yield f"{suspect['title']} ({places}){alike} fails by itself{rest}."
     for fact in (body["observer"], body["note"]):
         if fact:
-            yield f"{fact[0].upper()}{fact[1:]}."
+            yield words.sentence(fact)
 
 
 def _why(body: dict[str, Any]) -> Iterator[str]:
@@ -307,4 +310,4 @@ def _why(body: dict[str, Any]) -> Iterator[str]:
         if cure["confirmed"]:
             yield str(cure["sentence"])
     if body["note"]:
-        yield f"{body['note'][0].upper()}{body['note'][1:]}."
+        yield words.sentence(body["note"])

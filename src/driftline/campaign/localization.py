@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from driftline.campaign.failing import Failing
-from driftline.campaign.reduction import program_text
 from driftline.campaign.session import verdict_json
 from driftline.checking.checker import Checker
 from driftline.core.case import Case
@@ -16,6 +15,7 @@ from driftline.diagnose.localize.localizer import localize_case
 from driftline.diagnose.localize.result import Localization, Suspect
 from driftline.diagnose.reduce.asking import Votes
 from driftline.diagnose.reduce.signature import Signature
+from driftline.report.program import program_text
 from driftline.report.results import replay_command
 from driftline.store import Store
 from driftline.store.diagnoses import Diagnoses

@@ -13,12 +13,12 @@ from driftline.campaign.failing import Failing
 from driftline.campaign.session import record, verdict_json
 from driftline.checking.checker import Checker
 from driftline.core.case import Case
-from driftline.core.program import Program, SourceBundle
 from driftline.core.verdict import Status
 from driftline.diagnose.reduce.asking import Question, Votes
 from driftline.diagnose.reduce.reducer import Reduction, reduce_case
 from driftline.diagnose.reduce.search import Answer, Reply, Step
 from driftline.diagnose.reduce.signature import Signature
+from driftline.report.program import program_text
 from driftline.store import Bug, Store
 from driftline.store.reductions import Answers, Reductions
 
@@ -153,14 +153,3 @@ def _inputs(case: Case) -> list[dict[str, Any]]:
         }
         for name, array in case.samples[0].arrays.items()
     ]
-
-
-def program_text(program: Program) -> str:
-    """A program as people read it."""
-    if program.form == "source":
-        return SourceBundle.load(program.path.read_bytes()).text
-    if program.form == "onnx":
-        import onnx  # a file format, not a compiler
-
-        return str(onnx.printer.to_text(onnx.load_model_from_string(program.path.read_bytes())))
-    return ""

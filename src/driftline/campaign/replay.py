@@ -46,7 +46,8 @@ def replay_case(store: Store, case_id: str, checker: Checker, target: Target | N
 def _compare(bug: Bug, case: Case, result: TargetResult) -> tuple[ReplayAnswer, str]:
     verdict = result.verdict
     if verdict.judgement is Judgement.PASS:
-        return ReplayAnswer.FIXED, verdict.reason
+        own = result.target == case.targets[0]
+        return (ReplayAnswer.FIXED if own else ReplayAnswer.PASSES), verdict.reason
     if verdict.judgement is not Judgement.FAIL:
         return ReplayAnswer.DIFFERS, f"{verdict.judgement}: {verdict.reason}"
     seen = identify(case, result)

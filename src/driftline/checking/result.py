@@ -35,6 +35,7 @@ class CheckResult:
 class ReplayAnswer(StrEnum):
     STILL_FAILS = "still fails"
     FIXED = "fixed"
+    PASSES = "passes"  # on another target than that of the bug, which says nothing of a fix
     DIFFERS = "differs"
 
 

@@ -8,6 +8,7 @@ import click
 
 from driftline.cli.common import json_option, print_json
 from driftline.cli.explaining import Explaining, explaining_options
+from driftline.core.text import first_line
 
 
 @click.command()
@@ -41,6 +42,8 @@ def ablate(as_json: bool, **given: Any) -> int:
 
 
 def show_ablation(body: dict[str, Any]) -> None:
+    from driftline.report.words import sentence
+
     click.echo(f"{body['bug']} on {body['target']}: {body['queries']} asked, {body['seconds']:.0f} s")
     for cure in body["cures"]:
         sure = "" if cure["confirmed"] else "  (not in a fresh process: do not rely on it)"
@@ -52,6 +55,6 @@ def show_ablation(body: dict[str, Any]) -> None:
     if body["harmless"]:
         click.echo(f"\nNo difference: {', '.join(body['harmless'])}")
     for other in body["unclear"]:
-        click.echo(f"With {other['name']} it ends otherwise: {other['reason'][:150]}")
+        click.echo(f"With {other['name']} it ends otherwise: {first_line(other['reason'], 150)}")
     if body["note"]:
-        click.echo(f"\n{body['note'][0].upper()}{body['note'][1:]}.")
+        click.echo(f"\n{sentence(body['note'])}")

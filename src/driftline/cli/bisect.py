@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("subject", metavar="BUG|CASE")
+@click.argument("subject", metavar="BUG|CASE|PROGRAM")
+@click.option("--target", metavar="TARGET", help="The target of a PROGRAM; of a bug, another than its own.")
 @click.option("--package", default="", help="Whose releases to ask; default: the package of the failing compiler.")
 @click.option(
     "--good", default="", metavar="VERSION", help="A release that is right; the search stays between the two."
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @json_option
 def bisect(
     subject: str,
+    target: str | None,
     package: str,
     good: str,
     bad: str,
@@ -42,10 +44,12 @@ def bisect(
 ) -> int:
     """Find the releases of a compiler that show a bug: the first bad one, the first good one again.
 
-    BUG is a name from `driftline bugs list`, CASE the id of one of its cases.
+    BUG is a name from `driftline bugs list`, CASE the id of one of its cases. A PROGRAM (model.onnx, model.pt2,
+    file.py:name) is checked first and must fail on the target.
 
     \b
       driftline bisect onnxruntime-1f3a
+      driftline bisect model.onnx --target onnxruntime --installed
       driftline bisect openvino-77b0 --package openvino --good 2023.0.0
       driftline bisect inductor-20c1 --good 2.13.0 --bad 2.11.0
 
@@ -54,17 +58,20 @@ def bisect(
     installed here. A release that cannot run the case says nothing (skip). Exit code 1: at least one release shows it.
     """
     from driftline.campaign.bisection import Wish, bisect_failing, keep_bisection, parse_releases
-    from driftline.campaign.failing import find_failing
+    from driftline.campaign.failing import find_failing, is_program
     from driftline.checking.checker import Checker
+    from driftline.core.target import Target
     from driftline.execute.pool import Pool
     from driftline.report.results import SCHEMA
     from driftline.store import Store
 
     wish = Wish(package, good, bad, tuple(parse_releases(releases)), installed, keep, parse_size(max_download))
-    Store.open(store).close()  # a store that is not there must not be made by asking
+    wanted = Target.parse(target) if target else None
+    if not is_program(subject):
+        Store.open(store).close()  # a store that is not there must not be made by asking
     with Store.create(store) as kept, Pool() as pool:
         checker = Checker(pool)
-        failing = find_failing(subject, kept, checker)
+        failing = find_failing(subject, kept, checker, target=wanted)
         bisected = bisect_failing(checker, failing, wish, report=note, tried=_tell)
         keep_bisection(kept, bisected)
     if as_json:
@@ -97,5 +104,6 @@ def _show(bisected: Bisected) -> None:
         answer = Text(str(trial.answer), style=colours[trial.answer])
         table.add_row(trial.release, answer, f"{trial.seconds:.0f}", Text(trial.reason))
     Console().print(table)
-    asked = f"{len(bisected.trials)} of {len(bisected.search.releases)} releases asked"
-    click.echo(f"\n{bisected.failing.bug.id}: {bisected.search.summary()}. ({asked})")
+    existing = len(bisected.search.existing)
+    asked = f" ({len(bisected.trials)} of {existing} releases asked)" if existing else ""
+    click.echo(f"\n{bisected.failing.bug.id}: {bisected.search.summary()}.{asked}")

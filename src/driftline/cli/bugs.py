@@ -24,10 +24,10 @@ def list_bugs(store: Path, as_json: bool) -> None:
     from driftline.store import Store
 
     with Store.open(store) as kept:
-        found = kept.bugs()
-        if as_json:
-            print_json({"schema": SCHEMA, "bugs": [bug_json(kept.bug(bug.id), store) for bug in found]})
-            return
+        found = [kept.bug(bug.id) for bug in kept.bugs()]
+    if as_json:
+        print_json({"schema": SCHEMA, "bugs": [bug_json(bug, store) for bug in found]})
+        return
     from driftline.report.terminal import show_bugs
 
     show_bugs(found, store)
@@ -38,7 +38,10 @@ def list_bugs(store: Path, as_json: bool) -> None:
 @store_option
 @json_option
 def show(bug: str, store: Path, as_json: bool) -> None:
-    """Show one bug: program, inputs, evidence, log, and the command that replays it. A unique prefix is enough."""
+    """Show one bug: program, inputs, evidence, log, what explains it, and the commands that replay it and explain more.
+
+    A unique prefix of its name is enough.
+    """
     from driftline.report.results import SCHEMA, bug_json
     from driftline.store import Store
 

@@ -130,7 +130,7 @@ def check(
     else:
         from driftline.report.terminal import show_check
 
-        show_check(result)
+        show_check(result, explained=diagnose)
         explained.show()
     if result.internal_error:
         report_internal_error(result.internal_error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,18 +81,31 @@ def explain(bugs: Sequence[str], store: Store, pool: Pool) -> Explained:
 
 
 def show_diagnosis(body: dict[str, Any]) -> None:
+    from driftline.report.program import reduced_text
+
     click.echo(f"{body['bug']} on {body['target']}, explained in {body['seconds']:.0f} s")
     for sentence in body["summary"]:
         click.echo(f"  {sentence}")
     if body["reduction"]:
-        click.echo(f"\n{body['reduction']['program']['text'].rstrip()}")
-    commands = [suspect["command"] for suspect in (body["localization"] or {}).get("suspects", ())]
-    commands += [cure["command"] for cure in (body["ablation"] or {}).get("cures", ()) if cure["confirmed"]]
-    commands += [cure["command"] for cure in body["on_original"]]
-    if commands:
+        click.echo(f"\n{reduced_text(body['reduction'])}")
+    again = list(_again(body))
+    if again:
         click.echo("\nAgain:")
-    for command in commands:
-        click.echo(f"  {command}")
+    for command, shows in again:
+        click.echo(f"  {command}  # {shows}")
+
+
+def _again(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The commands that show it again, and what each of them shows."""
+    for suspect in (body["localization"] or {}).get("suspects", ()):
+        yield suspect["command"], f"the suspect alone, {suspect['title']}: fails"
+    asked = "the reduced program" if body["reduction"] else "the program that was found"
+    for cure in (body["ablation"] or {}).get("cures", ()):
+        if cure["confirmed"]:
+            yield cure["command"], f"{asked} with this cure: passes"
+    for cure in body["on_original"]:
+        passes = "passes" if cure["answer"] == "pass" else "does not pass"
+        yield cure["command"], f"the program that was found, with this cure: {passes}"
 
 
 class Explaining:

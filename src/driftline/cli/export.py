@@ -14,12 +14,17 @@ if TYPE_CHECKING:
     from driftline.report.export.subject import Subject
 
 FORMS = ("script", "issue", "pytest", "onnx", "json")
+_EXAMPLES = {"script": "bug.py", "issue": "issue.md", "pytest": "test_bug.py", "json": "bug.json"}
 
 
 @click.command()
 @click.argument("subject", metavar="BUG|CASE")
 @click.option("--as", "form", type=click.Choice(FORMS), default="script", show_default=True, help="What to write.")
-@click.option("--out", type=click.Path(path_type=Path), help="File to write, for onnx a folder; default: stdout.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="File to write; default: stdout. For onnx a folder; default: BUG-onnx.",
+)
 @click.option("--original", is_flag=True, help="The case as it was found, even when there is a reduced one.")
 @store_option
 def export(subject: str, form: str, out: Path | None, original: bool, store: Path) -> int:
@@ -42,8 +47,14 @@ def export(subject: str, form: str, out: Path | None, original: bool, store: Pat
     from driftline.campaign.failing import find_failing
     from driftline.checking.checker import Checker
     from driftline.execute.pool import Pool
+    from driftline.report.export.model import require_folder
+    from driftline.report.formats import require_place, write
     from driftline.store import Store
 
+    if out and form == "onnx":
+        require_folder(out)
+    elif out:
+        require_place(out, example=_EXAMPLES[form])
     with Store.open(store) as kept, Pool() as pool:
         checker = Checker(pool)
         failing = find_failing(subject, kept, checker)
@@ -52,7 +63,7 @@ def export(subject: str, form: str, out: Path | None, original: bool, store: Pat
         return _write_model(gathered, out)
     text, made = _written(gathered, form)
     if out:
-        out.write_text(text)
+        write(out, text)
     else:
         click.echo(text, nl=False)
     note(_verdict(gathered, form, made, out))

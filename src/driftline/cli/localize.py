@@ -46,14 +46,17 @@ _REST = {"pass": "without it the program passes", "same": "without it the progra
 
 
 def show_localization(body: dict[str, Any]) -> None:
+    from driftline.report import words
+
     ladder = ", ".join(f"{rung['target']} {_WORDS[rung['answer']]}" for rung in body["ladder"])
     click.echo(f"{body['bug']}: {ladder}")
     if body["form"]:
-        click.echo(f"{body['form']}, {body['operators']} operators; {body['queries']} asked, {body['seconds']:.0f} s")
+        size = words.plural(body["operators"], "operator")
+        click.echo(f"{body['form']}, {size}; {body['queries']} asked, {body['seconds']:.0f} s")
     for number, suspect in enumerate(body["suspects"], 1):
-        places = ", ".join(str(operator["place"]) for operator in suspect["operators"])
+        places = words.places(suspect["operators"], body["operators"])
         alike = f" (and {suspect['alike']} more of its kind)" if suspect["alike"] else ""
-        click.echo(f"\nSuspect {number}: {suspect['title']}{alike}, operator {places} of {body['operators']}")
+        click.echo(f"\nSuspect {number}: {suspect['title']}{alike}, {places}")
         click.echo(f"  alone it fails: {suspect['verdict']['reason']}")
         for operator in suspect["operators"]:
             read, made = ", ".join(operator["inputs"]), ", ".join(operator["outputs"])
@@ -62,4 +65,4 @@ def show_localization(body: dict[str, Any]) -> None:
         click.echo(f"  again: {suspect['command']}")
     for fact in (body["observer"], body["note"]):
         if fact:
-            click.echo(f"\n{fact[0].upper()}{fact[1:]}.")
+            click.echo(f"\n{words.sentence(fact)}")

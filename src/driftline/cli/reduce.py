@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, seed_option, store_option
-from driftline.core.errors import InternalError
+from driftline.core.errors import DriftlineError, InternalError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from driftline.campaign.reduction import Reduced
+    from driftline.core.program import Program
     from driftline.diagnose.reduce.search import Step
+
+_SUFFIXES = {"onnx": ".onnx", "source": ".py", "torch": ".pt2", "tflite": ".tflite"}
 
 
 @click.command()
@@ -47,9 +52,10 @@ def reduce(
       driftline reduce onnxruntime-1f3a
       driftline reduce model.onnx --target onnxruntime --budget 10m --out small.onnx
 
-    Operators go first, then shapes, dtypes, attributes, layouts, values and options of the target. Everything that was
-    asked is kept: after an interruption the same command goes on where it was. Exit code 1: it still fails, smaller
-    than before or as small as it was; the result is kept with the bug.
+    Operators go first, then shapes, attributes, layouts, numbers, dtypes and options of the target. Everything that was
+    asked is kept: after an interruption the same command goes on where it was. --out takes a name that ends in .onnx
+    for an ONNX model, in .py for all others. Exit code 1: it still fails, smaller than before or as small as it was;
+    the result is kept with the bug.
     """
     from driftline.campaign.failing import find_failing, is_program
     from driftline.campaign.reduction import reduce_failing
@@ -60,10 +66,13 @@ def reduce(
     from driftline.core.plugins import load_plugins
     from driftline.core.target import Target
     from driftline.execute.pool import Pool
+    from driftline.report.formats import require_place
     from driftline.report.results import SCHEMA
     from driftline.store import Store
 
     seconds = parse_budget(budget)
+    if out:
+        require_place(out)
     load_plugins(plugins)
     check_strategy(inputs)
     wanted = Target.parse(target) if target else None
@@ -73,10 +82,12 @@ def reduce(
     with Store.create(store) as kept, Pool() as pool:
         checker = Checker(pool)
         failing = find_failing(subject, kept, checker, target=wanted, inputs=inputs, options=options)
+        if out:
+            _require_suffix(out, _forms_to_come(failing.case.program))
         with _Progress() as progress:
             reduced = reduce_failing(checker, kept, failing, budget=seconds, listener=progress)
         if out:
-            _write(reduced, out)
+            _write(reduced, out)  # before anything is shown: a refusal says where the result is
         if as_json:
             print_json({"schema": SCHEMA, **reduced.body})
         else:
@@ -114,6 +125,8 @@ class _Progress:
 
 
 def _show(reduced: Reduced, out: Path | None) -> None:
+    from driftline.report.program import reduced_text
+
     reduction, body = reduced.reduction, reduced.body
     target = body["target"]
     click.echo(f"{reduced.failing.bug.id} on {target}: {reduction.before} -> {reduction.after} ({reduction.ended})")
@@ -122,27 +135,40 @@ def _show(reduced: Reduced, out: Path | None) -> None:
     if body["verdict"]:
         click.echo(f"fails: {body['verdict']['reason']}")
     click.echo()
-    onnx = body["program"]["form"] == "onnx"  # other programs bring their inputs themselves
-    _show_program(body["program"]["text"], body["inputs"] if onnx else [])
+    click.echo(reduced_text(body))
     if body["nearest"]:
         click.echo("\nThe nearest program that passes:\n")
-        _show_program(body["nearest"]["text"], body["nearest"]["inputs"] if onnx else [])
+        click.echo(reduced_text(body, "nearest"))
     for other in reduced.others:
         click.echo(f"\nMet on the way, and kept: {other.id}  {other.summary[:150]}")
     if out:
         click.echo(f"\nWritten to {out}.")
 
 
-def _show_program(text: str, inputs: list[dict[str, Any]]) -> None:
-    click.echo(text.rstrip())
-    for given in inputs:
-        held = given["values"] if given["values"] is not None else f"{given['shape']} (in the case)"
-        click.echo(f"{given['name']} = {held}  # {given['dtype']}")
+def _forms_to_come(program: Program) -> tuple[str, ...]:
+    """The forms that the reduced program may have: a graph is written as its framework writes it, else as it came."""
+    return tuple(dict.fromkeys(("onnx" if program.framework == "onnx" else "source", program.form)))
+
+
+def _require_suffix(out: Path, forms: Sequence[str], told: str = "") -> None:
+    """Nobody looks for an ONNX model in a file that is called Python."""
+    wanted = [_SUFFIXES[form] for form in forms]
+    if out.suffix not in wanted:
+        what = "an ONNX model" if forms[0] == "onnx" else "Python"
+        raise DriftlineError(
+            f"--out {out}: what comes out is {what}, so name a file that ends in {wanted[0]}, such as"
+            f" {out.with_suffix(wanted[0])}.{told}"
+        )
 
 
 def _write(reduced: Reduced, out: Path) -> None:
     program = reduced.reduction.case.program
-    if program.form == "source":
-        out.write_text(reduced.body["program"]["text"])
-    else:
-        out.write_bytes(program.path.read_bytes())
+    bug = reduced.failing.bug.id
+    kept = f" The reduction itself is done and kept: driftline bugs show {bug}."
+    _require_suffix(out, (program.form,), kept)
+    source = program.form == "source"
+    content = reduced.body["program"]["text"].encode() if source else program.path.read_bytes()
+    try:
+        out.write_bytes(content)
+    except OSError as error:
+        raise DriftlineError(f"--out {out} cannot be written: {error.strerror}. Name another file.{kept}") from error

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 @store_option
 @json_option
 def replay(bug: str, target: str | None, store: Path, as_json: bool) -> int:
-    """Run a stored bug again and say: still fails, fixed, or differs.
+    """Run a stored bug again and say: still fails, fixed, or differs; on another target, passes instead of fixed.
 
-    BUG is its name as `driftline bugs list` shows it; a unique prefix is enough. Exit code 0 means fixed, 1 means that
-    it still fails or fails in another way. The id of a stored CASE, such as a part of a program that another command
-    names, runs that case: 0 means that it passes.
+    BUG is its name as `driftline bugs list` shows it; a unique prefix is enough. Exit code 0 means fixed or passes, 1
+    means that it still fails or fails in another way. The id of a stored CASE, such as a part of a program that another
+    command names, runs that case: 0 means that it passes.
     """
     from driftline.campaign.replay import replay as run_again
     from driftline.campaign.replay import replay_case
@@ -61,7 +61,7 @@ def replay(bug: str, target: str | None, store: Path, as_json: bool) -> int:
             from driftline.report.terminal import show_replay
 
             show_replay(answer)
-    return 0 if answer.answer is ReplayAnswer.FIXED else 1
+    return 0 if answer.answer in (ReplayAnswer.FIXED, ReplayAnswer.PASSES) else 1
 
 
 def _show_case(case_id: str, result: TargetResult, as_json: bool) -> int:

@@ -27,20 +27,27 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """Between two releases the answer changes. Those in between, if any, could not say."""
+    """Between two releases the answer changes. Those in between, if any, could not say or were not asked."""
 
     before: str
     after: str
     to: Answer
     unclear: tuple[str, ...] = ()
+    unasked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Bisection:
     """What was asked, and what follows from it."""
 
-    releases: tuple[str, ...]  # oldest first
+    releases: tuple[str, ...]  # that were searched, oldest first
     answers: Mapping[str, Answer]  # in the order of asking
+    existing: tuple[str, ...] = ()  # all that there are, the searched among them, oldest first; empty: not known
+
+    @property
+    def line(self) -> tuple[str, ...]:
+        """All releases that are known of."""
+        return self.existing or self.releases
 
     @property
     def decided(self) -> tuple[str, ...]:
@@ -52,8 +59,10 @@ class Bisection:
         found = []
         for before, after in itertools.pairwise(self.decided):
             if self.answers[before] is not self.answers[after]:
-                between = self.releases[self.releases.index(before) + 1 : self.releases.index(after)]
-                found.append(Change(before, after, self.answers[after], between))
+                between = self.line[self.line.index(before) + 1 : self.line.index(after)]
+                unclear = tuple(r for r in between if r in self.answers)
+                unasked = tuple(r for r in between if r not in self.answers)
+                found.append(Change(before, after, self.answers[after], unclear, unasked))
         return tuple(found)
 
     @property
@@ -75,25 +84,47 @@ class Bisection:
         return bool(self.decided) and all(self.answers[r] is Answer.BAD for r in self.decided)
 
     def summary(self) -> str:
-        """One sentence for people."""
+        """One sentence for people, which claims nothing of releases that were not asked."""
         if not self.decided:
             return "no release that was tried could run it"
         if not self.ranges:
             return "no release that was tried shows it"
-        oldest, newest = self.decided[0], self.decided[-1]
         if self.always_bad:
-            return f"always bad: from {oldest}, the oldest that runs it, to {newest}, the newest"
-        parts = [f"bad in {oldest}, the oldest that runs it"] if self.answers[oldest] is Answer.BAD else []
-        return "; ".join([*parts, *(_sentence(change) for change in self.changes)])
+            return self._bad_everywhere()
+        oldest = self.decided[0]
+        among = "" if self._nothing_open(older_than=oldest) else " of those asked"
+        parts = [f"bad in {oldest}, the oldest that runs it{among}"] if self.answers[oldest] is Answer.BAD else []
+        return "; ".join([*parts, *(_sentence(change, bool(self.existing)) for change in self.changes)])
+
+    def _bad_everywhere(self) -> str:
+        oldest, newest = self.decided[0], self.decided[-1]
+        bad, asked = len(self.decided), len(self.answers)
+        if bad == 1:
+            return f"bad in {oldest}, the only " + (
+                "release asked" if asked == 1 else f"one that runs it of {asked} releases asked"
+            )
+        every = "both" if bad == 2 else f"all {bad}"
+        which = f"{every} releases asked" if bad == asked else f"{every} that run it of {asked} releases asked"
+        if self._nothing_open(older_than=oldest) and newest == self.line[-1]:
+            return f"bad in {which}, from {oldest}, the oldest that runs it, to {newest}, the newest"
+        return f"bad in {which} ({oldest} ... {newest})"
+
+    def _nothing_open(self, older_than: str) -> bool:
+        """Is it known of all older releases that they do not run the case?"""
+        return bool(self.existing) and all(r in self.answers for r in self.line[: self.line.index(older_than)])
 
 
-def _sentence(change: Change) -> str:
+def _sentence(change: Change, all_known: bool) -> str:
     came = change.to is Answer.BAD
     first, opposite = ("first bad", "good") if came else ("good since", "bad")
-    if not change.unclear:
-        return f"{first} {change.after} ({change.before} is {opposite})"
-    which = ", ".join((*change.unclear, change.after))
-    return f"{first} one of {which} ({change.before} is {opposite}, {', '.join(change.unclear)} cannot run it)"
+    which = f"one of {', '.join((*change.unclear, change.after))}" if change.unclear else change.after
+    among = " of those asked" if change.unasked or not all_known else ""
+    why = f"{change.before} is {opposite}"
+    if change.unclear:
+        why += f", {', '.join(change.unclear)} cannot run it"
+    if count := len(change.unasked):
+        why += f"; {count} releases between them were not asked" if count > 1 else "; one between them was not asked"
+    return f"{first} {which}{among} ({why})"
 
 
 def bisect(releases: Sequence[str], ask: Callable[[str], Answer], *, first: Sequence[str] = ()) -> Bisection:

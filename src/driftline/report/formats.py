@@ -66,10 +66,10 @@ def write(path: Path, text: str) -> None:
         raise DriftlineError(f"--out {path} cannot be written: {error.strerror}. Name another file.") from error
 
 
-def require_place(path: Path) -> None:
-    """Refuse early what cannot be a file to write."""
+def require_place(path: Path, example: str = "report.html") -> None:
+    """Refuse early what cannot be a file to write; the example is a name for one."""
     if path.is_dir():
-        raise DriftlineError(f"--out {path} is a folder; name a file in it, such as {path / 'report.html'}.")
+        raise DriftlineError(f"--out {path} is a folder; name a file in it, such as {path / example}.")
     if not path.parent.is_dir():
         raise DriftlineError(f"--out {path}: there is no folder {path.parent}; make it or name another file.")
 

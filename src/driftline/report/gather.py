@@ -17,7 +17,9 @@ from driftline.core.text import first_line, tail
 from driftline.core.verdict import Status
 from driftline.programs.render import render_script
 from driftline.report import words
+from driftline.report.explained import explained_so_far
 from driftline.report.mismatch import describe_tensor, from_arrays, from_evidence, is_ordinary
+from driftline.report.program import reduced_text
 from driftline.report.results import replay_command
 from driftline.report.tested import environment_of, hunts_of, statistics_of
 from driftline.report.view import (
@@ -36,7 +38,6 @@ from driftline.store import Bug as StoredBug
 from driftline.store import Store
 from driftline.store.diagnoses import Diagnoses
 from driftline.store.hunts import HuntLog
-from driftline.store.reductions import Reductions
 
 _GROUPS = {Status.KNOWN: KNOWN, Status.FLAKY: FLAKY, Status.FIXED: FIXED}
 _ORDER = {OPEN: 0, KNOWN: 1, FLAKY: 2, FIXED: 3}
@@ -137,8 +138,8 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
         known_url=str(known.get("url") or ""),
         known_note=str(known.get("note") or ""),
         failure=": ".join(str(failure[key]) for key in ("type", "message") if failure.get(key)),
-        traceback=tail(str(failure.get("traceback") or ""), LOG),
-        log=tail(str(execution.get("log") or ""), LOG),
+        traceback=tail(words.uncoloured(str(failure.get("traceback") or "")), LOG),
+        log=tail(words.uncoloured(str(execution.get("log") or "")), LOG),
         durations={name: float(seconds) for name, seconds in (execution.get("durations") or {}).items()},
         rule=_rule(verdict),
         explanation=_explanation(store, bug.id),
@@ -146,17 +147,19 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
 
 
 def _explanation(store: Store, bug_id: str) -> Explanation | None:
-    reduction = Reductions(store).of(bug_id) or {}
+    found = explained_so_far(store, bug_id)
     diagnosis = Diagnoses(store).of(bug_id, "diagnose") or {}
-    if not reduction and not diagnosis:
+    if not found.results and not diagnosis:
         return None
+    reduction = found.results.get("reduce", {})
     steps = tuple(
         f"{step['seconds']:.0f} s, {step['queries']} candidates: {step['what']}" for step in reduction.get("steps", ())
     )
     return Explanation(
-        sentences=tuple(diagnosis.get("summary", ())),
-        reduced=str((reduction.get("program") or {}).get("text") or ""),
-        nearest=str((reduction.get("nearest") or {}).get("text") or ""),
+        sentences=tuple(diagnosis.get("summary") or map(words.sentence, found.sentences())),
+        reduced=found.reduced,
+        nearest=reduced_text(reduction, "nearest") if reduction.get("nearest") else "",
+        python=found.python,
         ended=str(reduction.get("ended") or ""),
         steps=steps,
     )

@@ -68,7 +68,7 @@ def _details(bug: Bug) -> list[str]:
             lines += [
                 f"Reduced ({bug.explanation.ended}):",
                 "",
-                "```python",
+                f"```{'python' if bug.explanation.python else ''}",
                 bug.explanation.reduced.strip(),
                 "```",
                 "",

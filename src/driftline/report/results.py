@@ -14,10 +14,25 @@ from driftline.store import Bug
 SCHEMA = 1
 
 
+def command(name: str, bug_id: str, store: Path) -> str:
+    """A command about a bug, as it is typed."""
+    place = "" if store == default_store() else f" --store {shlex.quote(str(store))}"
+    return f"driftline {name} {bug_id}{place}"
+
+
 def replay_command(bug_id: str, store: Path) -> str:
     """The one command that shows a bug again."""
-    place = "" if store == default_store() else f" --store {shlex.quote(str(store))}"
-    return f"driftline replay {bug_id}{place}"
+    return command("replay", bug_id, store)
+
+
+def known_as(bug: Bug) -> str:
+    """What is known of a bug already: a title, where it was reported if it was, and whether it is debatable."""
+    known = next((told for finding in bug.findings if (told := finding.verdict.get("known"))), None)
+    if not known:
+        return ""
+    url, note = (str(known.get(key) or "") for key in ("url", "note"))
+    told = f"known: {known['title']} ({url})" if url else f"known cause: {known['title']}"
+    return f"{told}. {note}" if note else told
 
 
 def check_json(result: CheckResult) -> dict[str, Any]:

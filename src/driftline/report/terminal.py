@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sys
@@ -16,13 +17,18 @@ from rich.table import Table
 from driftline.checking.checker import TargetResult
 from driftline.checking.doctor import DoctorReport
 from driftline.checking.result import CheckResult, Replay, ReplayAnswer
-from driftline.core.program import SourceBundle
+from driftline.core.program import Program
 from driftline.core.tensors import spec_of
 from driftline.core.text import first_line
 from driftline.core.verdict import Judgement
-from driftline.report.results import replay_command
+from driftline.report.explained import Explained, explained_so_far
+from driftline.report.mismatch import describe_tensor
+from driftline.report.program import program_text
+from driftline.report.results import command, known_as, replay_command
+from driftline.report.words import plural, uncoloured
 from driftline.store import Bug, Store
 
+LINE = 2000  # characters of a line of a program
 _STYLES = {
     Judgement.PASS: "green",
     Judgement.FAIL: "bold red",
@@ -37,7 +43,8 @@ def console() -> Console:
     return Console(width=width, highlight=False)
 
 
-def show_check(result: CheckResult) -> None:
+def show_check(result: CheckResult, *, explained: bool = False) -> None:
+    """`explained`: what explains the bugs follows, so nobody needs to be told how to get it."""
     out = console()
     case = result.outcome.case
     inputs = ", ".join(str(spec) for spec in case.program.inputs) or "no inputs"
@@ -57,11 +64,13 @@ def show_check(result: CheckResult) -> None:
     out.print(table)
     for target, bug in result.bugs.items():
         row = next(r for r in result.results if r.target == target)
-        out.print(Panel(_explain(row, bug, result.store), title=f"[bold red]{bug.id}[/]", title_align="left"))
+        out.print(
+            Panel(_explain(row, bug, result.store, explained), title=f"[bold red]{bug.id}[/]", title_align="left")
+        )
     out.print(_closing_line(result))
 
 
-def _explain(row: TargetResult, bug: Bug, store: Path) -> str:
+def _explain(row: TargetResult, bug: Bug, store: Path, explained: bool) -> str:
     failed, runs = row.failed_runs
     lines = [escape(f"{row.target} {row.execution.version}: {row.verdict.kind}")]
     lines.append(escape(first_line(row.verdict.reason, 800)))
@@ -73,7 +82,11 @@ def _explain(row: TargetResult, bug: Bug, store: Path) -> str:
         lines.append(f"confirmed: failed in {failed} of {runs} runs, the last in a fresh process")
     if len(bug.findings) > 1:
         lines.append(f"seen in {len(bug.findings)} cases, first on {bug.first_seen}; status {bug.status}")
+    if known := known_as(bug):
+        lines.append(escape(known))
     lines.append(f"replay: [bold]{escape(replay_command(bug.id, store))}[/]")
+    if not explained:
+        lines.append(f"explain it: [bold]{escape(command('diagnose', bug.id, store))}[/]")
     return "\n".join(lines)
 
 
@@ -118,6 +131,8 @@ def show_bugs(bugs: list[Bug], store: Path) -> None:
     table.add_column("what was seen")
     for bug in bugs:
         summary = escape(first_line(bug.summary, 200))
+        if known := known_as(bug):
+            summary += f"\n[dim]{escape(known)}[/]"
         table.add_row(bug.id, str(bug.status), bug.fingerprint.kind, bug.fingerprint.stage, summary)
     out.print(table)
 
@@ -131,39 +146,64 @@ def show_bug(bug: Bug, store: Store) -> None:
     out.print(
         f"target {escape(finding.target)} {escape(finding.execution['version'])}, program {escape(case.program.name)}"
     )
-    out.print(f"first seen {bug.first_seen}, last {bug.last_seen}, {len(bug.findings)} finding(s)")
+    if known := known_as(bug):
+        out.print(escape(known))
+    out.print(f"first seen {bug.first_seen}, last {bug.last_seen}, {plural(len(bug.findings), 'finding')}")
     out.print(f"fingerprint: {escape(str(bug.fingerprint))}")
     if rule := finding.verdict.get("rule"):
         out.print(f"rewrite rule: {escape(rule['name'])} ({rule['where']}), {escape(finding.verdict['mutation'])}")
         if finding.verdict.get("without"):
             out.print(f"it passes on {escape(finding.verdict['without'])}, where the rule may not fire")
-    if case.program.form == "source":
-        bundle = SourceBundle.load(case.program.path.read_bytes())
-        out.print(
-            Panel(
-                Syntax(bundle.text, "python", word_wrap=True),
-                title=f"program: {bundle.entry_name}()",
-                title_align="left",
-            )
-        )
-    else:
-        out.print(f"program: {case.program.path} ({case.program.form})")
+    _show_program(out, case.program)
     for sample in case.samples:
-        specs = ", ".join(str(spec_of(name, array)) for name, array in sample.arrays.items())
-        out.print(f"inputs: {sample.origin} ({escape(specs)})")
+        out.print(f"inputs: {escape(sample.origin)}")
+        for name, array in sample.arrays.items():
+            out.print(escape(f"  {spec_of(name, array)} = {describe_tensor(name, array).values}"))
     evidence = {k: v for k, v in finding.verdict["evidence"].items() if k not in ("log", "failure")}
     if evidence:
         out.print(f"evidence: {escape(json.dumps(evidence))}")
     failure = finding.execution.get("failure")
     if failure and failure["traceback"]:
-        out.print(Panel(escape(failure["traceback"]), title="traceback", title_align="left"))
+        out.print(Panel(escape(uncoloured(failure["traceback"])), title="traceback", title_align="left"))
     if finding.execution.get("log"):
-        out.print(Panel(escape(finding.execution["log"]), title="log", title_align="left"))
+        out.print(Panel(escape(uncoloured(finding.execution["log"])), title="log", title_align="left"))
+    _show_explained(out, explained_so_far(store, bug.id), store)
     out.print(f"replay: [bold]{escape(replay_command(bug.id, store.path))}[/]")
 
 
+def _show_program(out: Console, program: Program) -> None:
+    text = ""
+    with contextlib.suppress(Exception):  # a damaged model: where it lies is said instead
+        text = program_text(program)
+    if text:
+        out.print(_listing(text, f"program: {program.name}", python=program.form == "source"))
+    else:
+        out.print(escape(f"program: {program.path} ({program.form})"))
+
+
+def _listing(text: str, title: str, *, python: bool) -> Panel:
+    """A program in a frame, its longest lines cut: they hold weights."""
+    shown = "\n".join(line if len(line) <= LINE else f"{line[:LINE]}…" for line in text.rstrip().splitlines())
+    body = Syntax(shown, "python" if python else "text", word_wrap=True)
+    return Panel(body, title=escape(title), title_align="left")
+
+
+def _show_explained(out: Console, found: Explained, store: Store) -> None:
+    """What the commands that explain a bug found so far, and which of them are left."""
+    if found.results:
+        out.print("[bold]explained so far[/]")
+    if found.reduced:
+        out.print(_listing(found.reduced, found.reduced_title, python=found.python))
+    for sentence in found.sentences():
+        out.print(escape(f"  {sentence}"))
+    if commands := found.commands(store):
+        out.print("[bold]still to do[/]")
+    for line in commands:
+        out.print(escape(f"  {line}"), soft_wrap=True)
+
+
 def show_replay(answer: Replay) -> None:
-    style = {"still fails": "bold red", "fixed": "green", "differs": "yellow"}[answer.answer]
+    style = {"still fails": "bold red", "fixed": "green", "passes": "green", "differs": "yellow"}[answer.answer]
     out = console()
     out.print(f"{answer.bug.id} on {answer.result.target}: [{style}]{answer.answer}[/]")
     out.print(escape(answer.reason))

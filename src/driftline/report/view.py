@@ -73,8 +73,9 @@ class Explanation:
     """What reducing, localising, ablating and bisecting found out."""
 
     sentences: tuple[str, ...]
-    reduced: str  # the smallest program that still fails, as text
+    reduced: str  # the smallest program that still fails, with its inputs, as text
     nearest: str  # the most similar program that passes
+    python: bool  # both are Python
     ended: str  # `1-minimal`, or why it is not
     steps: tuple[str, ...]  # how it became smaller
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from driftline.core.verdict import Kind
 from driftline.report.view import FLAKY, KNOWN, OPEN, Bug, Statistics
@@ -73,6 +75,27 @@ def title(compiler: str, kind: str, stage: str, operators: Sequence[str], progra
 
 def plural(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def places(operators: Sequence[Mapping[str, Any]], of: int) -> str:
+    """Where a suspect's operators stand, counted from 1: `operator 1 of 3`, `operators 2, 3 and 5 of 9`."""
+    numbers = [str(operator["place"] + 1) for operator in operators]
+    if len(numbers) == 1:
+        return f"operator {numbers[0]} of {of}"
+    return f"operators {', '.join(numbers[:-1])} and {numbers[-1]} of {of}"
+
+
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+
+
+def uncoloured(text: str) -> str:
+    """A log without the codes that colour a terminal."""
+    return _COLOURS.sub("", text)
+
+
+def sentence(text: str) -> str:
+    """Words that are a sentence: they begin large and end with a full stop."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def duration(seconds: float) -> str:

@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from driftline.backends import resolve
+from driftline.backends.base import Backend
 from driftline.backends.knobs import Knob, turned
 from driftline.checking.checker import Checker
 from driftline.checking.convert import Conversions
@@ -21,6 +22,7 @@ from driftline.core.case import Case
 from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import save_tensors
+from driftline.core.text import first_line
 from driftline.diagnose.ablate.cures import smallest_cure
 from driftline.diagnose.reduce.asking import ONCE, Votes
 from driftline.diagnose.reduce.reducer import DoesNotFail
@@ -33,6 +35,7 @@ from driftline.programs.convert import accepts_directly, find_converter
 # The sharpest first; kinds that a backend of somebody else's names come after these.
 _SHARPNESS = ("rewrite rule", "optimiser", "no-op removal", "fusion", "pass", "decomposition", "lowering")
 _NO_CURE = "nothing that can be switched off makes it pass: it lies in what the compiler always does"
+_NONE_AT_WORK = "no rule or pass that can be left out was seen at work on this program"
 _NO_KNOBS = "nothing of this compiler can be switched off by an option that is known here"
 SUBSTITUTED = "rewrite rule"  # the kind of which one may stand in for another
 
@@ -121,7 +124,7 @@ class _Course:
         except BudgetEnded:
             note = "the budget ended before everything was asked"
         if not self._cures and not note:
-            note = _NO_CURE if known or at_work else _NO_KNOBS
+            note = _NO_CURE if known or at_work else self._without_knobs()
         return Ablation(
             self._target,
             tuple(self._cures),
@@ -134,6 +137,11 @@ class _Course:
             tuple(self._trials.internal_errors),
         )
 
+    def _without_knobs(self) -> str:
+        """Why there was nothing to turn: a compiler that can name what is at work named nothing, or cannot name it."""
+        names_them = type(resolve(self._target)).knobs_at_work is not Backend.knobs_at_work
+        return _NONE_AT_WORK if names_them else _NO_KNOBS
+
     def _ask(self, knobs: Sequence[Knob]) -> Answer:
         return self._reply(knobs).answer
 
@@ -143,7 +151,7 @@ class _Course:
             if time.monotonic() > self._deadline:
                 raise BudgetEnded
             self._known[target] = self._trials.ask(target)
-            self._listener(f"{len(self._known)} asked: {str(target)[:80]}")
+            self._listener(f"{len(self._known)} asked: {first_line(str(target), 80)}")
         return self._known[target]
 
     # -- names -------------------------------------------------------------------------------------------------------

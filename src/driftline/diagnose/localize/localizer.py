@@ -96,7 +96,8 @@ class _Suspects:
             explained = self._search()
             observer = self._observe()
         except BudgetEnded:
-            self._note = f"the budget ended while {self._smallest} operators were left to look at"
+            left = "1 operator was" if self._smallest == 1 else f"{self._smallest} operators were"
+            self._note = f"the budget ended while {left} left to look at"
         apart = self._apart
         return replace(
             about,
@@ -114,7 +115,8 @@ class _Suspects:
         """True: without the suspects the program passes."""
         left = list(range(len(self._apart.operators)))
         while len(self._suspects) < MOST_SUSPECTS:
-            self._listener(f"{len(left)} operators, {len(self._suspects)} suspects so far")
+            suspects = f"{len(self._suspects)} suspect{'s' * (len(self._suspects) != 1)} so far"
+            self._listener(f"{len(left)} operator{'s' * (len(left) != 1)}, {suspects}")
             self._smallest = len(left)
             part = narrow(left, self._fail)
             suspect = self._confirmed(part)

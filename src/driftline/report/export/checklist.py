@@ -87,15 +87,17 @@ def causes(subject: Subject) -> list[str]:
 
 
 def _releases(subject: Subject) -> Point:
-    if subject.bisection:
-        return Point(True, f"Releases of {subject.bisection['package']}: {subject.bisection['summary']}")
+    if found := subject.bisection:
+        said = [trial for trial in found.get("trials", ()) if trial["answer"] != "skip"]
+        more = "" if len(said) > 1 else f" (driftline bisect {subject.bug.id} asks more)"
+        return Point(len(said) > 1, f"Releases of {found['package']}: {found['summary']}{more}")
     return Point(False, f"Other releases: not tried (driftline bisect {subject.bug.id})")
 
 
 def _duplicates(subject: Subject) -> Point:
     known = subject.finding.verdict.get("known") or {}
     if known.get("url"):
-        return Point(False, f"It is not reported yet: it is, as {known['url']}")
+        return Point(False, f"It is reported already, as {known['url']}: say there what is new")
     return Point(False, "It is not reported yet: somebody has to search the open issues")
 
 

@@ -37,7 +37,7 @@ class Draft:
 
     def describe(self) -> str:
         subject = self.subject
-        lines = [f"{subject.title}.", "", _plain(subject.reason), ""]
+        lines = [_sentence(_plain(subject.reason)), ""]
         lines += [self.suspects(), "", "#### Checklist", "", written(common_points(subject, self.script))]
         return "\n".join(lines)
 

@@ -8,12 +8,16 @@ FOLDER/inputs.npz                                           the same inputs for 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from driftline.core.errors import DriftlineError
 from driftline.core.tensors import Arrays
 from driftline.report.export.subject import Subject
+
+if TYPE_CHECKING:
+    import onnx
 
 
 def write_model(subject: Subject, folder: Path) -> list[Path]:
@@ -26,10 +30,24 @@ def write_model(subject: Subject, folder: Path) -> list[Path]:
             f"{subject.bug.id} is about a {program.framework} program that {subject.target} takes as it is;"
             " there is no ONNX model of it. Use --as script."
         )
-    model = onnx.load(str(program.path))
+    require_folder(folder)
+    try:
+        return _write_folder(subject, onnx.load(str(program.path)), folder)
+    except OSError as error:
+        raise DriftlineError(f"--out {folder} cannot be written: {error.strerror}. Name another folder.") from error
+
+
+def require_folder(folder: Path) -> None:
+    """Refuse early what cannot be a folder to write into; folders that are missing are made."""
+    present = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not present.is_dir():
+        raise DriftlineError(f"--out {folder}: {present} is a file; for onnx name a folder.")
+
+
+def _write_folder(subject: Subject, model: onnx.ModelProto, folder: Path) -> list[Path]:
     data = folder / "test_data_set_0"
     data.mkdir(parents=True, exist_ok=True)
-    onnx.save(model, str(folder / "model.onnx"))
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
     written = [folder / "model.onnx"]
     names = [value.name for value in model.graph.input if value.name in subject.arrays]
     written += _write(data, "input", {name: subject.arrays[name] for name in names})

@@ -79,7 +79,13 @@ class Subject:
         if known:
             return str(known)
         stage, raised = self.bug.fingerprint.stage, str(self.failure.get("type") or "")
-        return words.title(self.blamed, self.kind, stage, self.operators, self.case.program.name, raised)
+        told = words.title(self.blamed, self.kind, stage, self.operators, self.case.program.name, raised)
+        return f"{told}{self._of_one_dtype()}"
+
+    def _of_one_dtype(self) -> str:
+        """The dtype of all inputs, where it is not the ordinary one: a reduction keeps another only if it matters."""
+        dtypes = {array.dtype.name for array in self.arrays.values()}
+        return f" ({dtypes.pop()})" if self.reduction and len(dtypes) == 1 and dtypes != {"float32"} else ""
 
     @property
     def reason(self) -> str:

@@ -1,0 +1,95 @@
+"""What explains a bug so far: whatever reduce, localize, ablate, bisect and diagnose left in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from driftline.report import words
+from driftline.report.program import reduced_text
+from driftline.report.results import command
+from driftline.store import Store
+from driftline.store.diagnoses import Diagnoses
+from driftline.store.reductions import Reductions
+
+# What each command answers, in the order in which they are worth running.
+STEPS = {
+    "localize": "which operators fail by themselves",
+    "reduce": "how small it gets",
+    "ablate": "which rule, pass or option it needs",
+    "bisect": "which releases show it",
+}
+_BY_DIAGNOSE = ("localize", "reduce", "ablate")
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The last result of each step that was taken, and why others came to nothing."""
+
+    bug: str
+    results: Mapping[str, Mapping[str, Any]]  # step -> what the store keeps of it
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def reduced(self) -> str:
+        """The smallest program that fails, with its inputs."""
+        return reduced_text(self.results["reduce"]) if "reduce" in self.results else ""
+
+    @property
+    def python(self) -> bool:
+        """Is the smallest program written in Python?"""
+        return "reduce" in self.results and self.results["reduce"]["program"]["form"] == "source"
+
+    @property
+    def reduced_title(self) -> str:
+        body = self.results["reduce"]
+        size = words.plural(body["after"]["operators"], "operator")
+        return f"smallest program that fails: {size}, {body['ended']}, case {body['case']}"
+
+    def sentences(self) -> Iterator[str]:
+        """Suspects, cures and releases."""
+        yield from _suspects(self.results.get("localize", {}))
+        yield from _cures(self.results.get("ablate", {}))
+        if releases := self.results.get("bisect"):
+            yield f"releases of {releases['package']}: {releases['summary']}"
+        for step, reason in self.notes.items():
+            if step not in self.results:
+                yield f"{step} came to nothing: {reason}"
+
+    def to_do(self) -> Iterator[tuple[str, str]]:
+        """Steps that were not taken, each with what it tells."""
+        if not any(step in self.results for step in _BY_DIAGNOSE):
+            yield "diagnose", "where it lies, how small it gets, what it depends on"
+        else:
+            yield from ((step, STEPS[step]) for step in _BY_DIAGNOSE if step not in self.results)
+        if "bisect" not in self.results:
+            yield "bisect", STEPS["bisect"]
+
+    def commands(self, store: Store) -> list[str]:
+        """The steps that were not taken, as they are typed."""
+        return [f"{command(step, self.bug, store.path)}  # {tells}" for step, tells in self.to_do()]
+
+
+def explained_so_far(store: Store, bug: str) -> Explained:
+    kept = Diagnoses(store)
+    found = {step: Reductions(store).of(bug) if step == "reduce" else kept.of(bug, step) for step in STEPS}
+    notes = (kept.of(bug, "diagnose") or {}).get("notes") or {}
+    return Explained(bug, {step: body for step, body in found.items() if body}, notes)
+
+
+def _suspects(body: Mapping[str, Any]) -> Iterator[str]:
+    for suspect in body.get("suspects", ()):
+        yield f"suspect: {suspect['title']}, {words.places(suspect['operators'], body['operators'])}" + (
+            "; without it the program passes" if suspect["rest"] == "pass" else ""
+        )
+    if body and not body["suspects"]:
+        why = body["note"] or "no part fails by itself"
+        yield f"no suspect: {why}; the first target that is wrong is {body['first_wrong']}"
+
+
+def _cures(body: Mapping[str, Any]) -> Iterator[str]:
+    for cure in body.get("cures", ()):
+        yield f"cure: {cure['target']}" + ("" if cure["confirmed"] else " (not in a fresh process: do not rely on it)")
+    if body and not body["cures"]:
+        yield f"no cure: {body['note']}"

@@ -1,0 +1,33 @@
+"""A program and its inputs as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from driftline.core.program import Program, SourceBundle
+
+
+def program_text(program: Program) -> str:
+    """The text of a program; nothing for forms that have none."""
+    if program.form == "source":
+        return SourceBundle.load(program.path.read_bytes()).text
+    if program.form == "onnx":
+        import onnx  # a file format, not a compiler
+
+        return str(onnx.printer.to_text(onnx.load_model_from_string(program.path.read_bytes())))
+    return ""
+
+
+def reduced_text(body: Mapping[str, Any], part: str = "program") -> str:
+    """The `program` of a reduction, or its `nearest` that passes, with its inputs."""
+    told = body.get(part) or {}
+    onnx = body["program"]["form"] == "onnx"  # other programs bring their inputs themselves
+    inputs = (body if part == "program" else told).get("inputs") or []
+    return "\n".join([str(told.get("text") or "").rstrip(), *(input_lines(inputs) if onnx else ())])
+
+
+def input_lines(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """An input to a line: `x = [1.0, 2.0]  # float32`."""
+    held = [given["values"] if given["values"] is not None else f"{given['shape']} (in the case)" for given in inputs]
+    return [f"{given['name']} = {values}  # {given['dtype']}" for given, values in zip(inputs, held, strict=True)]

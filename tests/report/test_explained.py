@@ -1,0 +1,101 @@
+"""What a bug is shown with: as what it is known, what explains it so far, and what is still to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filled_store import add_bug
+
+from driftline.core.verdict import Kind
+from driftline.report import markdown, words
+from driftline.report.explained import explained_so_far
+from driftline.report.gather import gather
+from driftline.report.terminal import show_bug, show_bugs
+from driftline.store import Store
+from driftline.store.diagnoses import Diagnoses
+from driftline.store.reductions import Reductions
+
+REDUCTION: dict[str, Any] = {
+    "case": "0123456789abcdef",
+    "ended": "1-minimal",
+    "program": {"form": "onnx", "text": "reduced (double x) => (double y) {\n   y = Abs (x)\n}\n"},
+    "inputs": [
+        {"name": "x", "dtype": "float64", "shape": [], "values": -1.5},
+        {"name": "w", "dtype": "float32", "shape": [500], "values": None},
+    ],
+    "after": {"operators": 1},
+    "nearest": None,
+    "steps": [],
+}
+LOCALIZATION: dict[str, Any] = {
+    "operators": 3,
+    "first_wrong": "inductor",
+    "note": "",
+    "suspects": [{"title": "Abs", "operators": [{"place": 0}], "rest": "pass"}],
+}
+
+
+def test_nothing_is_explained_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Store.create(tmp_path / "s") as store:
+        bug = add_bug(store, Kind.WRONG_VALUE)
+        show_bug(bug, store)
+    shown = capsys.readouterr().out
+    assert "explained so far" not in shown
+    assert f"driftline diagnose {bug.id} --store {tmp_path / 's'}  # where it lies" in shown
+    assert f"driftline bisect {bug.id}" in shown
+
+
+def test_what_was_found_is_shown_and_the_rest_is_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Store.create(tmp_path / "s") as store:
+        bug = add_bug(store, Kind.WRONG_VALUE)
+        Reductions(store).save(bug.id, REDUCTION)
+        Diagnoses(store).save(bug.id, "localize", LOCALIZATION)
+        show_bug(bug, store)
+        left = [step for step, _ in explained_so_far(store, bug.id).to_do()]
+    shown = capsys.readouterr().out
+    assert "smallest program that fails: 1 operator, 1-minimal, case 0123456789abcdef" in shown
+    assert "y = Abs (x)" in shown
+    assert "x = -1.5  # float64" in shown
+    assert "w = [500] (in the case)  # float32" in shown
+    assert "suspect: Abs, operator 1 of 3; without it the program passes" in shown
+    assert left == ["ablate", "bisect"]
+
+
+def test_reports_have_it_too(tmp_path: Path) -> None:
+    with Store.create(tmp_path / "s") as store:
+        bug = add_bug(store, Kind.WRONG_VALUE)
+        Reductions(store).save(bug.id, REDUCTION)
+        Diagnoses(store).save(bug.id, "localize", LOCALIZATION)
+    text = markdown.render(gather(tmp_path / "s"))
+    assert "```\nreduced (double x)" in text, "the text of an ONNX model is not Python"
+    assert "x = -1.5  # float64\n" in text
+    assert "- Suspect: Abs, operator 1 of 3; without it the program passes." in text
+
+
+def test_a_known_bug_says_as_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = {"title": "Exp is slow", "url": "https://example.org/1", "note": "Debatable: it is right."}
+    with Store.create(tmp_path / "s") as store:
+        reported = add_bug(store, Kind.WRONG_VALUE, known=known)
+        nameless = add_bug(store, Kind.WRONG_VALUE, op="sin", known={"title": "Sin is old", "url": "", "note": ""})
+        show_bugs([reported, nameless], store.path)
+        show_bug(reported, store)
+    listed, _, shown = capsys.readouterr().out.partition("target inductor")
+    for part in (listed, shown):
+        assert "known: Exp is slow (https://example.org/1). Debatable: it is right." in " ".join(part.split())
+    assert "known cause: Sin is old" in listed
+
+
+def test_colours_of_a_log_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Store.create(tmp_path / "s") as store:
+        bug = add_bug(store, Kind.CRASH, log="\x1b[1;31mdied\x1b[m of it\x1b[0K")
+        show_bug(bug, store)
+    assert "│ died of it " in capsys.readouterr().out
+    assert gather(tmp_path / "s").bugs[0].log == "died of it"
+
+
+def test_places_are_counted_from_one() -> None:
+    assert words.places([{"place": 0}], 3) == "operator 1 of 3"
+    assert words.places([{"place": 1}, {"place": 2}], 5) == "operators 2 and 3 of 5"
+    assert words.places([{"place": 1}, {"place": 2}, {"place": 4}], 9) == "operators 2, 3 and 5 of 9"
