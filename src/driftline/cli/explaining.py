@@ -88,6 +88,8 @@ def show_diagnosis(body: dict[str, Any]) -> None:
         click.echo(f"  {sentence}")
     if body["reduction"]:
         click.echo(f"\n{reduced_text(body['reduction'])}")
+        for other in body["reduction"].get("others", ()):
+            click.echo(f"\nMet on the way, and kept as a bug of its own: {other}")
     again = list(_again(body))
     if again:
         click.echo("\nAgain:")
