@@ -196,7 +196,8 @@ class TestTheEvaluator:
     def test_a_slope_that_is_infinite(self) -> None:
         model = "(float[2] x, float[2] s) => (float[2] y) { y = PRelu(x, s) }"
         assert not finds(model, {"x": [0.0, -1.0], "s": [INF, 2.0]}, [0.0, -2.0])
-        assert finds(model, {"x": [0.0, -1.0], "s": [INF, 2.0]}, [NAN, -2.0])
+        assert not finds(model, {"x": [0.0, -1.0], "s": [INF, 2.0]}, [NAN, -2.0])
+        assert finds(model, {"x": [0.0, -1.0], "s": [1.0, 2.0]}, [NAN, -2.0])
 
 
 def test_weights_of_an_interpolation_are_shared() -> None:

@@ -171,6 +171,12 @@ _ONNX = (
         "ONNX operator specification, DFT and STFT: silent on the order in which terms are added",
     ),
     Clause(
+        "onnx.infinite-slope",
+        ("PRelu",),
+        "zero with an infinite slope is zero by the definition, and NaN where zero is multiplied with it all the same",
+        "ONNX operator specification, PRelu: f(x) = x for x >= 0; the standard's evaluator multiplies",
+    ),
+    Clause(
         "onnx.einsum-order",
         ("Einsum",),
         "of three operands or more any two may be multiplied first: an infinity may meet a zero or not",

@@ -9,7 +9,6 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import op_gather_elements as onnx_gather
 from onnx.reference.ops import op_gemm as onnx_gemm
-from onnx.reference.ops import op_prelu as onnx_prelu
 
 
 class Erf(OpRun):
@@ -45,16 +44,6 @@ class Pow(OpRun):
             return (np.power(a, exponents).astype(a.dtype).reshape(shape),)
 
 
-class PRelu(onnx_prelu.PRelu):
-    """The evaluator's own multiplies zero with the slope, which may be infinite."""
-
-    op_domain = ""
-
-    def _run(self, x: Any, slope: Any) -> tuple[Any]:
-        (result,) = super()._run(x, slope)
-        return (np.where(x == 0, x, result),)
-
-
 class GatherElements(onnx_gather.GatherElements):
     """The evaluator's own takes an index that is out of range round and round."""
 
@@ -70,4 +59,4 @@ class GatherElements(onnx_gather.GatherElements):
 
 def corrected(opset: int) -> list[type[OpRun]]:
     """Those to be used in a model of this version of the standard: before the seventh, Gemm had another form."""
-    return [Erf, GatherElements, Pow, PRelu, *([Gemm] if opset >= 7 else [])]
+    return [Erf, GatherElements, Pow, *([Gemm] if opset >= 7 else [])]

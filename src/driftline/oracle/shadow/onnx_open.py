@@ -173,6 +173,15 @@ def _contracted(node: Any, inputs: list[Any], result: Array) -> Array | None:
     return ~np.isfinite(result)
 
 
+def _sloped(node: Any, inputs: list[Any], result: Array) -> Array | None:
+    """Where zero would meet an infinity. How the slope is broadcast is the operator's own business."""
+    x, slope = inputs[:2]
+    if result.dtype.kind != "f" or bool(np.isfinite(slope).all()):
+        return None
+    multiplied = node.run(-np.ones_like(x), np.where(np.isfinite(slope), 1.0, np.nan))[0]
+    return (x == 0) & np.isnan(multiplied)
+
+
 def _scatter(node: Any, inputs: list[Any], result: Array) -> Array | None:
     """Where two updates meet without a reduction. Counted in the same way as they are written."""
     if getattr(node, "reduction", None) not in (None, "none", b"none"):
@@ -202,6 +211,7 @@ _RULES: dict[str, Callable[[Any, list[Any], Array], Array | None]] = {
     "onnx.transformed-infinity": _not_finite,
     "onnx.scatter-duplicates": _scatter,
     "onnx.einsum-order": _contracted,
+    "onnx.infinite-slope": _sloped,
 }
 
 
