@@ -17,6 +17,7 @@ from driftline.oracle.noise import finite_size
 from driftline.oracle.shadow.onnx_pools import POOLS, is_plain_pool
 from driftline.oracle.shadow.onnx_recurrent import RECURRENT
 from driftline.oracle.shadow.onnx_steps import Composite, Steps
+from driftline.oracle.shadow.onnx_sums import interpolation_error
 from driftline.oracle.shadow.onnx_walk import evaluated
 
 WEIGHTS = 4  # of a cubic interpolation, each of which rounds
@@ -148,16 +149,13 @@ def _running_sum(steps: Steps, node: Any, inputs: list[Any], attributes: dict[st
 
 
 def _interpolated(steps: Steps, node: Any, inputs: list[Any], attributes: dict[str, Any]) -> tuple[Array, ...]:
-    """Weights are computed once for each place along an axis: all that lie there share what is wrong with them. A place
-    itself errs by more the longer the axis is, and with it the result, by that share of the step between neighbours."""
+    """Weights are computed once for each place along an axis: all that lie there share what is wrong with them."""
     (result,) = evaluated(node, inputs, {})
     x = inputs[0]
-    length = max(x.shape[2:], default=1) if x.ndim > 2 else max(x.shape, default=1)
-    largest = float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x)))
     for axis, (before, after) in enumerate(zip(x.shape, result.shape, strict=True)):
         if before != after:
             result = steps.shared(result, axis, WEIGHTS)
-    return (steps.accumulate(result, (4 * length + 8) * largest),)
+    return (steps.accumulate(result, interpolation_error(x)),)
 
 
 COMPOSITES: dict[str, Composite] = {

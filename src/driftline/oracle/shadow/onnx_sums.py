@@ -140,13 +140,15 @@ def _pooled_norm(call: Call) -> list[Array]:
     return [call.accumulator() * 2 * (math.sqrt(terms) + 2) * np.abs(call.results[0])]
 
 
-def _interpolated(call: Call) -> list[Array]:
-    """The place between two elements is computed in the arithmetic of the sum, with an error that grows with the
-    length of the axis; it moves the result by that share of the step between neighbours."""
-    x = call.args[0]
+def interpolation_error(x: Array) -> float:
+    """In roundings. The place between two elements is computed in the arithmetic of the sum, with an error that grows
+    with the length of the axis; it moves the result by that share of the step between neighbours."""
     length = max(x.shape[2:], default=1) if x.ndim > 2 else max(x.shape, default=1)
-    largest = float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x)))
-    return [np.full(call.results[0].shape, call.accumulator() * (4 * length + 8) * largest)]
+    return (4 * length + 8) * float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x)))
+
+
+def _interpolated(call: Call) -> list[Array]:
+    return [np.full(call.results[0].shape, call.accumulator() * interpolation_error(call.args[0]))]
 
 
 def _transformed(call: Call) -> list[Array]:
