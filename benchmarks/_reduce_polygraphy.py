@@ -42,7 +42,8 @@ sys.exit(0 if MESSAGE or same else 1)
 
 
 def onnx_by_driftline(bug: Bug) -> dict[str, Any]:
-    """The whole reduction; queries are counted up to the last step that took a node away: Polygraphy does no more."""
+    """The whole reduction. `queries` are counted up to the last step that took a node away, since Polygraphy does no
+    more; the trail tells what was left after how many."""
     from driftline.checking.checker import Checker
     from driftline.checking.open import open_program
     from driftline.core.case import Case, CheckOptions, Inputs
@@ -72,6 +73,7 @@ def onnx_by_driftline(bug: Bug) -> dict[str, Any]:
         "inputs": len(found.case.program.inputs),
         "elements": found.after.elements,
         "queries": last.queries + 1,  # and the look at the model itself
+        "trail": [[step.queries + 1, step.size.operators, step.size.elements] for step in found.steps],
         "all_queries": found.queries,  # with that look, and with the check of the result
         "seconds": time.monotonic() - began,
         "trouble": "" if found.ended == "1-minimal" else found.ended,

@@ -50,10 +50,15 @@ def print_standing(rows: Sequence[Any]) -> None:
         fewer = sum(ours.left < theirs.left for ours, theirs in pairs)
         more = sum(ours.left > theirs.left for ours, theirs in pairs)
         smaller = sum(ours.elements < theirs.elements for ours, theirs in pairs)
+        by_then = [(ours.after(theirs.queries), (theirs.left, theirs.elements)) for ours, theirs in pairs]
+        ahead = sum(mine[0] <= its[0] and mine[1] <= its[1] and mine != its for mine, its in by_then)
+        behind = sum(mine[0] > its[0] for mine, its in by_then)
         print(
             f"polygraphy {mode}, {len(pairs)} models: fewer nodes than it leaves in {fewer}, more in {more}, fewer"
-            f" elements in {smaller}; as many queries or fewer in {nodes} until the nodes are found, in {whole} for the"
-            f" whole reduction; it gives up in {sum(bool(theirs.trouble) for _, theirs in pairs)}"
+            f" elements in {smaller}; with as many queries as it asked, a smaller result (no more nodes, no more"
+            f" elements, and fewer of one) in {ahead}, more nodes in {behind}; as many queries or fewer in {nodes}"
+            f" until the nodes are found, in {whole} for the whole reduction; it gives up in"
+            f" {sum(bool(theirs.trouble) for _, theirs in pairs)}"
         )
 
 

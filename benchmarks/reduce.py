@@ -11,7 +11,8 @@
   than 140 or 200 no reducer can keep to a tenth of that except by luck too.
 - Polygraphy's `debug reduce`: ONNX Runtime bugs in models of about 45 nodes; it calls a script for each question. It
   ends when the nodes are found; Driftline goes on to shapes, dtypes, attributes and values, and proves that no single
-  step is left. So both counts are printed: until no node goes any more, and for the whole.
+  step is left. So three things are told: the questions until no node goes any more, what Driftline has left when it
+  has asked as often as Polygraphy did in all, and the questions for the whole.
 - diagnosis: the wall time of `driftline diagnose`, on what a short hunt finds and on whole programs.
 
 With `--json` a run that was stopped goes on where it was: what the file holds is not measured again.
@@ -28,7 +29,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,12 @@ class Row:
     elements: int = 0  # of inputs and constants that are left; 0 where it was not counted
     all_queries: int = 0  # with those after the last node was gone: shapes, dtypes, attributes, values, the proof
     load: float = 0.0  # of the machine when it was done
+    trail: Sequence[Sequence[int]] = ()  # queries, and the nodes and elements left by then; only where a peer needs it
+
+    def after(self, queries: int) -> tuple[int, int]:
+        """The nodes and elements that were left when it had asked so often."""
+        reached = [(nodes, elements) for asked, nodes, elements in self.trail if asked <= queries]
+        return reached[-1] if reached else (self.before, sys.maxsize)
 
 
 Measurement = tuple[str, str, Callable[[], Row]]  # the case, the reducer, and how to measure
