@@ -1,7 +1,7 @@
 """The compilers that take ONNX, each on small models: names and shapes of every kind, dtypes, and what is a rejection.
 
-A compiler that is not installed is skipped. Everything here runs in this process: the models are ones that work, or
-that the compiler refuses in good order.
+A compiler that is not installed is skipped. Nearly everything here runs in this process: the models are ones that work,
+or that the compiler refuses in good order.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ import numpy as np
 import pytest
 
 from driftline.backends import BACKENDS, resolve
+from driftline.campaign.session import identify
+from driftline.checking.checker import Checker
+from driftline.checking.open import open_source
+from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError
-from driftline.core.program import Program
+from driftline.core.program import Program, SourceBundle
 from driftline.core.target import Target
 from driftline.core.tensors import TensorSpec
 
@@ -190,6 +194,28 @@ def test_a_missing_operator_is_a_rejection(compiler: str) -> None:
     assert rejects(compiler, STFT, STFT_ARRAYS)
     if compiler == "openvino":
         assert rejects(compiler, DET, {"x": np.eye(3, dtype=np.float32)})
+
+
+@pytest.mark.parametrize("missing", ["acos", "asin"])
+def test_iree_names_the_function_that_its_linker_misses(missing: str, checker: Checker) -> None:
+    """Only the linker says it, in the log of the worker."""
+    if not BACKENDS.get("iree").installed().available:
+        pytest.skip("iree is not installed")
+    text = f'''
+import numpy as np
+from onnx import parser
+
+def program():
+    text = """<ir_version: 8, opset_import: ["": 18]>
+    main (double[4] x) => (double[4] y) {{ y = {missing.title()}(x) }}"""
+    return parser.parse_model(text), {{"x": np.full(4, 0.5)}}
+'''
+    bundle = SourceBundle("p.py", "program", {"p.py": text})
+    opened = open_source(bundle, checker.pool, CheckOptions())
+    case = Case(opened.program, (Inputs(opened.example, "example"),), (Target.parse("iree"),), CheckOptions())
+    (result,) = checker.check(case).results
+    assert result.verdict.kind == "error"
+    assert identify(case, result).detail == f"IreeError: failed to link: undefined symbol: {missing}"
 
 
 def test_iree_says_what_it_cannot_lower() -> None:

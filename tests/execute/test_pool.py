@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -309,6 +309,22 @@ def test_interrupt_ends_running_jobs_and_the_pool_stays_usable(own_pool: Pool, t
     with pytest.raises(PoolInterrupted):
         future.result(timeout=20)
     assert own_pool.run(KIND, "worker_tasks:identify", {}).ending == "done"
+
+
+@pytest.mark.parametrize("end", [Pool.interrupt, Pool.close])
+def test_a_job_whose_worker_is_still_starting_is_ended_too(
+    end: Callable[[Pool], None], own_pool: Pool, tmp_path: Path, eventually
+) -> None:
+    kind = warmed_by("warm_hangs", str(tmp_path / "pid"))
+    with ThreadPoolExecutor(2) as threads:  # the second waits for the first to start it
+        jobs = [threads.submit(own_pool.run, kind, "worker_tasks:identify", {}) for _ in range(2)]
+        eventually((tmp_path / "pid.child").exists)
+        end(own_pool)
+        for job in jobs:
+            with pytest.raises(PoolInterrupted):
+                job.result(timeout=20)
+    for name in ("pid", "pid.child"):
+        eventually(lambda name=name: not running(int((tmp_path / name).read_text())))
 
 
 def test_closing_a_pool_ends_its_jobs(tmp_path: Path, eventually) -> None:

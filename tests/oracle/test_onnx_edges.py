@@ -269,3 +269,16 @@ def test_how_often_nan_occurs() -> None:
     model = "(float[2] x) => (int64[2] c) { u, i, j, c = Unique(x) }"
     assert not finds(model, {"x": [NAN, 2.0]}, [1, 0])
     assert finds(model, {"x": [1.0, 2.0]}, [1, 0])
+
+
+class TestSign:
+    """The standard speaks of numbers only."""
+
+    sign = "(float[3] x) => (float[3] y) { y = Sign(x) }"
+
+    @pytest.mark.parametrize("got", [0.0, 1.0, NAN])
+    def test_of_nan(self, got: float) -> None:
+        assert not finds(self.sign, {"x": (NAN, 2.0, -2.0)}, [got, 1.0, -1.0])
+
+    def test_of_numbers(self) -> None:
+        assert finds(self.sign, {"x": (NAN, 2.0, -2.0)}, [0.0, 1.0, 1.0])

@@ -73,3 +73,41 @@ class TestChoicesThatAreNotReturned:
 
     def test_none_of_the_others(self) -> None:
         assert finds(self.program, [0.7, 0.3, 0.9, 0.5, 0.6], -3)
+
+
+def test_what_makes_floats_of_integers_is_played_in_doubles() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x.int() / 3 @ torch.full((3,), 7.0)
+
+    given = torch.tensor([1.0, 2.0, 4.0])
+    exact = TorchShadow(record(lambda: {"y": program(given)})).reference()["y"]
+    assert abs(exact - 49 / 3) < 1e-13
+
+
+class TestOperationsWithoutARule:
+    """They may be off by as much as they make of the rounding of their arguments, and no more."""
+
+    @staticmethod
+    def distance(x: torch.Tensor) -> torch.Tensor:
+        return torch.ops.aten._cdist_forward(x[None], torch.full((1, 3), 1000.0), 2.0, 2)  # type: ignore[no-any-return]
+
+    def test_a_difference_of_like_numbers(self) -> None:
+        x = (1000.01, 1000.0, 1000.0)
+        shadow = TorchShadow(record(lambda: {"y": self.distance(torch.tensor(x))}))
+        shadow.reference()
+        assert shadow.unruled == {"_cdist_forward"}
+        right = float(self.distance(torch.tensor(x)))
+        assert not finds(self.distance, x, [[right + 2e-4]])
+        assert finds(self.distance, x, [[right + 2e-2]])
+
+    def test_statistics_of_nearly_equal_numbers(self) -> None:
+        def program(x: torch.Tensor) -> torch.Tensor:
+            mean, variance = torch.zeros(1), torch.ones(1)
+            scale = torch.full((1,), 1000.0)
+            normed = torch.ops.aten._batch_norm_with_update(x[None, None], scale, mean, mean, variance, 0.5, 0.6)
+            return normed[0]  # type: ignore[no-any-return]
+
+        x = torch.full((8,), 3.2456009)
+        moved = program(x) + 1000 * 2.0**-23
+        assert not finds(program, x.tolist(), moved.numpy())
+        assert finds(program, x.tolist(), moved.numpy() + 0.01)

@@ -88,3 +88,25 @@ def test_a_plain_tolerance_is_there_for_those_who_want_it(checker: Checker) -> N
     for wrong in ("alclose", "allclose:rtol=x", "allclose:tolerance=1", "allclose:atol=-1", "shadow:8"):
         with pytest.raises(DriftlineError):
             parse_oracle(wrong)
+
+
+def test_outputs_without_a_name_are_called_by_their_place() -> None:
+    expected = {"0": np.zeros(2), "1.key": np.zeros(3), "mutated:x": np.zeros(1), "grad:0": np.zeros(1)}
+    wrong = {
+        "output 0 has dtype float32, expected float64": {"0": np.zeros(2, np.float32)},
+        "output 1.key has shape [4], expected [3]": {"1.key": np.zeros(4)},
+        "the change of x: 1 of 1 elements differ": {"mutated:x": np.ones(1)},
+        "the gradient of input 0: 1 of 1 elements differ": {"grad:0": np.ones(1)},
+        "output 0: 1 of 2 elements have the other zero": {"0": np.array([0.0, -0.0])},
+    }
+    trait = Trait(calls_user_code=True, positional=False, signed_zero=True)
+    reference = Reference((ReferenceSample(native=expected, exact=expected),))
+    for reason, changed in wrong.items():
+        verdict = judge(Execution("any", Outcome.OK, Stage.RUN, ({**expected, **changed},)), reference, trait)
+        assert verdict.reason.startswith(reason)
+        assert verdict.kind == "wrong-zero-sign" or verdict.evidence["output"] == next(iter(changed))
+    fewer = {name: expected[name] for name in ("1.key", "grad:0")}
+    verdict = judge(Execution("any", Outcome.OK, Stage.RUN, (fewer,)), reference, trait)
+    assert verdict.reason == "the result misses output 0, the change of x"
+    tolerant = Tolerance().judge({"0": np.ones(2)}, {"0": np.zeros(2)})
+    assert tolerant.reason.startswith("output 0: ")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from filled_store import add_bug
 
+from driftline.cli import run
 from driftline.core.verdict import Kind
 from driftline.report import markdown, words
 from driftline.report.explained import explained_so_far
@@ -61,6 +63,35 @@ def test_what_was_found_is_shown_and_the_rest_is_to_do(tmp_path: Path, capsys: p
     assert "w = [500] (in the case)  # float32" in shown
     assert "suspect: Abs, operator 1 of 3; without it the program passes" in shown
     assert left == ["ablate", "bisect"]
+
+
+def test_json_has_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "s"
+    with Store.create(place) as store:
+        bug = add_bug(store, Kind.WRONG_VALUE)
+        Reductions(store).save(bug.id, REDUCTION)
+        Diagnoses(store).save(bug.id, "localize", LOCALIZATION)
+        Diagnoses(store).save(bug.id, "diagnose", {"notes": {"ablate": "no time was left for it"}})
+    assert run(["bugs", "show", bug.id, "--json", "--store", str(place)]) == 0
+    explanation = json.loads(capsys.readouterr().out)["bug"]["explanation"]
+    assert explanation == {
+        "sentences": [
+            "suspect: Abs, operator 1 of 3; without it the program passes",
+            "ablate came to nothing: no time was left for it",
+        ],
+        "localization": LOCALIZATION,
+        "reduction": REDUCTION,
+        "ablation": None,
+        "bisection": None,
+        "notes": {"ablate": "no time was left for it"},
+        "to_do": [
+            {
+                "command": f"driftline ablate {bug.id} --store {place}",
+                "tells": "which rule, pass or option it needs",
+            },
+            {"command": f"driftline bisect {bug.id} --store {place}", "tells": "which releases show it"},
+        ],
+    }
 
 
 def test_reports_have_it_too(tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """IREE: ONNX through MLIR to code for this processor (llvm-cpu), compiled and run in process.
 
 Traps: float64 is demoted to float32 unless told otherwise. Integers have no sign at its interface. What went wrong is
-said in MLIR diagnostics only.
+said in MLIR diagnostics only; what the linker, a process of its own, misses is only in the log.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -49,7 +51,10 @@ _PARTS = (
     "iree-llvmcpu-use-decompose-softmax-fuse=false",
     "iree-llvmcpu-target-cpu=generic",
 )
+_STDERR = 2
+_LOG_READ = 1 << 20  # bytes
 _FLAG = re.compile(r"iree-[\w-]+(=[\w.+-]+)?")
+_UNDEFINED = re.compile(r"error: undefined symbol: (.+)")
 _REJECTIONS = (
     "failed to legalize operation 'torch.",  # an operator, or an element type of it, without a lowering
     "missing onnx opset version attribute",  # a model of other domains only
@@ -173,8 +178,23 @@ def _compile(text: str, flags: Sequence[str]) -> bytes:
     enable.restype, enable.argtypes = None, [ctypes.c_void_p, ctypes.c_int, _DiagnosticCallback, ctypes.c_void_p]
     enable(invocation._inv_p, 0, collector, None)
     source = Source.wrap_buffer(session, text.encode())
+    logged = os.fstat(_STDERR).st_size
     if not (invocation.parse_source(source) and invocation.execute()):
-        raise IreeError("\n".join(diagnostics) or "it failed without a diagnostic")
+        told = [*_missing_symbol(_log_since(logged)), *diagnostics]
+        raise IreeError("\n".join(told) or "it failed without a diagnostic")
     output = Output.open_membuffer()
     invocation.output_vm_bytecode(output)
     return bytes(output.map_memory())
+
+
+def _log_since(start: int) -> str:
+    """What was written to the worker's log meanwhile; nothing where the output goes to no file that can be read."""
+    with contextlib.suppress(OSError):
+        return os.pread(_STDERR, _LOG_READ, start).decode(errors="replace")
+    return ""
+
+
+def _missing_symbol(log: str) -> list[str]:
+    """Of several symbols, one: a program that misses two of them has no third bug."""
+    missing = _UNDEFINED.findall(log)
+    return [f"failed to link: undefined symbol: {min(missing)}"] if missing else []

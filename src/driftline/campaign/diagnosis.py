@@ -68,6 +68,11 @@ class Diagnosis:
         )
         return tuple(error for errors in found for error in errors)
 
+    @property
+    def met(self) -> tuple[Bug, ...]:
+        """Other bugs that were met on the way."""
+        return self.reduced.others if self.reduced else ()
+
     def to_json(self) -> dict[str, Any]:
         """What is kept, shown and printed as JSON; docs/json.md describes it."""
         return {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from driftline.campaign.session import check_program, require_target
-from driftline.checking.checker import Checker
+from driftline.checking.checker import Checker, Progress
 from driftline.checking.open import open_program
 from driftline.core.case import Case, CheckOptions
 from driftline.core.errors import DriftlineError
@@ -44,13 +44,14 @@ def find_failing(
     target: Target | None = None,
     inputs: str = "example",
     options: CheckOptions | None = None,
+    progress: Progress = lambda target, result: None,
 ) -> Failing:
     """The failure that `name` stands for: a bug or a case of the store, or a program, which is checked first.
 
-    A stored failure brings its own options and plug-ins.
+    A stored failure brings its own options and plug-ins. `progress` is that of the check.
     """
     if is_program(name):
-        return _checked(name, store, checker, target, inputs, options or CheckOptions())
+        return _checked(name, store, checker, target, inputs, options or CheckOptions(), progress)
     bug = _bug_of_case(store, name) if _CASE_ID.fullmatch(name) else store.bug(name)
     finding = next((f for f in bug.findings if f.case_id == name), bug.findings[0])
     case = store.load_case(finding.case_id)
@@ -68,11 +69,17 @@ def _bug_of_case(store: Store, case_id: str) -> Bug:
 
 
 def _checked(
-    name: str, store: Store, checker: Checker, target: Target | None, inputs: str, options: CheckOptions
+    name: str,
+    store: Store,
+    checker: Checker,
+    target: Target | None,
+    inputs: str,
+    options: CheckOptions,
+    progress: Progress,
 ) -> Failing:
     opened = open_program(name, checker.pool, options)
     targets = [target] if target else None
-    result = check_program(checker, store, opened, targets=targets, inputs=inputs, options=options)
+    result = check_program(checker, store, opened, targets=targets, inputs=inputs, options=options, progress=progress)
     if not result.bugs:
         told = "; ".join(f"{row.target}: {row.verdict.judgement} ({row.verdict.reason})" for row in result.results)
         raise DriftlineError(f"{name} does not fail: {told or 'no target could run it'}. There is nothing to explain.")

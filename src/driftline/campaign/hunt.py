@@ -51,6 +51,12 @@ class HuntResult:
     internal_errors: list[str] = field(default_factory=list)
     stopped: dict[str, str] = field(default_factory=dict)
 
+    def add(self, bug: Bug, *, new: bool) -> None:
+        """A bug was seen: in a program of the hunt, or while another one was explained."""
+        self.bugs[bug.id] = bug
+        if new and bug.id not in self.new:
+            self.new.append(bug.id)
+
 
 class Hunter:
     """Runs one hunt, with `jobs` threads that each have one thing in hand."""
@@ -93,6 +99,8 @@ class Hunter:
                     hunt.seconds,
                 )
             )
+            for bug in self._sighted(hunt).values():  # before it was resumed
+                self._listener(BugSeen(bug, new=False))
             self._work()
             self._log.leave_unexamined(hunt)
             self._log.spend(hunt, time.monotonic() - self._started)
@@ -103,10 +111,13 @@ class Hunter:
         """What all of the hunt brought, also before it was resumed."""
         result = self._result
         result.hunt = self._log.hunt(hunt.id)
-        result.bugs = {name: self._store.bug(name) for name in self._log.sightings(hunt)}
+        result.bugs = self._sighted(hunt)
         result.programs = {name: lane.programs for name, lane in self._lanes.items()}
         result.settled = self._log.settled(hunt)
         return result
+
+    def _sighted(self, hunt: Hunt) -> dict[str, Bug]:
+        return {name: self._store.bug(name) for name in self._log.sightings(hunt)}
 
     def _make_lanes(self) -> tuple[list[Lane], list[Skipped]]:
         """A lane for each target whose programs can be made here."""
@@ -274,8 +285,7 @@ class Hunter:
     def _settle(self, suspect: Suspect, examined: Examined) -> None:
         self._log.settle(suspect, examined.state, [bug.id for bug, _ in examined.bugs], examined.reason)
         for bug, new in examined.bugs:
-            if new and bug.id not in self._result.new:
-                self._result.new.append(bug.id)
+            self._result.add(bug, new=new)
             self._listener(BugSeen(bug, new))
 
 

@@ -26,7 +26,7 @@ from driftline.core.tensors import Arrays, numpy_dtype
 from driftline.core.text import normalise_message
 from driftline.core.verdict import Fingerprint, Judgement, Kind, Status, Verdict
 from driftline.diagnose.fingerprint import fingerprint, message_fingerprint
-from driftline.execute.pool import WorkerStartError
+from driftline.execute.pool import PoolInterrupted, WorkerStartError
 from driftline.execute.shelf import Shelf
 from driftline.generate.blueprint import LANGUAGE
 from driftline.generate.graph import Graph
@@ -128,25 +128,33 @@ class _Examination:
         found: dict[str, tuple[Bug, bool]] = {}
         doubts: list[str] = []
         flaky = False
-        for part in map(self._canonical, self._smallest(whole)):
-            if known := self._triage.known_value(self._target, part):
-                found.setdefault(known.id, (known, False))
-                continue
-            result, reference, case = self._checked(part)
-            if result is None or result.verdict.judgement is not Judgement.FAIL:
-                continue
-            reported = self._reported(part, case, result, reference)
-            if isinstance(reported, str):
-                doubts.append(reported)
-                continue
-            flaky |= result.flaky
-            bug, new = reported
-            found[bug.id] = (bug, new or found.get(bug.id, (bug, False))[1])
+        try:
+            for part in map(self._canonical, self._smallest(whole)):
+                flaky |= self._look_at(part, found, doubts)
+        except PoolInterrupted:
+            if not found:  # what was recorded before the time was over counts
+                raise
         if found:
             return Examined("flaky" if flaky and len(found) == 1 else "bug", tuple(found.values()))
         if doubts:
             return Examined("disputed", reason=doubts[0])
         return Examined("unclear", reason="it fails among others, and not when it is checked by itself")
+
+    def _look_at(self, part: Screened, found: dict[str, tuple[Bug, bool]], doubts: list[str]) -> bool:
+        """Check a part by itself, and add the bug or the doubt. Is it flaky?"""
+        if known := self._triage.known_value(self._target, part):
+            found.setdefault(known.id, (known, False))
+            return False
+        result, reference, case = self._checked(part)
+        if result is None or result.verdict.judgement is not Judgement.FAIL:
+            return False
+        reported = self._reported(part, case, result, reference)
+        if isinstance(reported, str):
+            doubts.append(reported)
+            return False
+        bug, new = reported
+        found[bug.id] = (bug, new or found.get(bug.id, (bug, False))[1])
+        return result.flaky
 
     # -- the smallest part -------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import hashlib
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -107,11 +107,15 @@ class Checker:
             return result
 
         with ThreadPoolExecutor(max_workers=max(1, min(self._jobs, len(case.targets)))) as threads:
+            running = [threads.submit(one, target) for target in case.targets]
             try:
-                done = list(threads.map(one, case.targets))
-            except KeyboardInterrupt:  # leaving the block waits for running jobs: end them
+                done = [job.result() for job in running]
+            except KeyboardInterrupt:
+                # Leaving the block waits for them: end what each has in hand, and what comes next.
                 threads.shutdown(wait=False, cancel_futures=True)
-                self.pool.interrupt()
+                while wait(running, timeout=0.0).not_done:
+                    self.pool.interrupt()
+                    wait(running, timeout=0.1)
                 raise
         results = tuple(r for r in done if isinstance(r, TargetResult))
         return CheckOutcome(case, reference, results, tuple(r for r in done if isinstance(r, Skipped)))

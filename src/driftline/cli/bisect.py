@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from driftline.cli.common import json_option, note, print_json, store_option
+from driftline.cli.explaining import failing_for
 from driftline.core.errors import DriftlineError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def bisect(
     installed here. A release that cannot run the case says nothing (skip). Exit code 1: at least one release shows it.
     """
     from driftline.campaign.bisection import Wish, bisect_failing, keep_bisection, parse_releases
-    from driftline.campaign.failing import find_failing, is_program
+    from driftline.campaign.failing import is_program
     from driftline.checking.checker import Checker
     from driftline.core.target import Target
     from driftline.execute.pool import Pool
@@ -71,7 +72,7 @@ def bisect(
         Store.open(store).close()  # a store that is not there must not be made by asking
     with Store.create(store) as kept, Pool() as pool:
         checker = Checker(pool)
-        failing = find_failing(subject, kept, checker, target=wanted)
+        failing = failing_for(subject, kept, checker, target=wanted)
         bisected = bisect_failing(checker, failing, wish, report=note, tried=_tell)
         keep_bisection(kept, bisected)
     if as_json:

@@ -42,13 +42,15 @@ def show(bug: str, store: Path, as_json: bool) -> None:
 
     A unique prefix of its name is enough.
     """
+    from driftline.report.explained import explained_so_far
     from driftline.report.results import SCHEMA, bug_json
     from driftline.store import Store
 
     with Store.open(store) as kept:
         found = kept.bug(bug)
         if as_json:
-            print_json({"schema": SCHEMA, "bug": bug_json(found, store)})
+            explanation = explained_so_far(kept, found.id).to_json(kept)
+            print_json({"schema": SCHEMA, "bug": {**bug_json(found, store), "explanation": explanation}})
             return
         from driftline.report.terminal import show_bug
 

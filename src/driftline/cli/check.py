@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -75,7 +74,7 @@ def check(
     Failures are confirmed in a fresh process and kept in the store; each prints the command that replays it.
     """
     from driftline.campaign.session import check_program, check_strategy, choose_targets, require_target
-    from driftline.checking.checker import Checker, Skipped
+    from driftline.checking.checker import Checker
     from driftline.checking.open import open_program
     from driftline.cli import report_internal_error
     from driftline.core.case import CheckOptions
@@ -102,17 +101,10 @@ def check(
         plugins=tuple(str(Path(p).resolve()) for p in plugins),
     )
     with Store.create(store) as kept, Pool() as pool:
-        opened = open_program(program, pool, options)
-        chosen, _ = choose_targets(opened.program, wanted)
-        with Ticker(len(chosen), f"Checking {opened.program.name}") as ticker:
-
-            def progress(target: Any, result: Any) -> None:
-                if result is None:
-                    ticker.started(str(target))
-                else:
-                    words = "skipped" if isinstance(result, Skipped) else str(result.verdict.judgement)
-                    ticker.finished(str(target), words)
-
+        with Ticker(f"Checking {program}") as ticker:
+            opened = open_program(program, pool, options)
+            chosen, _ = choose_targets(opened.program, wanted)
+            ticker.expect(len(chosen))
             result = check_program(
                 Checker(pool, jobs),
                 kept,
@@ -122,7 +114,7 @@ def check(
                 samples=samples,
                 options=options,
                 lifted=lift,
-                progress=progress,
+                progress=ticker.checked,
             )
         explained = explain([bug.id for bug in result.bugs.values()], kept, pool) if diagnose else Explained()
     if as_json:

@@ -8,13 +8,18 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from driftline.core.config import default_store
 from driftline.core.errors import DriftlineError
 from driftline.core.text import to_json
+
+if TYPE_CHECKING:
+    from driftline.checking.checker import Skipped, TargetResult
+    from driftline.core.target import Target
+    from driftline.store import Bug
 
 F = TypeVar("F", bound=Callable[..., Any])
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -61,16 +66,27 @@ def note(line: str) -> None:
     click.echo(line, err=True)
 
 
-class Ticker:
-    """Progress over a known number of steps: a bar on a terminal, plain lines elsewhere."""
+def new_bug_line(bug: Bug) -> str:
+    """How a bug that the store did not know before is announced."""
+    return f"new  {bug.id}  {bug.fingerprint.kind}: {bug.fingerprint.detail[:110]}"
 
-    def __init__(self, total: int, title: str) -> None:
+
+def on_terminal() -> bool:
+    """Can progress be drawn? Elsewhere it is told in plain lines."""
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+class Ticker:
+    """Progress over a number of steps, which may become known later: a bar on a terminal, plain lines elsewhere."""
+
+    def __init__(self, title: str, total: int | None = None) -> None:
         self._total = total
         self._done = 0
         self._running: list[str] = []
         self._bar: Any = None
-        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        if on_terminal():
             from rich.console import Console
+            from rich.markup import escape
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
             self._bar = Progress(
@@ -82,8 +98,15 @@ class Ticker:
                 console=Console(stderr=True),
                 transient=True,
             )
-            self._task = self._bar.add_task(title, total=total, now="")
+            self._task = self._bar.add_task(escape(title), total=total, now="")
             self._bar.start()
+        else:
+            note(f"{title} ...")
+
+    def expect(self, total: int) -> None:
+        self._total = total
+        if self._bar:
+            self._bar.update(self._task, total=total)
 
     def started(self, name: str) -> None:
         self._running.append(name)
@@ -97,7 +120,16 @@ class Ticker:
         if self._bar:
             self._bar.update(self._task, advance=1, now=", ".join(self._running))
         else:
-            note(f"[{self._done}/{self._total}] {name}: {outcome}")
+            note(f"[{self._done}/{self._total or '?'}] {name}: {outcome}")
+
+    def checked(self, target: Target, result: TargetResult | Skipped | None) -> None:
+        """The progress of a check: a target was started, or came to its result."""
+        from driftline.checking.checker import Skipped
+
+        if result is None:
+            self.started(str(target))
+        else:
+            self.finished(str(target), "skipped" if isinstance(result, Skipped) else str(result.verdict.judgement))
 
     def __enter__(self) -> Ticker:
         return self
@@ -116,7 +148,7 @@ class Activity:
         self._began = time.monotonic()
         self._last = 0.0
         self._bar: Any = None
-        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        if on_terminal():
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -24,7 +24,7 @@ def doctor(as_json: bool, plugins: tuple[str, ...]) -> None:
 
     load_plugins(plugins)
     plugins = tuple(str(Path(plugin).resolve()) for plugin in plugins)  # workers have another working directory
-    with Pool() as pool, Ticker(len(BACKENDS.names()), "Looking for compilers") as ticker:
+    with Pool() as pool, Ticker("Looking for compilers", len(BACKENDS.names())) as ticker:
         report = examine(pool, plugins, ticker.started, ticker.finished)
     if as_json:
         print_json(report.to_json())

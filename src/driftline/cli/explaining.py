@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,14 +10,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from driftline.cli.common import Activity, note, parse_budget, plugin_option, seed_option, store_option
+from driftline.cli.common import (
+    Activity,
+    Ticker,
+    new_bug_line,
+    note,
+    parse_budget,
+    plugin_option,
+    seed_option,
+    store_option,
+)
 from driftline.core.errors import InternalError
 
 if TYPE_CHECKING:
     from driftline.campaign.failing import Failing
     from driftline.checking.checker import Checker
+    from driftline.core.target import Target
     from driftline.execute.pool import Pool
-    from driftline.store import Store
+    from driftline.store import Bug, Store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,10 +59,19 @@ def diagnose_option(function: F) -> F:
 
 @dataclass
 class Explained:
-    """The explanations of several bugs."""
+    """The explanations of several bugs, and the bugs that were met on the way."""
 
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    met: dict[str, Bug] = field(default_factory=dict)  # by id
+    new: set[str] = field(default_factory=set)  # those met that the store did not know before
     asked: bool = False
+
+    def meet(self, bugs: Sequence[Bug], known: Collection[str]) -> list[Bug]:
+        """Those of the bugs that are met for the first time and were not known before."""
+        fresh = [bug for bug in bugs if bug.id not in known and bug.id not in self.met]
+        self.met |= {bug.id: bug for bug in bugs}
+        self.new |= {bug.id for bug in fresh}
+        return fresh
 
     def to_json(self) -> dict[str, Any]:
         return {"diagnoses": self.bodies} if self.asked else {}
@@ -71,10 +90,13 @@ def explain(bugs: Sequence[str], store: Store, pool: Pool) -> Explained:
     unique = list(dict.fromkeys(bugs))
     explained = Explained(asked=True)
     if unique:
+        known = {bug.id for bug in store.bugs()}
         with Activity("Explaining", EACH * len(unique)) as progress:
             for found in diagnose_bugs(Checker(pool), store, unique, listener=progress):
                 if isinstance(found, Diagnosis):
                     explained.bodies.append(found.to_json())
+                    for bug in explained.meet(found.met, known):
+                        progress(new_bug_line(bug))
                 else:
                     note(f"driftline: {found}")
     return explained
@@ -110,6 +132,16 @@ def _again(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield cure["command"], f"the program that was found, with this cure: {passes}"
 
 
+def failing_for(subject: str, store: Store, checker: Checker, *, target: Target | None = None, **given: Any) -> Failing:
+    """What a command is asked to explain. To check a program first takes a while, and is shown."""
+    from driftline.campaign.failing import find_failing, is_program
+
+    if not is_program(subject):
+        return find_failing(subject, store, checker, target=target, **given)
+    with Ticker(f"Checking {subject}", 1 if target else None) as ticker:
+        return find_failing(subject, store, checker, target=target, **given, progress=ticker.checked)
+
+
 class Explaining:
     """Everything that is open while a failure is explained: the store, the workers, the progress."""
 
@@ -143,7 +175,7 @@ class Explaining:
         return self
 
     def _enter(self, opening: ExitStack) -> None:
-        from driftline.campaign.failing import find_failing, is_program
+        from driftline.campaign.failing import is_program
         from driftline.campaign.session import check_strategy
         from driftline.checking.checker import Checker
         from driftline.core.case import CheckOptions
@@ -160,7 +192,7 @@ class Explaining:
             Store.open(self._place).close()  # a store that is not there must not be made by asking
         self.store = opening.enter_context(Store.create(self._place))
         self.checker = Checker(opening.enter_context(Pool()))
-        self.failing = find_failing(
+        self.failing = failing_for(
             self._subject, self.store, self.checker, target=wanted, inputs=self._inputs, options=options
         )
         self.progress = opening.enter_context(Activity(self._title, self.budget))

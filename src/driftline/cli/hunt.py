@@ -130,6 +130,8 @@ def hunt(
         if diagnose:
             with Pool() as pool:
                 explained = explain(unreported(result.new, result.bugs), kept, pool)
+            for bug in explained.met.values():
+                result.add(bug, new=bug.id in explained.new)
         if out:
             from driftline.report import write_report
 

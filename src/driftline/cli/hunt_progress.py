@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
 from collections import Counter
@@ -11,8 +9,8 @@ from typing import Any
 
 from driftline.campaign.events import BugSeen, Event, LaneStopped, Started, TurnDone
 from driftline.campaign.plan import HuntPlan
-from driftline.cli.common import note
-from driftline.report.words import duration
+from driftline.cli.common import new_bug_line, note, on_terminal
+from driftline.report.words import duration, plural
 
 _LINE_EVERY = 10.0  # seconds, where there is no terminal
 
@@ -31,7 +29,7 @@ class HuntProgress:
         self._live: Any = None
 
     def __enter__(self) -> HuntProgress:
-        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        if on_terminal():
             from rich.console import Console
             from rich.live import Live
 
@@ -56,9 +54,7 @@ class HuntProgress:
             elif isinstance(event, BugSeen):
                 self._bugs.setdefault(event.bug.fingerprint.backend, set()).add(event.bug.id)
                 if event.new:
-                    self._tell(
-                        f"new  {event.bug.id}  {event.bug.fingerprint.kind}: {event.bug.fingerprint.detail[:110]}"
-                    )
+                    self._tell(new_bug_line(event.bug))
             elif isinstance(event, LaneStopped):
                 self._tell(f"{event.lane} stopped: {event.reason}")
 
@@ -109,7 +105,8 @@ class HuntProgress:
             bugs = len(self._bugs.get(lane.partition(":")[0].partition("@")[0], ()))
             row = (self._programs[lane], counts["pass"], counts["fail"], counts["rejected"], unjudged, bugs)
             table.add_row(lane, *(str(number) for number in row))
-        head = Text(f"{total} programs, {total / max(spent, 1) * 60:.0f} a minute{self._left()}")
+        found = plural(sum(map(len, self._bugs.values())), "distinct bug")  # lanes of one compiler share theirs
+        head = Text(f"{total} programs, {total / max(spent, 1) * 60:.0f} a minute, {found}{self._left()}")
         parts: list[Any] = [head]
         if self._plan.seconds:
             parts.append(ProgressBar(total=self._plan.seconds, completed=min(spent, self._plan.seconds), width=60))

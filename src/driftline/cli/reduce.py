@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, seed_option, store_option
+from driftline.cli.common import (
+    json_option,
+    note,
+    on_terminal,
+    parse_budget,
+    plugin_option,
+    print_json,
+    seed_option,
+    store_option,
+)
+from driftline.cli.explaining import failing_for
 from driftline.core.errors import DriftlineError, InternalError
 
 if TYPE_CHECKING:
@@ -57,7 +65,7 @@ def reduce(
     for an ONNX model, in .py for all others. Exit code 1: it still fails, smaller than before or as small as it was;
     the result is kept with the bug.
     """
-    from driftline.campaign.failing import find_failing, is_program
+    from driftline.campaign.failing import is_program
     from driftline.campaign.reduction import reduce_failing
     from driftline.campaign.session import check_strategy
     from driftline.checking.checker import Checker
@@ -81,7 +89,7 @@ def reduce(
         Store.open(store).close()  # a store that is not there must not be made by asking
     with Store.create(store) as kept, Pool() as pool:
         checker = Checker(pool)
-        failing = find_failing(subject, kept, checker, target=wanted, inputs=inputs, options=options)
+        failing = failing_for(subject, kept, checker, target=wanted, inputs=inputs, options=options)
         if out:
             _require_suffix(out, _forms_to_come(failing.case.program))
         with _Progress() as progress:
@@ -105,7 +113,7 @@ class _Progress:
         self._status: Any = None
 
     def __enter__(self) -> _Progress:
-        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        if on_terminal():
             from rich.console import Console
 
             self._status = Console(stderr=True).status("Reducing ...")

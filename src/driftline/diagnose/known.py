@@ -31,12 +31,12 @@ class KnownIssue:
         return bool(self.url)
 
     def matches(self, found: Fingerprint, reason: str) -> bool:
-        if self.cause and found.detail == self.cause and found.backend == self.backend:
+        if not re.fullmatch(self.backend, found.backend):
+            return False
+        if self.cause and found.detail == self.cause:
             return True
         return bool(re.search(self.reason, reason)) and (
-            bool(re.fullmatch(self.backend, found.backend))
-            and bool(re.fullmatch(self.kinds, found.kind))
-            and bool(re.fullmatch(self.detail, found.detail, re.DOTALL))
+            bool(re.fullmatch(self.kinds, found.kind)) and bool(re.fullmatch(self.detail, found.detail, re.DOTALL))
         )
 
     def to_json(self) -> dict[str, str]:

@@ -80,7 +80,9 @@ class Pool:
         self._nurseries: dict[WorkerKind, _Nursery] = {}
         self._starting: dict[WorkerKind, threading.Lock] = defaultdict(threading.Lock)
         self._idle: dict[WorkerKind, list[_Worker]] = defaultdict(list)
+        self._warming: set[_Nursery] = set()
         self._busy: set[_Worker] = set()
+        self._interruptions = 0
         self._closed = False
 
     def run(
@@ -97,13 +99,21 @@ class Pool:
 
         `fresh` gives the task a process that has run nothing before it, and runs nothing after it.
         """
+        began = self._interruptions
         while True:
             with contextlib.suppress(_LostWhileIdle):
-                return self._run_on(self._acquire(kind, fresh), kind, task, payload, timeout, memory_limit, fresh)
+                worker = self._acquire(kind, fresh, began)
+                return self._run_on(worker, began, kind, task, payload, timeout, memory_limit, fresh)
+
+    def _go_on(self, began: int) -> None:
+        """Nothing more is to be done for a call that began before the last interruption."""
+        if self._closed or self._interruptions != began:
+            raise PoolInterrupted("the pool is closed" if self._closed else "the job was interrupted")
 
     def _run_on(
         self,
         worker: _Worker,
+        began: int,
         kind: WorkerKind,
         task: str,
         payload: Mapping[str, Any],
@@ -114,8 +124,7 @@ class Pool:
         keep = False
         try:
             with self._lock:
-                if self._closed:
-                    raise PoolInterrupted("the pool is closed")
+                self._go_on(began)
                 self._busy.add(worker)
             report = worker.run(task, payload, timeout, memory_limit)
             keep = report.ending == "done" and worker.jobs < JOBS_PER_WORKER and kind.fork and not fresh
@@ -129,18 +138,17 @@ class Pool:
                 worker.dismiss()
         return report
 
-    def _acquire(self, kind: WorkerKind, fresh: bool) -> _Worker:
+    def _acquire(self, kind: WorkerKind, fresh: bool, began: int) -> _Worker:
         with self._lock:
-            if self._closed:
-                raise PoolInterrupted("the pool is closed")
+            self._go_on(began)
             if self._keeper is None:
                 self._keeper = _Keeper(self.workspace)
             idle = self._idle[kind]
             if idle and not fresh:
                 return idle.pop()
         if not kind.fork:
-            return _Nursery(kind, self.workspace, self._start_timeout).become_worker()
-        nursery = self._nursery(kind)
+            return self._warmed(kind, began).become_worker()
+        nursery = self._nursery(kind, began)
         try:
             return nursery.fork()
         except (ChannelClosed, ChannelTimeout):  # somebody killed it: once more, from scratch
@@ -148,15 +156,15 @@ class Pool:
                 if self._nurseries.get(kind) is nursery:
                     del self._nurseries[kind]
             nursery.kill()
-            return self._nursery(kind).fork()
+            return self._nursery(kind, began).fork()
 
-    def _nursery(self, kind: WorkerKind) -> _Nursery:
+    def _nursery(self, kind: WorkerKind, began: int) -> _Nursery:
         with self._lock:
             starting = self._starting[kind]
         with starting:  # two threads must not start the same nursery; other kinds may start meanwhile
             nursery = self._nurseries.get(kind)
             if nursery is None:
-                nursery = _Nursery(kind, self.workspace, self._start_timeout)
+                nursery = self._warmed(kind, began)
                 with self._lock:
                     if not self._closed:
                         self._nurseries[kind] = nursery
@@ -165,10 +173,31 @@ class Pool:
                 raise PoolInterrupted("the pool is closed")
             return nursery
 
+    def _warmed(self, kind: WorkerKind, began: int) -> _Nursery:
+        nursery = _Nursery(kind, self.workspace, self._start_timeout)
+        try:
+            with self._lock:
+                self._go_on(began)
+                self._warming.add(nursery)
+            nursery.warm()
+        except BaseException as error:
+            nursery.destroy()
+            if isinstance(error, WorkerStartError):
+                self._go_on(began)  # it was ended by us
+            raise
+        finally:
+            with self._lock:
+                self._warming.discard(nursery)
+        return nursery
+
     def interrupt(self) -> None:
-        """End all running jobs; their callers, in other threads, get `PoolInterrupted`. The pool stays usable."""
+        """End all running jobs, also those that still wait for a worker; their callers, in other threads, get
+        `PoolInterrupted`. The pool stays usable."""
         with self._lock:
-            busy = list(self._busy)
+            self._interruptions += 1
+            warming, busy = list(self._warming), list(self._busy)
+        for nursery in warming:
+            nursery.interrupt()
         for worker in busy:
             worker.interrupt()
 
@@ -224,6 +253,7 @@ class _Nursery:
     _numbers = itertools.count()
 
     def __init__(self, kind: WorkerKind, workspace: Workspace, start_timeout: float) -> None:
+        self._kind = kind
         self._workspace = workspace
         self._start_timeout = start_timeout
         self._tag = f"{_tag(workspace)}{next(self._numbers)}/"
@@ -234,10 +264,10 @@ class _Nursery:
         self._gone = False
         self._sending = threading.Lock()
         self._control, theirs = channel_pair()
-        log = workspace.log_path()
+        self._log = workspace.log_path()
         with theirs:
             self._process = subprocess.Popen(
-                [kind.python, "-c", _BOOTSTRAP, str(theirs.fileno()), str(log), _package_root(kind.python)],
+                [kind.python, "-c", _BOOTSTRAP, str(theirs.fileno()), str(self._log), _package_root(kind.python)],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -246,15 +276,10 @@ class _Nursery:
                 cwd=workspace.root / "tmp",
                 start_new_session=True,
             )
-        try:
-            self._warm(kind, log)
-        except BaseException:
-            self._destroy()
-            raise
-        self._reader = threading.Thread(target=self._listen, name=f"nursery {kind.name}", daemon=True)
-        self._reader.start()
 
-    def _warm(self, kind: WorkerKind, log: Path) -> None:
+    def warm(self) -> None:
+        """Import what is slow. Raises `WorkerStartError`; then it is to be destroyed."""
+        kind, log = self._kind, self._log
         try:
             self._control.send({"warm": list(kind.warm)})
             answer = self._control.receive(self._start_timeout)
@@ -267,6 +292,13 @@ class _Nursery:
             raise WorkerStartError(f"{kind.name}: the process died while starting ({ending}). {_read(log)}") from error
         if not answer["ready"]:
             raise WorkerStartError(answer["error"])
+        self._reader = threading.Thread(target=self._listen, name=f"nursery {kind.name}", daemon=True)
+        self._reader.start()
+
+    def interrupt(self) -> None:
+        """From another thread, while it is warmed: end the process; the thread that waits for it notices."""
+        if self._process.returncode is None:
+            kill_tree(self._process.pid)
 
     def fork(self) -> _Worker:
         number = next(self._numbers)
@@ -346,9 +378,9 @@ class _Nursery:
             kill_tree(self._process.pid)
         self._control.hang_up()  # only now: the nursery would end at this, before its family could be listed
         self._reader.join()
-        self._destroy()
+        self.destroy()
 
-    def _destroy(self) -> None:
+    def destroy(self) -> None:
         # All of its family is below it, since orphans are adopted; killed first and alone, it would set free those that
         # have dropped the tag. Not reaped yet, its pid cannot be anybody else's.
         if self._process.returncode is None:

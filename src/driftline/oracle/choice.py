@@ -11,6 +11,7 @@ from driftline.core.tensors import Arrays, is_float
 from driftline.core.text import did_you_mean
 from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.oracle.metrics import compare_tensors
+from driftline.oracle.outputs import called
 
 DEFAULT = "shadow"
 
@@ -32,7 +33,7 @@ class Tolerance:
             if metrics.mismatched:
                 kind = Kind.WRONG_NONFINITE if metrics.nonfinite_mismatched else Kind.WRONG_VALUE
                 evidence = {"output": name, **metrics.to_json()}
-                return Verdict(Judgement.FAIL, f"{name}: {metrics}", kind, evidence)
+                return Verdict(Judgement.FAIL, f"{called(name)}: {metrics}", kind, evidence)
         return Verdict(Judgement.PASS, f"within rtol={self.rtol:g}, atol={self.atol:g} of the unoptimised run")
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from driftline.core.tensors import Array, is_float
 from driftline.core.text import told_apart
 from driftline.core.verdict import Kind
+from driftline.oracle.outputs import called
 
 # How often the own rounding, the spread of the element and of the tensor, the largest and the rms error of the
 # unoptimised run, and one rounding of the tensor's scale are allowed.
@@ -152,7 +153,7 @@ def flipped_zero(got: Mapping[str, Array], expected: Mapping[str, Array]) -> str
             flipped = (got[name] == 0) & (native == 0) & (np.signbit(got[name]) != np.signbit(native))
             if flipped.any():
                 place = _first(flipped)
-                return f"{name}: {_count(flipped)} have the other zero; at {place}: expected {native[place]}"
+                return f"{called(name)}: {_count(flipped)} have the other zero; at {place}: expected {native[place]}"
     return ""
 
 

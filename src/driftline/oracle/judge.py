@@ -19,6 +19,7 @@ from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.oracle.arithmetic import declared
 from driftline.oracle.choice import Tolerance
 from driftline.oracle.compare import Expected, compare_values, flipped_zero
+from driftline.oracle.outputs import called
 from driftline.oracle.rule import ShadowAnswer, judge_outputs
 from driftline.oracle.specification import CLAUSES
 from driftline.oracle.statistics import POOLED_LIMIT, pooled
@@ -154,10 +155,10 @@ def _judge_sample(got: Arrays, sample: ReferenceSample, trait: Trait, thorough: 
         array = got[name]
         where = {"output": name}
         if array.dtype != native.dtype:
-            reason = f"{name} has dtype {array.dtype}, expected {native.dtype}"
+            reason = f"{called(name)} has dtype {array.dtype}, expected {native.dtype}"
             return Verdict(Judgement.FAIL, reason, Kind.WRONG_DTYPE, where)
         if array.shape != native.shape:
-            reason = f"{name} has shape {list(array.shape)}, expected {list(native.shape)}"
+            reason = f"{called(name)} has shape {list(array.shape)}, expected {list(native.shape)}"
             return Verdict(Judgement.FAIL, reason, Kind.WRONG_SHAPE, where)
     if trait.tolerance:
         return trait.tolerance.judge(got, expected)
@@ -184,7 +185,7 @@ def _judge_by_shadow(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
         return _inconclusive(f"the rounding noise could not be found out: {error}")
     if judged.finding:
         found = judged.finding
-        reason = f"{found.output}: {found.reason}"
+        reason = f"{called(found.output)}: {found.reason}"
         if judged.unruled:
             reason += f" (no noise rule for {', '.join(judged.unruled)}: judged generously)"
         return Verdict(Judgement.FAIL, reason, found.kind, {"output": found.output, **found.evidence})
@@ -219,9 +220,8 @@ def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
             exact = None
         comparison = compare_values(array, Expected(native, exact, sample.spread.get(name)), trait.signed_zero)
         if comparison.kind:
-            return Verdict(
-                Judgement.FAIL, f"{name}: {comparison.reason}", comparison.kind, {**where, **comparison.evidence}
-            )
+            reason = f"{called(name)}: {comparison.reason}"
+            return Verdict(Judgement.FAIL, reason, comparison.kind, {**where, **comparison.evidence})
         unjudged += comparison.unjudged
         total += array.size
         if comparison.evidence.get("ratio", -1.0) > worst.get("ratio", -1.0):
@@ -235,8 +235,8 @@ def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
 
 
 def _wrong_structure(got: Arrays, expected: Arrays) -> Verdict:
-    missing = ", ".join(name for name in expected if name not in got)
-    surplus = ", ".join(name for name in got if name not in expected)
+    missing = ", ".join(called(name) for name in expected if name not in got)
+    surplus = ", ".join(called(name) for name in got if name not in expected)
     parts = [f"misses {missing}" if missing else "", f"has {surplus} in surplus" if surplus else ""]
     return Verdict(
         Judgement.FAIL,

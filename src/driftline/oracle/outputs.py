@@ -16,6 +16,19 @@ from driftline.oracle.nonfinite import compare_classes
 from driftline.oracle.statistics import AGGREGATE_LIMIT, ELEMENT_LIMIT, Deviation, Noise, measure
 
 UNMODELLED = 1000.0  # times as far off as the unoptimised run: no flaw of the noise model
+_OF_INPUTS = {"grad": "the gradient of", "mutated": "the change of"}
+
+
+def called(name: str) -> str:
+    """An output as a sentence speaks of it: one without a name of its own goes by its place."""
+    what, _, given = name.partition(":")
+    if given and what in _OF_INPUTS:
+        return f"{_OF_INPUTS[what]} {_placed('input', given)}"
+    return _placed("output", name)
+
+
+def _placed(noun: str, name: str) -> str:
+    return f"{noun} {name}" if name[:1].isdigit() else name
 
 
 @dataclass(frozen=True)

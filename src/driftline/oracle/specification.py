@@ -171,6 +171,12 @@ _ONNX = (
         "ONNX operator specification, DFT and STFT: silent on the order in which terms are added",
     ),
     Clause(
+        "onnx.sign-of-nan",
+        ("Sign",),
+        "the sign of NaN may be anything",
+        "ONNX operator specification, Sign: speaks of numbers above, below and equal to zero",
+    ),
+    Clause(
         "onnx.infinite-slope",
         ("PRelu",),
         "zero with an infinite slope is zero by the definition, and NaN where zero is multiplied with it all the same",

@@ -21,6 +21,7 @@ STEPS = {
     "bisect": "which releases show it",
 }
 _BY_DIAGNOSE = ("localize", "reduce", "ablate")
+_RESULTS = {"localize": "localization", "reduce": "reduction", "ablate": "ablation", "bisect": "bisection"}
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,15 @@ class Explained:
     def commands(self, store: Store) -> list[str]:
         """The steps that were not taken, as they are typed."""
         return [f"{command(step, self.bug, store.path)}  # {tells}" for step, tells in self.to_do()]
+
+    def to_json(self, store: Store) -> dict[str, Any]:
+        """All that is shown, with what it was told from; docs/json.md describes it."""
+        return {
+            "sentences": list(self.sentences()),
+            **{name: self.results.get(step) for step, name in _RESULTS.items()},
+            "notes": dict(self.notes),
+            "to_do": [{"command": command(step, self.bug, store.path), "tells": tells} for step, tells in self.to_do()],
+        }
 
 
 def explained_so_far(store: Store, bug: str) -> Explained:

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from driftline.core.config import default_store
+from driftline.oracle.outputs import called
 from driftline.report.gather import gather_store
 from driftline.report.results import replay_command
 from driftline.report.view import KNOWN, OPEN, Bug
@@ -105,7 +106,7 @@ def _show_clearest(out: Console, bugs: Sequence[Bug]) -> None:
         out.print(f"    ... ({len(lines) - PROGRAM_LINES} more lines in the report)", style="dim")
     if clear.mismatch and clear.mismatch.places:
         worst = clear.mismatch.places[0]
-        told = f"{clear.mismatch.output} at {worst.index}: expected {worst.expected}, got {worst.got}"
+        told = f"{called(clear.mismatch.output)} at {worst.index}: expected {worst.expected}, got {worst.got}"
         out.print(f"\n  {escape(told)}")
     else:
         out.print(f"\n  {escape(clear.reason[:300])}")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from driftline.core.program import Program, SourceBundle
+
+SHOWN = 6  # numbers of a long list
+_LONG_LIST = re.compile(r"\{([-+\w.]+(?:, ?[-+\w.]+){16,})\}")
 
 
 def program_text(program: Program) -> str:
@@ -15,8 +19,14 @@ def program_text(program: Program) -> str:
     if program.form == "onnx":
         import onnx  # a file format, not a compiler
 
-        return str(onnx.printer.to_text(onnx.load_model_from_string(program.path.read_bytes())))
+        return _LONG_LIST.sub(_begun, onnx.printer.to_text(onnx.load_model_from_string(program.path.read_bytes())))
     return ""
+
+
+def _begun(numbers: re.Match[str]) -> str:
+    """How a list begins, and how long it is: a weight says nothing to a reader."""
+    every = numbers[1].split(",")
+    return f"{{{', '.join(number.strip() for number in every[:SHOWN])}, … {len(every):,} in all}}"
 
 
 def reduced_text(body: Mapping[str, Any], part: str = "program") -> str:

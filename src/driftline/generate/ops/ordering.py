@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 _TOPK = (*IEEE, *INTEGERS)
 
 
+def _sorted(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
+    """Sorted values, and the places where they were."""
+    (values,) = same(types, attributes)
+    return values, values.with_dtype("int64")
+
+
 def _flag(draw: Draw, first: TensorType) -> bool:
     return draw.chance(0.5)
 
@@ -111,12 +117,12 @@ def _arg_rows(name: str, kind: str) -> list[Any]:
 
 
 OPERATORS = [
-    row("sort", lambda types, attributes: (types[0], types[0].with_dtype("int64")), _SORT,
+    row("sort", _sorted, _SORT,
         "torch.sort({0}, dim={axis}, descending={descending}, stable=True)", _sorted_node,
         "jnp.sort({0}, axis={axis}, descending={descending}), "
         "jnp.argsort({0}, axis={axis}, descending={descending}, stable=True).astype(jnp.int64)",
         NUMBERS, onnx_dtypes=_TOPK, rank=(1, 5), fits=not_empty),
-    row("argsort", lambda types, attributes: (types[0].with_dtype("int64"),), _SORT,
+    row("argsort", lambda types, attributes: _sorted(types, attributes)[1:], _SORT,
         "torch.argsort({0}, dim={axis}, descending={descending}, stable=True)", lambda w, u: _sorted_node(w, u)[1],
         "jnp.argsort({0}, axis={axis}, descending={descending}, stable=True).astype(jnp.int64)",
         NUMBERS, onnx_dtypes=_TOPK, rank=(1, 5), fits=not_empty, differentiable=False),

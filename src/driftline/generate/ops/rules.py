@@ -17,7 +17,9 @@ def nothing(draw: Draw, first: TensorType) -> Drawn:
 
 
 def same(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
-    """The result is like the first input."""
+    """The result is like the first input, which has the axis along which the operator works, if it names one."""
+    if isinstance(attributes.get("axis"), int):
+        normal_axis(attributes["axis"], types[0].rank)
     return (types[0],)
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from driftline.generate.operator import FLOATS, INTEGERS, NUMBERS, Use
-from driftline.generate.ops.rules import any_axis, choosing, not_empty, row, same
+from driftline.generate.ops.rules import any_axis, choosing, normal_axis, not_empty, row, same
 
 if TYPE_CHECKING:
     from driftline.generate.emit_onnx import OnnxWriter
@@ -66,7 +66,7 @@ OPERATORS = [
     _scan("logcumsumexp", torch="torch.logcumsumexp({0}, {axis})",
           jnp=lambda u: f"lax.cumlogsumexp({u.inputs[0]}, {_front(u)})", fits=not_empty, edges=(88.0, -88.0)),
     row("diff", lambda types, attributes: (types[0].with_shape(
-            size - 1 if at == attributes["axis"] % types[0].rank else size for at, size in enumerate(types[0].shape)),),
+            size - (at == normal_axis(attributes["axis"], types[0].rank)) for at, size in enumerate(types[0].shape)),),
         choosing(axis=any_axis), "torch.diff({0}, dim={axis})", None, "jnp.diff({0}, axis={axis})",
         (*FLOATS, *INTEGERS), rank=(1, 5), fits=not_empty),
 ]  # fmt: skip

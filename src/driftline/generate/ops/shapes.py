@@ -79,6 +79,8 @@ def _flatten(types: Types, attributes: Attributes) -> Types:
 
 def _flatten_2d(types: Types, attributes: Attributes) -> Types:
     shape, axis = types[0].shape, attributes["axis"]
+    if not 0 <= axis <= len(shape):
+        raise Invalid(f"no place {axis} among the axes of {shape}")
     return (types[0].with_shape((math.prod(shape[:axis]), math.prod(shape[axis:]))),)
 
 

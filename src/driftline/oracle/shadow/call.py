@@ -36,6 +36,10 @@ class Call:
     def argument(self, name: str) -> Any:
         return schema_argument(self.target, self.args, self.kwargs, name)
 
+    def unit(self, index: int = 0) -> float:
+        dtype = self.dtypes[index]
+        return self.arithmetic.unit(dtype) if dtype else 0.0
+
     def accumulator(self, index: int = 0) -> float:
         dtype = self.dtypes[index]
         return self.arithmetic.accumulator(dtype) if dtype else 0.0

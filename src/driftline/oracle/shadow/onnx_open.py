@@ -17,6 +17,7 @@ from driftline.oracle.specification import clauses_of
 # and not; floats, once, by NaN, and once by what a comparison gives in which every NaN loses.
 NAN, NAN_LOSES = "nan", "nan loses"
 ALTERNATIVES = (3, -7, 0, 2**62, -(2**62), 0x5555555555555555, -0x5555555555555555, NAN, NAN_LOSES)
+_FAR_FROM_LARGEST = 1e70  # sums of products of four such numbers are finite doubles
 _LOSERS = {
     **dict.fromkeys(("Max", "ReduceMax", "MaxPool", "GlobalMaxPool"), -np.inf),
     **dict.fromkeys(("Min", "ReduceMin"), np.inf),
@@ -104,7 +105,11 @@ def _partial_overflow(node: Any, inputs: list[Any], result: Array) -> Array | No
     """Finite doubles whose sum is not: a program in smaller floats never comes here, since its shadow has room."""
     if result.dtype.kind != "f" or bool(np.isfinite(result).all()):
         return None
-    peak = node.run(*[finite_size(v) if isinstance(v, np.ndarray) and v.dtype.kind == "f" else v for v in inputs])[0]
+    sizes = [finite_size(v) if isinstance(v, np.ndarray) and v.dtype.kind == "f" else v for v in inputs]
+    few = node.op_type != "ReduceProd" and len(sizes) <= 4
+    if few and all(size is None or np.max(size, initial=0) < _FAR_FROM_LARGEST for size in sizes):
+        return None
+    peak = node.run(*sizes)[0]
     return ~np.isfinite(result) & np.isinf(peak)
 
 
@@ -182,6 +187,10 @@ def _sloped(node: Any, inputs: list[Any], result: Array) -> Array | None:
     return (x == 0) & np.isnan(multiplied)
 
 
+def _nan(node: Any, inputs: list[Any], result: Array) -> Array | None:
+    return np.isnan(inputs[0]) if _has_nan(inputs[0]) else None
+
+
 def _scatter(node: Any, inputs: list[Any], result: Array) -> Array | None:
     """Where two updates meet without a reduction. Counted in the same way as they are written."""
     if getattr(node, "reduction", None) not in (None, "none", b"none"):
@@ -212,6 +221,7 @@ _RULES: dict[str, Callable[[Any, list[Any], Array], Array | None]] = {
     "onnx.scatter-duplicates": _scatter,
     "onnx.einsum-order": _contracted,
     "onnx.infinite-slope": _sloped,
+    "onnx.sign-of-nan": _nan,
 }
 
 

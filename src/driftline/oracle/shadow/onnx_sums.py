@@ -15,6 +15,7 @@ import numpy as np
 from driftline.core.tensors import Array
 from driftline.oracle.noise import finite_size, overflowing, summed, together
 from driftline.oracle.shadow.call import Call
+from driftline.oracle.shadow.conditioning import carried
 
 Rule = Callable[[Call], list[Array]]
 
@@ -191,6 +192,7 @@ def generous(call: Call, index: int) -> Array:
     terms = max((a.size for a in call.args if _is_real(a)), default=1)
     biggest = float(np.max(np.abs(result), initial=0.0, where=np.isfinite(result)))
     size = np.full(result.shape, 8 * call.accumulator(index) * math.sqrt(max(terms, 1)) * biggest)
+    size = together(size, carried(lambda given: call.target.run(*given)[index], call.args, result, call.unit(index)))
     peak = max((float(finite_size(a).sum()) for a in call.args if _is_real(a)), default=0.0)
     return overflowing(size, np.full(result.shape, peak), call.largest_sum(index))
 

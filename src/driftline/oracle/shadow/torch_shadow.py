@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,40 +19,12 @@ from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision, choi
 from driftline.oracle.shadow.tape import Constant, Node, OpenOrder, Recorder, Slot, Tape, fill
 from driftline.oracle.shadow.torch_decisions import FIRST_WINS, decides, index_result
 from driftline.oracle.shadow.torch_open import ALTERNATIVES
+from driftline.oracle.shadow.torch_parts import decompositions
 from driftline.oracle.shadow.torch_rules import is_cast, is_exact, name_of
 from driftline.oracle.shadow.torch_runs import Alternative, Memory, Pushed, Reference, Run, Sample
 
 _LIFT = {torch.complex64: torch.complex128}
 _SMALL = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
-
-
-@cache
-def decompositions() -> dict[Any, Callable[..., Any]]:
-    """Compositions to be recorded as their parts: everything that a compiler may itself take apart."""
-    from torch._decomp import core_aten_decompositions, get_decompositions
-
-    aten = torch.ops.aten
-    table = dict(core_aten_decompositions())
-    table.update(
-        get_decompositions(
-            [
-                aten._softmax, aten._log_softmax, aten._softmax_backward_data, aten._log_softmax_backward_data,
-                aten.native_layer_norm, aten.native_layer_norm_backward, aten.native_batch_norm,
-                aten.native_batch_norm_backward, aten._native_batch_norm_legit,
-                aten._native_batch_norm_legit_no_training,
-                aten.native_group_norm, aten.native_group_norm_backward, aten.gelu, aten.gelu_backward, aten.silu,
-                aten._safe_softmax, aten._scaled_dot_product_flash_attention_for_cpu, aten.logsumexp,
-                aten.linalg_vector_norm, aten.native_dropout, aten.mse_loss, aten.nll_loss_forward,
-            ]  # type: ignore[list-item]
-        )
-    )  # fmt: skip
-    return {
-        op: parts
-        for op, parts in table.items()
-        if name_of(op)
-        not in ("addmm", "addcmul", "baddbmm", "embedding_dense_backward", "avg_pool2d", "var_mean", "var", "std")
-        and not name_of(op).startswith(("upsample", "grid_sampler"))  # a clause is about them as a whole
-    }
 
 
 @dataclass(frozen=True)
@@ -64,6 +36,17 @@ class _Plan:
     kwargs: dict[str, Any]
     exact: bool
     names: tuple[str | None, ...]
+
+
+@contextlib.contextmanager
+def _doubles_by_default() -> Iterator[None]:
+    """What makes floats of no floats (a constant, a quotient or a root of integers) makes them of the default type."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 class TorchShadow:
@@ -199,7 +182,7 @@ class TorchShadow:
         def lookup(place: Slot | Constant) -> torch.Tensor:
             return constants[place.number] if isinstance(place, Constant) else results[place.node][place.index]
 
-        with torch.no_grad():
+        with torch.no_grad(), _doubles_by_default():
             for number, node in enumerate(self._tape.nodes):
                 results.append(self._step(number, node, lookup, run))
                 for done in self._last_use.get(number, ()):  # a large model's intermediates need not all be kept

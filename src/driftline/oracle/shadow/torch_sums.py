@@ -16,6 +16,7 @@ import torch
 from driftline.core.tensors import Array
 from driftline.oracle.noise import ROOT2, Walk, overflowing, summed, together
 from driftline.oracle.shadow.call import Call
+from driftline.oracle.shadow.conditioning import carried
 
 Rule = Callable[[Call], list[Array | None]]
 
@@ -219,8 +220,28 @@ def generous(call: Call, index: int) -> Array:
     terms = max((a.numel() for a in tensors), default=1)
     biggest = float(result.abs().nan_to_num(0, 0, 0).max()) if result.numel() else 0.0
     size = np.full(result.shape, 8 * call.accumulator(index) * math.sqrt(terms) * biggest)
+    size = together(
+        size, carried(_again(call, index), _as_arrays(call.args), result.detach().numpy(), call.unit(index))
+    )
     peak = max((float(_magnitude(a).sum()) for a in tensors), default=0.0)
     return overflowing(size, np.full(result.shape, peak), call.largest_sum(index))
+
+
+def _again(call: Call, index: int) -> Callable[[list[Any]], Array]:
+    """The operation on other arguments, which it may write to."""
+
+    def run(arrays: list[Any]) -> Array:
+        args = [torch.from_numpy(a) if isinstance(a, np.ndarray) else a for a in arrays]
+        with torch.no_grad():
+            results = call.target(*args, **call.kwargs)
+        chosen: torch.Tensor = results if isinstance(results, torch.Tensor) else results[index]
+        return chosen.numpy()
+
+    return run
+
+
+def _as_arrays(args: tuple[Any, ...]) -> list[Any]:
+    return [a.detach().clone().numpy() if isinstance(a, torch.Tensor) else a for a in args]
 
 
 SUMS: dict[str, Rule] = {

@@ -1,0 +1,42 @@
+"""Which torch operations are played as their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+
+from driftline.oracle.shadow.torch_rules import name_of
+
+
+@cache
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """Compositions to be recorded as their parts: everything that a compiler may itself take apart."""
+    from torch._decomp import core_aten_decompositions, get_decompositions
+
+    aten = torch.ops.aten
+    table = dict(core_aten_decompositions())
+    table.update(
+        get_decompositions(
+            [
+                aten._softmax, aten._log_softmax, aten._softmax_backward_data, aten._log_softmax_backward_data,
+                aten.native_layer_norm, aten.native_layer_norm_backward, aten.native_batch_norm,
+                aten.native_batch_norm_backward, aten._native_batch_norm_legit,
+                aten._native_batch_norm_legit_no_training, aten._native_batch_norm_legit_functional,
+                aten._batch_norm_with_update, aten._batch_norm_with_update_functional, aten._batch_norm_no_update,
+                aten.batch_norm_backward,
+                aten.native_group_norm, aten.native_group_norm_backward, aten.gelu, aten.gelu_backward, aten.silu,
+                aten._safe_softmax, aten._scaled_dot_product_flash_attention_for_cpu, aten.logsumexp,
+                aten.linalg_vector_norm, aten.native_dropout, aten.mse_loss, aten.nll_loss_forward,
+            ]  # type: ignore[list-item]
+        )
+    )  # fmt: skip
+    return {
+        op: parts
+        for op, parts in table.items()
+        if name_of(op)
+        not in ("addmm", "addcmul", "baddbmm", "embedding_dense_backward", "avg_pool2d", "var_mean", "var", "std")
+        and not name_of(op).startswith(("upsample", "grid_sampler"))  # a clause is about them as a whole
+    }
