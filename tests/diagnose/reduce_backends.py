@@ -116,6 +116,56 @@ class SecondSample(_Odd):
 
 
 @register_backend
+class Touchy(_Odd):
+    """Wrong on numbers above 5, and raises on those above 100 unless there are many."""
+
+    name = "odd-touchy"
+
+    def strikes(self, model: Any, arrays: Arrays, outputs: Arrays) -> bool:
+        (array,) = arrays.values()
+        if array.size < 5 and (array > 100).any():
+            raise RuntimeError("the planted compiler cannot stand large numbers")
+        return bool((array > 5).any())
+
+
+@register_backend
+class NoScalars(_Odd):
+    """Wrong on numbers above 5, and raises on every scalar."""
+
+    name = "odd-no-scalars"
+
+    def strikes(self, model: Any, arrays: Arrays, outputs: Arrays) -> bool:
+        if any(not array.ndim for array in arrays.values()):
+            raise RuntimeError("the planted compiler wants an axis")
+        return any(bool((array > 5).any()) for array in arrays.values())
+
+
+@register_backend
+class Stale(_Odd):
+    """Wrong on numbers above 5, and on whatever comes after another input."""
+
+    name = "odd-stale"
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        self._runs = 0
+        return super().compile(program, options)
+
+    def strikes(self, model: Any, arrays: Arrays, outputs: Arrays) -> bool:
+        self._runs += 1
+        return self._runs > 1 or any(bool((array > 5).any()) for array in arrays.values())
+
+
+@register_backend
+class FromBehind(_Odd):
+    """Wrong on indices that count from the end."""
+
+    name = "odd-from-behind"
+
+    def strikes(self, model: Any, arrays: Arrays, outputs: Arrays) -> bool:
+        return "Gather" in _kinds(model) and any(bool((array < 0).any()) for array in arrays.values())
+
+
+@register_backend
 class Optional(_Odd):
     """Wrong on Clip without a lower bound."""
 

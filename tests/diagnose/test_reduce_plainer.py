@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from driftline.core.tensors import Array
+from driftline.diagnose.reduce.elements import Form, few_elements, oddest_elements
 from driftline.diagnose.reduce.graph import Evaluated, Graph, Leaf, Node, TensorType
-from driftline.diagnose.reduce.plainer import Plainer, smaller_sizes
+from driftline.diagnose.reduce.plainer import smaller_sizes
 from driftline.diagnose.reduce.search import Answer, Reply, Search
 from driftline.diagnose.reduce.shrinking import GraphShrinker
 from driftline.diagnose.reduce.values import Values, roughness
@@ -26,15 +27,20 @@ def one_node(values: Values, *arrays: Array) -> Graph:
     return Graph(tuple(leaves), (node,), (len(arrays),))
 
 
-def searched(graph: Graph, values: Values, fails: object, *, numbers_matter: bool) -> Search[Graph]:
+def searched(graph: Graph, values: Values, fails: object, *, numbers_matter: bool, most: int = 1) -> Search[Graph]:
     def ask(graphs: Sequence[Graph]) -> list[Reply]:
-        return [Reply(Answer.SAME if fails(g) else Answer.PASS) for g in graphs]  # type: ignore[operator]
+        assert len(graphs) <= most
+        assert len({g.program for g in graphs}) == 1
+        return [
+            Reply(Answer.SAME if fails(g) else Answer.PASS, scouted=len(graphs) > 1, questions=int(g is graphs[0]))  # type: ignore[operator]
+            for g in graphs
+        ]
 
     def typed(g: Graph) -> Evaluated:
         return Evaluated(g, {v.number: v.type for v in g.leaves}, {v.number: v.data for v in g.leaves})
 
-    search = Search(ask, graph)
-    assert GraphShrinker(values, typed, numbers_matter=numbers_matter).shrink(search)
+    search = Search(ask, graph, inputs=most)
+    assert GraphShrinker(values, typed, numbers_matter=numbers_matter, most=most).shrink(search)
     return search
 
 
@@ -44,13 +50,33 @@ def test_the_element_that_stands_out_is_tried_alone(tmp_path: Path) -> None:
     other = array.copy()
     array[2, 3] = np.inf
     graph = one_node(values, array, other)
-    scalars, told, plain, *_ = Plainer(values, numbers_matter=True).shapes(graph)
-    for small, shape in ((scalars, ()), (told, (1, 1)), (plain, (1, 1))):
+    for form, shape in ((Form.SCALAR, ()), (Form.ONES, (1, 1)), (Form.PAIR, (2,))):
+        small = oddest_elements(values, graph, form)
         assert [leaf.type.shape for leaf in small.leaves] == [shape, shape]
         (odd,), (beside,) = (values.load(leaf.data) for leaf in small.leaves)
-        assert odd.item() == np.inf
-        assert beside.item() == other[2, 3]  # what belongs together stays together
-    assert told.nodes[0].attributes["size"] == {"i": 1} and plain.nodes[0].attributes["size"] == {"i": 4}
+        assert odd.flat[0] == np.inf
+        assert beside.flat[0] == other[2, 3]  # what belongs together stays together
+
+
+def test_sizes_that_attributes_name_follow(tmp_path: Path) -> None:
+    values = Values(tmp_path)
+    graph = one_node(values, np.linspace(1, 2, 24, dtype=np.float32).reshape(4, 6))
+    asked: list[object] = []
+
+    def fails(g: Graph) -> bool:
+        asked.append((g.leaves[0].type.shape, g.nodes[0].attributes.get("size")))
+        return False
+
+    searched(graph, values, fails, numbers_matter=True)
+    assert ((1, 1), {"i": 1}) in asked and ((1, 1), {"i": 4}) in asked
+
+
+def test_elements_of_other_shapes_are_those_that_meet(tmp_path: Path) -> None:
+    values = Values(tmp_path)
+    graph = one_node(values, 100 + np.arange(24, dtype=np.float32).reshape(4, 6), np.arange(6, dtype=np.float32))
+    small = few_elements(values, graph, Form.SCALAR, 24)
+    numbers = [[values.load(leaf.data)[0].item() for leaf in g.leaves] for g in small]
+    assert sum(element >= 100 and (element - 100) % 6 == met for element, met in numbers) >= 10
 
 
 def test_one_bad_element_among_many_takes_few_questions(tmp_path: Path) -> None:
@@ -65,6 +91,42 @@ def test_one_bad_element_among_many_takes_few_questions(tmp_path: Path) -> None:
     found = searched(graph, values, fails, numbers_matter=True)
     assert found.best.size.elements == 1 and not found.best.nodes[0].attributes
     assert found.queries <= 8
+
+
+def test_several_inputs_of_one_program_are_one_question(tmp_path: Path) -> None:
+    """No element stands out, most do not fail, and of those that do the roundest version is found at once."""
+    values = Values(tmp_path)
+    array = np.linspace(-2, 2, 20, dtype=np.float32).reshape(4, 5)
+
+    def fails(g: Graph) -> bool:
+        return any(1.2 < number < 1.8 for number in values.load(g.leaves[0].data)[0].flat)
+
+    alone = searched(one_node(values, array), values, fails, numbers_matter=True)
+    together = searched(one_node(values, array), values, fails, numbers_matter=True, most=64)
+    assert together.best.size <= alone.best.size and together.best.size.elements == 1
+    assert round(values.load(together.best.leaves[0].data)[0].item(), 5) in (1.3, 1.4, 1.5, 1.6, 1.7)
+    assert together.queries <= 4 < alone.queries
+
+
+def test_two_elements_where_one_is_not_enough(tmp_path: Path) -> None:
+    values = Values(tmp_path)
+    graph = one_node(values, np.full((8, 16), 3000, np.int64), np.full((8, 16), 95, np.int64))
+
+    def fails(g: Graph) -> bool:
+        wide, narrow = (values.load(leaf.data)[0] for leaf in g.leaves) if len(g.leaves) == 2 else (np.zeros(1),) * 2
+        return wide.size > 1 and bool((wide > narrow + 100).any())
+
+    alone = searched(graph, values, fails, numbers_matter=True)
+    found = searched(graph, values, fails, numbers_matter=True, most=64)
+    assert next(step for step in found.steps if step.size.elements == 4).queries <= 5
+    wide, narrow = (values.load(leaf.data)[0] for leaf in found.best.leaves)
+    assert (wide.tolist(), narrow.tolist()) in (
+        ([0, 3000], [0, 0]),
+        ([0, 3000], 0),
+        ([3000, 0], [0, 0]),
+        ([3000, 0], 0),
+    )
+    assert found.best.size <= alone.best.size and found.queries < alone.queries
 
 
 def test_where_numbers_do_not_matter_everything_becomes_plain_at_once(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ class Screened:
     stage: str = ""
     z: float = 0.0
     sample: int = 0
+    each: tuple[Mapping[str, Any], ...] = ()  # the verdict on every sample, where the program asks for all of them
     internal_error: str = ""  # a fault of ours; the judgement is then inconclusive
     made: Mapping[str, Any] | None = None  # what `prepare` answered: the program and its files
     behaviour: tuple[str, ...] = ()  # rewrite rules of the compiler that fired, where it tells
@@ -147,6 +148,7 @@ class Screening:
                 stage="RUN",
                 z=verdict["z"],
                 sample=verdict.get("sample", 0),
+                each=tuple(verdict.get("each", ())),
                 internal_error=verdict.get("internal_error", ""),
             )
         return results

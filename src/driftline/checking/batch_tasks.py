@@ -225,15 +225,18 @@ def _judge_one(item: Mapping[str, Any], trait: Trait) -> dict[str, Any]:
     inputs, natives = load_samples(item["tensors"]), load_samples(item["native"])
     program = Program.from_json(item["program"], Path(item["path"]))
     verdicts: list[Verdict] = []
-    for index, (arrays, native, place) in enumerate(zip(inputs, natives, item["outputs"], strict=True)):
+    for arrays, native, place in zip(inputs, natives, item["outputs"], strict=True):
         got = load_from(place)
         opened = OpenedProgram(program, example=arrays, grad=item["grad"])
-        verdict = _judge_sample(opened, arrays, native, got, trait)
-        if verdict.judgement is Judgement.FAIL:
-            return {**_json(verdict), "sample": index}
-        verdicts.append(verdict)
-    best = next((v for v in verdicts if v.judgement is Judgement.PASS), verdicts[0])
-    return _json(best)
+        verdicts.append(_judge_sample(opened, arrays, native, got, trait))
+        if verdicts[-1].judgement is Judgement.FAIL and not item.get("each"):
+            break
+    failed = next((index for index, v in enumerate(verdicts) if v.judgement is Judgement.FAIL), None)
+    if failed is not None:
+        answer = {**_json(verdicts[failed]), "sample": failed}
+    else:
+        answer = _json(next((v for v in verdicts if v.judgement is Judgement.PASS), verdicts[0]))
+    return {**answer, "each": list(map(_json, verdicts))} if item.get("each") else answer
 
 
 def _judge_sample(opened: OpenedProgram, arrays: Arrays, native: Arrays, got: Arrays, trait: Trait) -> Verdict:

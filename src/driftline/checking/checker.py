@@ -353,7 +353,8 @@ def _execution(target: Target, report: Report, converter: str, convert_seconds: 
     )
     if report.ending != "done":
         outcome = {"died": Outcome.CRASH, "timeout": Outcome.TIMEOUT, "memory": Outcome.OOM}[report.ending]
-        return replace(base, outcome=outcome, failure=Failure(report.detail, ""))
+        version = target.version or BACKENDS.get(target.backend).version()  # the dead cannot be asked
+        return replace(base, outcome=outcome, failure=Failure(report.detail, ""), version=version)
     return replace(
         base,
         outcome=Outcome(result["outcome"]),

@@ -1,15 +1,15 @@
 """The predicate: does a candidate fail in the same way? Asked of warm workers, several candidates at a time.
 
 Most targets are *screened*: the candidates are written and referred in one job, run in a second and judged in a third.
-What screening does not cover (conversions, other oracles, programs whose reference raises, flaky failures) is *looked
-at*, one candidate after the other, by the parts of the ordinary check.
+Candidates that are one program on other inputs are run as samples of it, which is one question. What screening does not
+cover (conversions, other oracles, programs whose reference raises, flaky failures) is *looked at*, one candidate after
+the other, by the parts of the ordinary check.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,70 +20,18 @@ from driftline.checking.kinds import worker_for_framework
 from driftline.core.case import Case
 from driftline.core.errors import InternalError
 from driftline.core.execution import Execution
-from driftline.core.target import Target
 from driftline.core.verdict import Judgement, Kind, Verdict
+from driftline.diagnose.reduce.question import ONCE as ONCE
+from driftline.diagnose.reduce.question import Question as Question
+from driftline.diagnose.reduce.question import Votes as Votes
 from driftline.diagnose.reduce.search import Answer, Reply
 from driftline.diagnose.reduce.signature import Signature
 from driftline.oracle.choice import parse_oracle
 from driftline.oracle.judge import Trait, judge
-from driftline.programs.convert import accepts_directly
 
 SCOUTED = 8  # candidates at a time
-PATIENCE = 60.0  # seconds for a candidate, where the case allows more
-PATIENCE_FOR_HANGS = 20.0  # where it is a hang that is looked for
-MISSED = 0.02  # how often a flaky failure may be missed
-MOST_VOTES = 30
+_DIED = "its reference run ended with"
 _TASKS = "driftline.diagnose.reduce.tasks"
-
-
-@dataclass(frozen=True)
-class Votes:
-    """`needed` failures in at most `runs` runs count as failing."""
-
-    needed: int = 1
-    runs: int = 1
-
-    @staticmethod
-    def for_rate(failed: int, runs: int) -> Votes:
-        """Enough runs to see a failure of this rate, all but surely."""
-        if not 0 < failed < runs:
-            return ONCE
-        return Votes(1, min(MOST_VOTES, math.ceil(math.log(MISSED) / math.log(1 - failed / runs))))
-
-
-ONCE = Votes()
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked of every candidate: a target, how it should fail, and the case that it is a variation of."""
-
-    case: Case
-    target: Target
-    signature: Signature
-    votes: Votes = ONCE
-
-    @property
-    def timeout(self) -> float:
-        most = PATIENCE_FOR_HANGS if self.signature.kind == Kind.TIMEOUT else PATIENCE
-        return min(self.case.options.timeout, most)
-
-    @property
-    def written_form(self) -> str:
-        return "onnx" if self.case.program.framework == "onnx" else "source"
-
-    @property
-    def screened(self) -> bool:
-        """Can it be asked in batches?"""
-        options = self.case.options
-        backend = BACKENDS.get(self.target.backend)
-        return (
-            self.votes.runs == 1
-            and not options.signed_zero
-            and options.oracle == "shadow"
-            and self.signature.kind != Kind.MISSING_ERROR
-            and accepts_directly(self.written_form, self.case.program.framework, backend.accepts)
-        )
 
 
 class Writer:
@@ -117,7 +65,7 @@ class Writer:
         if report.ending == "done":
             return list(report.result["programs"])
         if len(requests) == 1:
-            return [{"invalid": f"its reference run ended with {report.ending} ({report.detail})"}]
+            return [{"invalid": f"{_DIED} {report.ending} ({report.detail})"}]
         alone = []
         for number, request in enumerate(requests):
             own = folder / f"alone{number}"
@@ -158,13 +106,26 @@ class Asker:
         return SCOUTED if self._question.screened and resolve(self._question.target).together > 1 else 1
 
     def ask(self, candidates: Sequence[Any]) -> list[Reply]:
-        requests = [self._request_of(candidate) for candidate in candidates]
         if not self._question.screened:
-            return [self._look(request) for request in requests]
+            return [self._look(self._request_of(candidate)) for candidate in candidates]
+        programs: dict[str, list[Any]] = {}
+        for candidate in candidates:
+            apart = self._question.inputs == 1
+            programs.setdefault(candidate.key if apart else candidate.program, []).append(candidate)
         with _Screen(self._checker, self._question, self._writer) as screen:
-            results = screen.screen(requests, self._question.target)
-        together = len(candidates) > 1 and resolve(self._question.target).together > 1
-        return [replace(self._reply(result), scouted=together) for result in results]
+            results = screen.screen([self._request(alike) for alike in programs.values()], self._question.target)
+        together = len(programs) > 1 and resolve(self._question.target).together > 1
+        replies: dict[str, Reply] = {}
+        for alike, result in zip(programs.values(), results, strict=True):
+            for candidate, reply in zip(alike, self._replies(alike, result), strict=True):
+                # The first input of a program is run as if it were alone: what comes after changes nothing.
+                replies[candidate.key] = replace(reply, scouted=together or not reply.questions)
+        return [replies[candidate.key] for candidate in candidates]
+
+    def _request(self, alike: Sequence[Any]) -> Mapping[str, Any]:
+        """One program; what its inputs hold in the first candidate, and in the others."""
+        others = [[leaf.data for leaf in other.leaves] for other in alike[1:]]
+        return {**self._request_of(alike[0]), **({"others": others} if others else {})}
 
     def case_of(self, candidate: Any) -> Case | None:
         """The candidate as an ordinary case; None when it is not a program."""
@@ -175,6 +136,40 @@ class Asker:
         return case_of(made, self._question.target, self._question.case.options)
 
     # -- screening ---------------------------------------------------------------------------------------------------
+
+    def _replies(self, alike: Sequence[Any], result: Screened) -> list[Reply]:
+        """To candidates that are one program, each by the verdict on its own inputs."""
+        if len(alike) == 1:
+            return [self._reply(result)]
+        if not result.each:
+            program_ended = result.judgement in ("invalid", "rejected") or result.stage == "COMPILE"
+            if program_ended and not result.reason.startswith(_DIED):
+                return _as_one_question([self._reply(result)] * len(alike))
+            return self._apart(alike, self._reply(result))
+        assert result.made
+        samples = len(self._question.case.samples)
+        verdicts = iter(result.each)
+        replies = []
+        for unfit in result.made["unfit"]:
+            if unfit:
+                replies.append(Reply(Answer.NEITHER, unfit, ran=False))
+            else:
+                told = _telling([next(verdicts) for _ in range(samples)])
+                kind = told["kind"] or ""
+                replies.append(
+                    self._reply(replace(result, judgement=told["judgement"], reason=told["reason"], kind=kind))
+                )
+        return _as_one_question(replies)
+
+    def _apart(self, alike: Sequence[Any], all_together: Reply) -> list[Reply]:
+        """The run of some inputs ended all. When it does so on the first and on the last, it does on every one."""
+        ends = [self.ask([alike[at]])[0] for at in (0, -1)]
+        ends[0] = replace(ends[0], questions=ends[0].questions + all_together.ran)
+        rest = alike[1:-1]
+        if all((end.answer, end.signature) == (all_together.answer, all_together.signature) for end in ends):
+            return [ends[0], *(replace(all_together, questions=0) for _ in rest), ends[1]]
+        half = len(rest) // 2
+        return [ends[0], *(reply for part in (rest[:half], rest[half:]) if part for reply in self.ask(part)), ends[1]]
 
     def _reply(self, result: Screened) -> Reply:
         if result.internal_error:
@@ -239,3 +234,15 @@ class Asker:
             return Reply(Answer.NEITHER, f"{verdict.judgement}: {verdict.reason}")
         told = str(execution.failure) if execution.failure else verdict.reason
         return self._failed(Signature.of(str(execution.stage), str(verdict.kind), told), verdict.reason)
+
+
+def _telling(verdicts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The one that says most: a failure, else a pass."""
+    ranks = {"fail": 0, "pass": 1}
+    return min(verdicts, key=lambda verdict: ranks.get(verdict["judgement"], 2))
+
+
+def _as_one_question(replies: Sequence[Reply]) -> list[Reply]:
+    """It is counted once, with the first that was run."""
+    asked = next((at for at, reply in enumerate(replies) if reply.ran), 0)
+    return [replace(reply, questions=int(at == asked)) for at, reply in enumerate(replies)]

@@ -92,6 +92,13 @@ class Graph:
         return hashlib.sha256(json.dumps(self._canonical(), sort_keys=True).encode()).hexdigest()
 
     @cached_property
+    def program(self) -> str:
+        """The same for graphs that differ only in what their inputs hold."""
+        leaves, *rest = self._canonical()
+        types = [[kind, data if constant else "", constant] for kind, data, constant in leaves]
+        return hashlib.sha256(json.dumps([types, *rest], sort_keys=True).encode()).hexdigest()
+
+    @cached_property
     def lines(self) -> list[str]:
         """The program as lines, to see how far two are apart."""
         leaves, nodes, outputs, _ = self._canonical()

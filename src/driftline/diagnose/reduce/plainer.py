@@ -6,7 +6,8 @@ reference; nothing here has to be right about any operator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -15,11 +16,13 @@ import numpy as np
 
 from driftline.core.tensors import Array, numpy_dtype
 from driftline.diagnose.reduce.attributes import bare, dtype_replaced, fewer, number_replaced, refers
+from driftline.diagnose.reduce.elements import Form, few_elements, oddest_elements
 from driftline.diagnose.reduce.graph import Graph, Leaf, Node, without_dead_code
+from driftline.diagnose.reduce.leaves import Change, changed, names_axes, with_leaf
 from driftline.diagnose.reduce.order import dtype_rank
-from driftline.diagnose.reduce.values import Values, oddness, roughness
+from driftline.diagnose.reduce.rounder import all_rounder, rounder
+from driftline.diagnose.reduce.values import Values
 
-ELEMENTWISE = 24  # larger arrays are not looked at element by element
 _PLAINER = {
     "float64": ("float32",), "float16": ("float32",), "bfloat16": ("float32",), "int64": ("int32",),
     "int16": ("int32",), "int8": ("int32",), "uint8": ("int32",), "uint16": ("int32",), "uint32": ("int32",),
@@ -28,34 +31,69 @@ _PLAINER = {
 
 
 class Plainer:
-    """The steps. Numbers are read from and written to `values`."""
+    """The steps. Numbers are read from and written to `values`; one question takes `most` inputs of a program."""
 
-    def __init__(self, values: Values, *, numbers_matter: bool) -> None:
+    def __init__(self, values: Values, *, numbers_matter: bool, most: int = 1) -> None:
         self._values = values
         self._numbers_matter = numbers_matter
+        self._most = most
 
-    def steps(self) -> Iterator[tuple[str, Callable[[Graph], Iterator[Graph]]]]:
-        """What often works first: what does not is asked about again whenever something else has changed."""
+    def steps(self, passes: Callable[[Graph], bool]) -> Iterator[tuple[str, Callable[[Graph], Iterable[Graph]]]]:
+        """What often works first, and what takes few questions: what does not work is asked about again whenever
+        something else has changed. Rounder numbers take few where one question takes several inputs.
+
+        Where a scalar `passes`, a size of 1 most likely passes too, and two elements are the next guess.
+        """
+        at_once = self._most > 1
+
+        def few(form: Form, graph: Graph) -> list[Graph]:
+            """The oddest; others beside it are a guess that costs nothing as long as it has to be asked about."""
+            oddest = oddest_elements(self._values, graph, form)
+            return [oddest] if passes(oddest) else few_elements(self._values, graph, form, self._most)
+
+        def scalar_passes(graph: Graph) -> bool:
+            return passes(oddest_elements(self._values, graph, Form.SCALAR))
+
+        def scalars(graph: Graph) -> Iterator[Graph]:
+            yield from few(Form.SCALAR, _bare(graph)) if at_once else ()
+            yield from few(Form.SCALAR, graph)
+
+        def ones(graph: Graph) -> Iterator[Graph]:
+            small = few(Form.ONES, graph)
+            yield from self._all_told(graph, small)
+            yield from small
+
         if not self._numbers_matter:
             yield "plain inputs", self.plainest
+        yield "a single element", scalars
+        yield "a single element", lambda graph: () if scalar_passes(graph) else ones(graph)
+        yield "two elements", lambda graph: few(Form.PAIR, graph) if at_once and scalar_passes(graph) else ()
+        yield "a smaller shape", lambda graph: itertools.chain(scalars(graph), self.bold_shapes(graph))
+        yield "a single element", ones
         yield "a smaller shape", self.shapes
-        yield "fewer attributes", self.attributes
         yield "a plain layout", self.layouts
-        yield "rounder numbers", self.numbers
+        if at_once:
+            yield "rounder numbers", self.numbers
+        yield "fewer attributes", self.attributes
+        if not at_once:
+            yield "rounder numbers", self.numbers
         yield "a plainer dtype", self.dtypes
 
     def plainest(self, graph: Graph) -> Iterator[Graph]:
         """Zeros everywhere, of sizes as small as possible."""
-        for small in (*self._single_elements(graph), graph):
+        scalar, ones = (oddest_elements(self._values, graph, form) for form in (Form.SCALAR, Form.ONES))
+        for small in (scalar, *self._all_told(graph, [ones]), ones, graph):
             yield replace(small, leaves=tuple(self._changed(leaf, np.zeros_like) for leaf in small.leaves))
 
     # -- shapes ------------------------------------------------------------------------------------------------------
 
-    def shapes(self, graph: Graph) -> Iterator[Graph]:
-        """All sizes at once; then one smaller everywhere, or along one axis of one input, or an axis taken away."""
-        yield from self._single_elements(graph)
+    def bold_shapes(self, graph: Graph) -> Iterator[Graph]:
+        """All sizes at once, or an axis less."""
         yield from self._at_most(graph, 2)
         yield from self._flatter(graph)
+
+    def shapes(self, graph: Graph) -> Iterator[Graph]:
+        """One size smaller everywhere, or along one axis of one input; or an axis taken away."""
         sizes = sorted({size for leaf in graph.leaves for size in leaf.type.shape if size > 1}, reverse=True)
         for size in sizes:
             for smaller in smaller_sizes(size):
@@ -66,32 +104,8 @@ class Plainer:
         for at, leaf in enumerate(graph.leaves):
             for axis, size in enumerate(leaf.type.shape):
                 for smaller in smaller_sizes(size):
-                    yield self._with_leaf(graph, at, partial(taken, axis=axis, size=smaller))
+                    yield with_leaf(self._values, graph, at, partial(taken, axis=axis, size=smaller))
         yield from self._squeezed(graph)
-
-    def _single_elements(self, graph: Graph) -> Iterator[Graph]:
-        """One element of every input, the oddest: as a scalar, and with as many axes as there were."""
-        odd = self._oddest(graph)
-
-        def alone(leaf: Leaf, *, axes: bool) -> Leaf:
-            if _names_axes(leaf) or not prod(leaf.type.shape):
-                return leaf
-            at = odd[leaf.type.shape]
-            return self._changed(leaf, lambda a: a.reshape(-1)[at].reshape((1,) * a.ndim if axes else ()))
-
-        yield replace(graph, leaves=tuple(alone(leaf, axes=False) for leaf in graph.leaves))
-        small = replace(graph, leaves=tuple(alone(leaf, axes=True) for leaf in graph.leaves))
-        yield self._told(small, {size for leaf in graph.leaves for size in leaf.type.shape}, 1)
-        yield small
-
-    def _oddest(self, graph: Graph) -> dict[tuple[int, ...], int]:
-        """By shape, since what belongs together stands at the same place: where the oddest element is."""
-        total: dict[tuple[int, ...], Array] = {}
-        for leaf in graph.leaves:
-            for array in self._values.load(leaf.data):
-                if array.size and array.shape == leaf.type.shape:
-                    total[array.shape] = np.maximum(total.get(array.shape, 0.0), oddness(array))
-        return {shape: int(odd.argmax()) for shape, odd in total.items()}
 
     def _at_most(self, graph: Graph, most: int) -> Iterator[Graph]:
         sizes = {size for leaf in graph.leaves for size in leaf.type.shape if size > most}
@@ -103,7 +117,7 @@ class Plainer:
 
     def _flatter(self, graph: Graph) -> Iterator[Graph]:
         """One axis less: of all inputs that have the most, their first part."""
-        ranks = [0 if _names_axes(leaf) else len(leaf.type.shape) for leaf in graph.leaves]
+        ranks = [0 if names_axes(leaf) else len(leaf.type.shape) for leaf in graph.leaves]
         if any(ranks):
             leaves = [
                 self._changed(leaf, lambda a: a[0] if len(a) else a) if rank == max(ranks) else leaf
@@ -123,6 +137,11 @@ class Plainer:
         resized = replace(graph, leaves=tuple(leaves))
         return self._told(resized, {old}, new) if everywhere else resized
 
+    def _all_told(self, graph: Graph, small: Iterable[Graph]) -> Iterator[Graph]:
+        """With the number 1 wherever the attributes name a size that the graph had."""
+        sizes = {size for leaf in graph.leaves for size in leaf.type.shape}
+        return (self._told(each, sizes, 1) for each in small)
+
     def _told(self, graph: Graph, sizes: Collection[int], new: int) -> Graph:
         """With another number wherever one of the sizes is named: in attributes and in constants that may be shapes."""
         leaves, nodes = graph.leaves, graph.nodes
@@ -139,7 +158,7 @@ class Plainer:
 
     def _squeezed(self, graph: Graph) -> Iterator[Graph]:
         """Without a first axis of size 1: of all inputs that have one, then of one after the other."""
-        long = [at for at, leaf in enumerate(graph.leaves) if leaf.type.shape[:1] == (1,) and not _names_axes(leaf)]
+        long = [at for at, leaf in enumerate(graph.leaves) if leaf.type.shape[:1] == (1,) and not names_axes(leaf)]
         for chosen in (long, *([at] for at in long)) if long else ():
             leaves = [self._changed(v, lambda a: a[0]) if at in chosen else v for at, v in enumerate(graph.leaves)]
             yield replace(graph, leaves=tuple(leaves))
@@ -162,7 +181,7 @@ class Plainer:
 
     def attributes(self, graph: Graph) -> Iterator[Graph]:
         """All attributes left out; then one, or an optional input, or a number in it made smaller."""
-        yield replace(graph, nodes=tuple(replace(v, attributes=bare(dict(v.attributes))) for v in graph.nodes))
+        yield _bare(graph)
         for at, node in enumerate(graph.nodes):
             for attributes in fewer(node.attributes):
                 yield _with_node(graph, at, replace(node, attributes=attributes))
@@ -181,41 +200,13 @@ class Plainer:
                 yield replace(graph, leaves=(*graph.leaves[:at], plain, *graph.leaves[at + 1 :]))
 
     def numbers(self, graph: Graph) -> Iterator[Graph]:
-        """Rounder numbers: whole arrays first, then parts of small ones."""
-        for change in ROUNDER:
-            for at in sorted(range(len(graph.leaves)), key=lambda at: graph.leaves[at].roughness):
-                yield self._with_leaf(graph, at, change)
-        for at, leaf in enumerate(graph.leaves):
-            count = prod(leaf.type.shape)
-            if not leaf.roughness or not 1 < count <= ELEMENTWISE:
-                continue
-            width = count
-            while width > 1:
-                width = -(-width // 2)
-                for start in range(0, count, width):
-                    for value in (0, 1):
-                        fill = partial(_filled, start=start, stop=start + width, value=value)
-                        yield self._with_leaf(graph, at, fill)
+        """Rounder numbers: in all inputs at once where that is one question, then in each leaf."""
+        if self._most > 1:
+            yield from all_rounder(self._values, graph)
+        yield from rounder(self._values, graph)
 
-    # -- leaves ------------------------------------------------------------------------------------------------------
-
-    def _with_leaf(self, graph: Graph, at: int, change: Callable[[Array], Array]) -> Graph:
-        return replace(
-            graph, leaves=(*graph.leaves[:at], self._changed(graph.leaves[at], change), *graph.leaves[at + 1 :])
-        )
-
-    def _changed(self, leaf: Leaf, change: Callable[[Array], Array]) -> Leaf:
-        with np.errstate(all="ignore"):
-            arrays = [np.asarray(change(array), order="C") for array in self._values.load(leaf.data)]
-        shape = tuple(arrays[0].shape)
-        strides = leaf.type.strides if shape == leaf.type.shape else _scaled(leaf.type.strides, leaf.type.shape, shape)
-        kind = replace(leaf.type, dtype=arrays[0].dtype.name, shape=shape, strides=strides)
-        return replace(leaf, type=kind, data=self._values.save(arrays), roughness=roughness(arrays))
-
-
-def _names_axes(leaf: Leaf) -> bool:
-    """A short list of integers is often one of axes or sizes, which a number cannot stand for."""
-    return leaf.type.dtype == "int64" and len(leaf.type.shape) == 1
+    def _changed(self, leaf: Leaf, change: Change) -> Leaf:
+        return changed(self._values, leaf, change)
 
 
 def smaller_sizes(size: int) -> list[int]:
@@ -230,51 +221,15 @@ def taken(array: Array, axis: int, size: int, last: bool = False) -> Array:
     return array.take(range(max(0, whole - size), whole) if last else range(min(size, whole)), axis=axis)
 
 
-def _scaled(strides: tuple[int, ...], old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
-    """A layout of the same order for another shape; a plain one where there is no such thing."""
-    if not strides or len(old) != len(new):
-        return ()
-    packed, step = [0] * len(new), 1
-    for axis in sorted(range(len(new)), key=lambda axis: strides[axis]):
-        packed[axis] = 0 if strides[axis] == 0 else step
-        step *= 1 if strides[axis] == 0 else new[axis]
-    return tuple(packed)
-
-
 def _cast(array: Array, dtype: str) -> Array:
     if array.dtype.kind == "c" and not dtype.startswith("complex"):
         array = array.real
     return array.astype(numpy_dtype(dtype))
 
 
-def _filled(array: Array, start: int, stop: int, value: int) -> Array:
-    changed = array.copy()
-    changed.reshape(-1)[start:stop] = value
-    return changed
-
-
-def _rounded(array: Array) -> Array:
-    if array.dtype.kind in "biu":
-        return np.clip(array, 0, 3).astype(array.dtype)
-    wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-    return np.round(wide).astype(array.dtype)
-
-
-def _one_digit(array: Array) -> Array:
-    if array.dtype.kind in "biu":
-        return array
-    wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-    return np.round(wide, 1).astype(array.dtype)
-
-
-ROUNDER: tuple[Callable[[Array], Array], ...] = (
-    np.zeros_like,
-    np.ones_like,
-    lambda array: (np.arange(array.size) % 4).reshape(array.shape).astype(array.dtype),
-    lambda array: np.broadcast_to(array.reshape(-1)[:1], (array.size,)).reshape(array.shape) if array.size else array,
-    _rounded,
-    _one_digit,
-)
+def _bare(graph: Graph) -> Graph:
+    """Without all attributes that can be left out."""
+    return replace(graph, nodes=tuple(replace(v, attributes=bare(dict(v.attributes))) for v in graph.nodes))
 
 
 def _with_node(graph: Graph, at: int, node: Node) -> Graph:

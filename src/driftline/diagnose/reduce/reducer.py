@@ -184,7 +184,8 @@ class _Course:
         if isinstance(start, Text):
             return TextShrinker(self._values)
         numbers_matter = self._question.signature.numbers_matter
-        return GraphShrinker(self._values, self._reader.evaluate, numbers_matter=numbers_matter)
+        most = self._question.inputs
+        return GraphShrinker(self._values, self._reader.evaluate, numbers_matter=numbers_matter, most=most)
 
     def _search(self, start: Any, asker: Asker) -> Search[Any]:
         return Search(
@@ -193,6 +194,7 @@ class _Course:
             memo=self._memos(self._question),
             deadline=self._deadline,
             batch=asker.batch,
+            inputs=self._question.inputs,
             listener=self._listener,
         )
 

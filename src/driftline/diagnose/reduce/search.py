@@ -6,7 +6,6 @@ It knows nothing of programs. A *candidate* has a key, a size and lines; `ask` s
 from __future__ import annotations
 
 import difflib
-import itertools
 import time
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from driftline.diagnose.reduce.order import Size
 MOST_REMEMBERED = 64  # passing candidates, the last ones
 LIKE = 0.6  # the least likeness that explains something
 MOST_OTHERS = 5  # other failures that are kept
+ROOM = 1 << 18  # elements of all inputs of one question
 
 
 class Answer(StrEnum):
@@ -38,11 +38,14 @@ class Reply:
     signature: str = ""
     scouted: bool = False  # it was run together with others, which may change what happens
     ran: bool = True  # False: it is no program, so the target was never asked
+    questions: int = 1  # how often the target was given a program; several inputs of one are a single question
 
 
 class Candidate(Protocol):
     @property
     def key(self) -> str: ...
+    @property
+    def program(self) -> str: ...
     @property
     def size(self) -> Size: ...
     @property
@@ -74,8 +77,32 @@ class Step:
         }
 
 
+class _Waiting(Generic[C]):
+    """Candidates in their order, in groups: those of one program that follow each other stay together."""
+
+    def __init__(self, candidates: Iterable[C]) -> None:
+        self._candidates = iter(candidates)
+        self._ahead = next(self._candidates, None)
+
+    def next(self, programs: int, inputs: int) -> list[C]:
+        """Of so many programs, and of each at most so many inputs."""
+        group: list[C] = []
+        left = 0  # how many more inputs of the last program fit
+        while self._ahead is not None:
+            if not left or self._ahead.program != group[-1].program:
+                if not programs:
+                    break
+                programs -= 1
+                left = min(inputs, max(1, ROOM // max(1, self._ahead.size.elements)))
+            left -= 1
+            group.append(self._ahead)
+            self._ahead = next(self._candidates, None)
+        return group
+
+
 class Search(Generic[C]):
-    """`ask` is given candidates that were not asked about before, at most `batch` at a time."""
+    """`ask` is given candidates that were not asked about before: of at most `batch` programs at a time, and of each at
+    most `inputs` that differ in their numbers only, which is one question."""
 
     def __init__(
         self,
@@ -85,18 +112,20 @@ class Search(Generic[C]):
         memo: MutableMapping[str, Reply] | None = None,
         deadline: float = float("inf"),
         batch: int = 1,
+        inputs: int = 1,
         listener: Callable[[Step], None] = lambda step: None,
     ) -> None:
         self._ask = ask
         self._memo: MutableMapping[str, Reply] = {} if memo is None else memo
         self._deadline = deadline
         self._batch = batch
+        self._inputs = inputs
         self._listener = listener
         self._began = time.monotonic()
         self.best = start
         self.accepted: list[C] = [start]
         self.steps: list[Step] = []
-        self.queries = 0  # candidates that were run
+        self.queries = 0  # questions that the target was asked
         self.remembered = 0  # candidates whose answer was in the memo
         self.others: dict[str, C] = {}
         self.cut: set[str] = set()  # those of them that have operators of the best as they were, only fewer
@@ -106,13 +135,29 @@ class Search(Generic[C]):
     def first(self, candidates: Iterable[C], what: str) -> bool:
         """Take the first candidate that is smaller than the best and fails alike. Later ones may be run beside it."""
         size = 1
-        waiting = (c for c in candidates if c.size < self.best.size)
-        while group := list(itertools.islice(waiting, size)):
+        waiting = _Waiting(filter(self._is_worth_asking, candidates))
+        while group := waiting.next(size, self._inputs):
             for candidate, reply in zip(group, self.replies(group), strict=True):
                 if reply.answer is Answer.SAME and self.fails(candidate):
                     self.accept(candidate, what)
                     return True
             size = min(self._batch, size * 2)
+        return False
+
+    def passes(self, candidate: C) -> bool:
+        """Is it known to pass?"""
+        known = self._memo.get(candidate.key)
+        return known is not None and known.answer is Answer.PASS
+
+    def _is_worth_asking(self, candidate: C) -> bool:
+        """Is it smaller than the best, and not known to be in vain?"""
+        if candidate.size >= self.best.size:
+            return False
+        known = self._memo.get(candidate.key)
+        if known is None or known.answer is Answer.SAME:
+            return True
+        self.remembered += 1
+        self._note(candidate, known)
         return False
 
     def fails(self, candidate: C) -> bool:
@@ -143,7 +188,7 @@ class Search(Generic[C]):
         if self._over():
             raise BudgetEnded
         replies = self._ask(candidates)
-        self.queries += sum(reply.ran for reply in replies)
+        self.queries += sum(reply.questions for reply in replies if reply.ran)
         return replies
 
     def _over(self) -> bool:

@@ -7,7 +7,7 @@ first, and what is there to fail, the proof, comes last.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from driftline.diagnose.reduce.cutting import MODES, fewer_ends, plain_removals
 from driftline.diagnose.reduce.graph import Graph
@@ -19,12 +19,13 @@ from driftline.diagnose.reduce.values import Values
 
 
 class GraphShrinker:
-    """Shrinks graphs. `numbers_matter` is a guess: where it is wrong, more questions are asked."""
+    """Shrinks graphs. `numbers_matter` is a guess: where it is wrong, more questions are asked. One question takes
+    `most` inputs of a program."""
 
-    def __init__(self, values: Values, evaluate: Evaluate, *, numbers_matter: bool) -> None:
+    def __init__(self, values: Values, evaluate: Evaluate, *, numbers_matter: bool, most: int = 1) -> None:
         self._evaluate = evaluate
         self._numbers_matter = numbers_matter
-        self._plainer = Plainer(values, numbers_matter=numbers_matter)
+        self._plainer = Plainer(values, numbers_matter=numbers_matter, most=most)
 
     def begins(self, search: Search[Graph]) -> bool:
         """Does it fail in this form? A part of it that fails answers as well."""
@@ -38,7 +39,7 @@ class GraphShrinker:
                 one_by_one(search, self._evaluate)
             while True:
                 before = search.best.size
-                for what, step in self._steps():
+                for what, step in self._steps(search):
                     while search.first(step(search.best), what):
                         pass
                 one_by_one(search, self._evaluate)
@@ -46,12 +47,18 @@ class GraphShrinker:
                     return is_one_minimal(search, self._evaluate)
         return False
 
-    def _steps(self) -> Iterator[tuple[str, Callable[[Graph], Iterator[Graph]]]]:
-        """Where numbers matter, each operator and constant that stays costs questions about them: these go first."""
+    def _steps(self, search: Search[Graph]) -> Iterator[tuple[str, Callable[[Graph], Iterable[Graph]]]]:
+        """Where numbers matter, each operator and constant that stays costs questions about them: these go first. Three
+        operators are where the search for nodes stops, and seldom all needed; two often are."""
+
+        def removals(graph: Graph) -> Iterator[Graph]:
+            if self._numbers_matter or graph.size.operators == SMALL:
+                yield from plain_removals(self._evaluate(graph), MODES[0])
+
+        yield "an operator removed", removals
         if self._numbers_matter:
-            yield "an operator removed", lambda graph: plain_removals(self._evaluate(graph), MODES[0])
             yield "an input or output removed", lambda graph: fewer_ends(self._evaluate(graph))
-        yield from self._plainer.steps()
+        yield from self._plainer.steps(search.passes)
 
 
 class TextShrinker:

@@ -43,7 +43,7 @@ def read(payload: dict[str, Any], context: object) -> dict[str, Any]:
             graph = read_torch(opened, samples, payload["tracer"], values)
         return _told(_evaluated(graph, opened.framework, values, len(samples)))
     except Exception as error:
-        return {"problem": f"{type(error).__name__}: {first_line(str(error), 200)}"}
+        return {"problem": _first_line(error)}
 
 
 def evaluate(payload: dict[str, Any], context: object) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def prepare(payload: dict[str, Any], context: Context) -> dict[str, Any]:
 def _prepare_one(request: Mapping[str, Any], payload: Mapping[str, Any], number: int) -> dict[str, Any]:
     folder = Path(payload["folder"])
     try:
-        data, samples, operators = _written(request, payload)
+        data, versions, operators = _written(request, payload)
         form = "onnx" if payload["framework"] == "onnx" else "source"
         path = folder / f"{number}.program"
         path.write_bytes(data)
@@ -94,42 +94,59 @@ def _prepare_one(request: Mapping[str, Any], payload: Mapping[str, Any], number:
             digest=hashlib.sha256(data).hexdigest(),
             path=path,
             name=payload["name"],
-            inputs=tuple(spec_of(name, array) for name, array in samples[0].items()),
+            inputs=tuple(spec_of(name, array) for name, array in versions[0][0].items()),
             outputs=_output_names(data) if form == "onnx" else (),
             operators=tuple(operators),
         )
         tensors, native = folder / f"{number}.inputs", folder / f"{number}.native"
-        save_samples(tensors, samples)
         answer = {
             "program": program.to_json(),
             "path": str(path),
             "tensors": str(tensors),
             "native": str(native),
-            "origins": list(payload["origins"]),
             "grad": payload["grad"],
             "company": payload["company"],
             "graph": None,
             "coverage": [],
         }
         if payload["refer"]:
-            opened = OpenedProgram(program, example=samples[0], grad=payload["grad"], seed=payload["seed"])
-            reference = import_string(REFERENCES[program.framework])(opened)
-            save_samples(native, [reference.native(arrays) for arrays in samples])
-        return answer
+            opened = OpenedProgram(program, example=versions[0][0], grad=payload["grad"], seed=payload["seed"])
+            referred = _referred(import_string(REFERENCES[program.framework])(opened), versions)
+            versions = [
+                samples for samples, result in zip(versions, referred, strict=True) if not isinstance(result, str)
+            ]
+            save_samples(native, [outputs for result in referred if not isinstance(result, str) for outputs in result])
+            if len(referred) > 1:
+                answer |= {"each": True, "unfit": [result if isinstance(result, str) else "" for result in referred]}
+        save_samples(tensors, [arrays for samples in versions for arrays in samples])
+        return {**answer, "origins": list(payload["origins"]) * len(versions)}
     except Exception as error:  # most candidates that are not programs end here, and it is no matter
-        return {"invalid": f"{type(error).__name__}: {first_line(str(error), 200)}"}
+        return {"invalid": _first_line(error)}
 
 
-def _written(request: Mapping[str, Any], payload: Mapping[str, Any]) -> tuple[bytes, list[Arrays], list[str]]:
-    """The bytes of the program, its samples and its operators."""
+def _referred(reference: Any, versions: list[list[Arrays]]) -> list[list[Arrays] | str]:
+    """What the program makes of each version of its inputs, or why nothing. Raises when it is nothing of all."""
+    results: list[list[Arrays] | str] = []
+    for samples in versions:
+        try:
+            results.append([reference.native(arrays) for arrays in samples])
+        except Exception as error:
+            if len(results) + 1 == len(versions) and all(isinstance(result, str) for result in results):
+                raise
+            results.append(_first_line(error))
+    return results
+
+
+def _written(request: Mapping[str, Any], payload: Mapping[str, Any]) -> tuple[bytes, list[list[Arrays]], list[str]]:
+    """The bytes of the program, its samples in each version that is asked about, and its operators."""
     values = Values(Path(payload["values"]))
     if "text" in request:
         files = {**payload["files"], ENTRY: request["text"]}
         arrays = {name: values.load(data) for name, data in request["inputs"].items()}
         bundle = SourceBundle(ENTRY, payload["entry"], files)
-        return bundle.dump(), _by_sample(arrays, len(payload["origins"])), request["operators"]
+        return bundle.dump(), [_by_sample(arrays, len(payload["origins"]))], request["operators"]
     graph = Graph.from_json(request["graph"])
-    held = [values.load(leaf.data) for leaf in graph.leaves if not leaf.constant]
+    versions = [[leaf.data for leaf in graph.leaves], *request.get("others", ())]
     if payload["framework"] == "onnx":
         from driftline.diagnose.reduce.onnx_graph import write_onnx
 
@@ -141,8 +158,11 @@ def _written(request: Mapping[str, Any], payload: Mapping[str, Any]) -> tuple[by
         text, names = write_torch(graph, values)
         data = SourceBundle(ENTRY, "program", {ENTRY: text}).dump()
         operators = [short_name(op) for op in graph.operators]
-    arrays = dict(zip(names, held, strict=True))
-    return data, _by_sample(arrays, len(payload["origins"])), operators
+    samples = []
+    for version in versions:
+        held = [values.load(name) for leaf, name in zip(graph.leaves, version, strict=True) if not leaf.constant]
+        samples.append(_by_sample(dict(zip(names, held, strict=True)), len(payload["origins"])))
+    return data, samples, operators
 
 
 def _by_sample(arrays: Mapping[str, Any], count: int) -> list[Arrays]:
@@ -153,3 +173,7 @@ def _output_names(data: bytes) -> tuple[str, ...]:
     import onnx
 
     return tuple(output.name for output in onnx.load_model_from_string(data).graph.output)
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {first_line(str(error), 200)}"

@@ -20,7 +20,8 @@ import numpy as np
 
 from driftline.core.tensors import Array
 from driftline.diagnose.reduce.order import Size, dtype_rank
-from driftline.diagnose.reduce.plainer import ROUNDER, smaller_sizes, taken
+from driftline.diagnose.reduce.plainer import smaller_sizes, taken
+from driftline.diagnose.reduce.rounder import ROUNDER
 from driftline.diagnose.reduce.values import Values, roughness
 from driftline.programs.literals import Literals
 
@@ -40,6 +41,11 @@ class Text:
     def key(self) -> str:
         held = repr(sorted(self.inputs.items()))
         return hashlib.sha256(f"{self.entry}\n{self.text}\n{held}".encode()).hexdigest()
+
+    @property
+    def program(self) -> str:
+        """No other text is the same program: its numbers are written in it."""
+        return self.key
 
     @property
     def lines(self) -> list[str]:

@@ -1,0 +1,45 @@
+"""Other numbers in a leaf: its type, its layout and what is known of it follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from driftline.core.tensors import Array
+from driftline.diagnose.reduce.graph import Graph, Leaf
+from driftline.diagnose.reduce.values import Values, roughness
+
+Change = Callable[[Array], Array]
+
+
+def names_axes(leaf: Leaf) -> bool:
+    """A short list of integers is often one of axes or sizes, which a number cannot stand for."""
+    return leaf.type.dtype == "int64" and len(leaf.type.shape) == 1
+
+
+def with_leaf(values: Values, graph: Graph, at: int, change: Change) -> Graph:
+    """The program in which one leaf holds something else."""
+    leaves = (*graph.leaves[:at], changed(values, graph.leaves[at], change), *graph.leaves[at + 1 :])
+    return replace(graph, leaves=leaves)
+
+
+def changed(values: Values, leaf: Leaf, change: Change) -> Leaf:
+    with np.errstate(all="ignore"):
+        arrays = [np.asarray(change(array), order="C") for array in values.load(leaf.data)]
+    shape = tuple(arrays[0].shape)
+    strides = leaf.type.strides if shape == leaf.type.shape else _scaled(leaf.type.strides, leaf.type.shape, shape)
+    kind = replace(leaf.type, dtype=arrays[0].dtype.name, shape=shape, strides=strides)
+    return replace(leaf, type=kind, data=values.save(arrays), roughness=roughness(arrays))
+
+
+def _scaled(strides: tuple[int, ...], old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
+    """A layout of the same order for another shape; a plain one where there is no such thing."""
+    if not strides or len(old) != len(new):
+        return ()
+    packed, step = [0] * len(new), 1
+    for axis in sorted(range(len(new)), key=lambda axis: strides[axis]):
+        packed[axis] = 0 if strides[axis] == 0 else step
+        step *= 1 if strides[axis] == 0 else new[axis]
+    return tuple(packed)
