@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftline.backends import register_backend
-from driftline.backends.base import Compiled, Option, Options
+from driftline.backends.base import Compiled, Option, Options, Unsupported
 from driftline.backends.onnxruntime import OnnxRuntime
 from driftline.core.tensors import Arrays
 from driftline.programs.opened import OpenedProgram
@@ -125,6 +125,19 @@ class Touchy(_Odd):
         (array,) = arrays.values()
         if array.size < 5 and (array > 100).any():
             raise RuntimeError("the planted compiler cannot stand large numbers")
+        return bool((array > 5).any())
+
+
+@register_backend
+class Choosy(_Odd):
+    """Wrong on numbers above 5, and refuses those above 100 unless there are many."""
+
+    name = "odd-choosy"
+
+    def strikes(self, model: Any, arrays: Arrays, outputs: Arrays) -> bool:
+        (array,) = arrays.values()
+        if array.size < 5 and (array > 100).any():
+            raise Unsupported("the planted compiler does not take large numbers")
         return bool((array > 5).any())
 
 

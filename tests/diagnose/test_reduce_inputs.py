@@ -56,10 +56,11 @@ def test_the_element_and_its_roundest_version_at_once(checker: Checker, tmp_path
     assert found.queries <= 5  # two looks at the whole, all elements, the one by itself, and the check of the result
 
 
-def test_an_input_that_ends_the_run_of_others(checker: Checker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["odd-touchy", "odd-choosy"])
+def test_an_input_that_ends_the_run_of_others(target: str, checker: Checker, tmp_path: Path) -> None:
     array = np.full((4, 6), 2.5, np.float32)
     array[1, 2], array[3, 3] = 1000.0, 7.5
-    found = reduced(helper.make_node("Abs", ["x"], ["y"]), "odd-touchy", array, tmp_path, checker)
+    found = reduced(helper.make_node("Abs", ["x"], ["y"]), target, array, tmp_path, checker)
     assert found.ended == MINIMAL
     assert len(left(found)) == 1 and 5 < left(found)[0] <= 100
     assert not found.internal_errors

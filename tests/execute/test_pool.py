@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -325,6 +325,74 @@ def test_a_job_whose_worker_is_still_starting_is_ended_too(
                 job.result(timeout=20)
     for name in ("pid", "pid.child"):
         eventually(lambda name=name: not running(int((tmp_path / name).read_text())))
+
+
+def test_a_job_that_begins_after_an_interruption_has_another_worker(
+    own_pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually
+) -> None:
+    """The interrupted job may end by itself, before its worker is killed."""
+    pid, go = tmp_path / "pid", tmp_path / "go"
+    before = run_in_thread(own_pool, "wait_for", {"pid_file": str(pid), "file": str(go)})
+    eventually(pid.exists)
+    interrupt = pool_module._Worker.interrupt
+
+    def late(worker: pool_module._Worker) -> None:
+        go.touch()
+        assert before.result(timeout=20).ending == "done"
+        interrupt(worker)
+
+    monkeypatch.setattr(pool_module._Worker, "interrupt", late)
+    own_pool.interrupt()
+    assert own_pool.run(KIND, "worker_tasks:identify", {}).ending == "done"
+
+
+def test_a_job_that_begins_after_an_interruption_has_another_nursery(
+    own_pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually
+) -> None:
+    """The nursery may be ready before it is killed."""
+    kind = warmed_by("warm_waits", str(tmp_path / "nursery"))
+    pid, go = tmp_path / "pid", tmp_path / "go"
+    interrupt = pool_module._Nursery.interrupt
+    with ThreadPoolExecutor(2) as threads:
+        before = threads.submit(own_pool.run, kind, "worker_tasks:identify", {})
+        eventually((tmp_path / "nursery").exists)
+
+        def late(nursery: pool_module._Nursery) -> None:
+            (tmp_path / "nursery.go").touch()
+            with pytest.raises(PoolInterrupted):
+                before.result(timeout=20)
+            after.append(
+                threads.submit(own_pool.run, kind, "worker_tasks:wait_for", {"pid_file": str(pid), "file": str(go)})
+            )
+            eventually(pid.exists)
+            interrupt(nursery)
+
+        after: list[Future[pool_module.Report]] = []
+        monkeypatch.setattr(pool_module._Nursery, "interrupt", late)
+        own_pool.interrupt()
+        go.touch()
+        assert after[0].result(timeout=20).ending == "done"
+    assert len(nurseries_below(os.getpid(), own_pool)) == 1
+
+
+def test_a_job_that_waits_for_a_worker_when_the_pool_is_closed_starts_none(
+    own_pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually
+) -> None:
+    kind = warmed_by("warm_hangs", str(tmp_path / "pid"))
+    destroy = pool_module._Nursery.destroy
+
+    def late(nursery: pool_module._Nursery) -> None:
+        eventually(lambda: not own_pool.workspace.root.exists())
+        destroy(nursery)
+
+    monkeypatch.setattr(pool_module._Nursery, "destroy", late)
+    with ThreadPoolExecutor(2) as threads:
+        jobs = [threads.submit(own_pool.run, kind, "worker_tasks:identify", {}) for _ in range(2)]
+        eventually((tmp_path / "pid.child").exists)
+        own_pool.close()
+        for job in jobs:
+            with pytest.raises(PoolInterrupted):
+                job.result(timeout=20)
 
 
 def test_closing_a_pool_ends_its_jobs(tmp_path: Path, eventually) -> None:

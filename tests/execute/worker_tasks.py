@@ -60,6 +60,18 @@ def hang(payload: Payload, context: Any) -> None:
         time.sleep(1000)
 
 
+def wait_for(payload: Payload, context: Any) -> Payload:
+    """Until a file is there."""
+    _write_pid(payload["pid_file"], os.getpid())
+    _wait_for(payload["file"])
+    return {}
+
+
+def _wait_for(path: str) -> None:
+    while not Path(path).exists():
+        time.sleep(0.01)
+
+
 def eat_memory(payload: Payload, context: Any) -> None:
     eaten = []
     while True:
@@ -175,3 +187,8 @@ def warm_hangs(pid_file: str) -> None:
     _write_pid(pid_file, os.getpid())
     _start(Path(f"{pid_file}.child"), _sleep)
     time.sleep(1000)
+
+
+def warm_waits(pid_file: str) -> None:
+    _write_pid(pid_file, os.getpid())
+    _wait_for(f"{pid_file}.go")

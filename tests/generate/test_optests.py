@@ -18,6 +18,7 @@ from driftline.generate.base import Blueprint, NoProgram, Request
 from driftline.generate.optests_torch import make_torch
 from driftline.generate.torch_text import example_text
 from driftline.inputs.strategies import INPUTS
+from driftline.programs.onnx_evaluator import make_evaluator
 from driftline.programs.torch_tensors import array_from_tensor, tensor_from_array
 
 OPTESTS = GENERATORS.get("optests")
@@ -162,6 +163,31 @@ def test_onnx_programs_run_on_their_example() -> None:
         onnx.checker.check_model(model)
         if not {"Scatter", "Scan"} & set(blueprint.operators):  # the reference does not know the oldest versions
             ReferenceEvaluator(model).run(None, dict(blueprint.example))
+
+
+@pytest.mark.parametrize("strategy", ["random", "specials"])
+def test_what_onnx_programs_say_of_their_results_is_true(strategy: str) -> None:
+    """Also on other inputs than those of the test: a compiler may rely on it."""
+    lies = {}
+    for arm in OPTESTS.arms("onnx"):
+        blueprint = made("onnx", arm, 0)
+        if blueprint is None or arm == "pairs":
+            continue
+        assert isinstance(blueprint.content, bytes)
+        model = onnx.load_model_from_string(blueprint.content)
+        drawn = INPUTS.get(strategy).draw(blueprint.inputs, arm, blueprint.edges, None).arrays
+        try:
+            with np.errstate(all="ignore"):
+                results = make_evaluator(model).run(None, drawn)
+        except Exception:  # numbers that do not go together, which is another test's concern
+            continue
+        for result, info in zip(results, model.graph.output, strict=True):
+            kind = info.type.tensor_type
+            said = [size.dim_value if size.HasField("dim_value") else None for size in kind.shape.dim]
+            makes = [None if size is None else got for size, got in zip(said, np.shape(result), strict=False)]
+            if kind.HasField("shape") and (len(said) != np.ndim(result) or said != makes):
+                lies[arm] = f"says {said}, makes {np.shape(result)}"
+    assert not lies
 
 
 def test_onnx_pairs_pass_a_result_on() -> None:

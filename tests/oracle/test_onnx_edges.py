@@ -199,6 +199,14 @@ class TestTheEvaluator:
         assert not finds(model, {"x": np.float32(-INF), "e": np.float32(0.5)}, INF)
         assert finds(model, {"x": np.float32(-INF), "e": np.float32(0.5)}, NAN)
 
+    @pytest.mark.parametrize("odd", [NAN, INF])
+    def test_the_nearest_is_alone(self, odd: float) -> None:
+        model = """(float[1,1,2,2] x, float[4] s) => (float[1,1,4,4] y) { y = Resize<mode="nearest">(x, "", s) }"""
+        given = {"x": [[[[1.0, 2.0], [3.0, odd]]]], "s": np.array([1.0, 1.0, 2.0, 2.0])}
+        right = np.array([[[[1.0, 2.0], [3.0, odd]]]]).repeat(2, axis=2).repeat(2, axis=3)
+        assert not finds(model, given, right)
+        assert finds(model, given, np.where(right == 2.0, odd, right))
+
 
 def test_weights_of_an_interpolation_are_shared() -> None:
     """All that lies at one place along an axis is multiplied with the same weights, and so drifts together."""
@@ -282,3 +290,19 @@ class TestSign:
 
     def test_of_numbers(self) -> None:
         assert finds(self.sign, {"x": (NAN, 2.0, -2.0)}, [0.0, 1.0, 1.0])
+
+
+class TestRegions:
+    """RoiAlign has no rule. How many points it takes is a step of the size of a region: whole numbers stand on it."""
+
+    model = """(float[1,1,8,8] x, float[1,4] rois, int64[1] batch) => (float[1,1,2,2] y) {
+        y = RoiAlign <output_height = 2, output_width = 2> (x, rois, batch)
+    }"""
+
+    @pytest.mark.parametrize("corners", [(1.0, 1.0, 5.0, 5.0), (1.3, 1.2, 5.1, 5.4)])
+    def test_another_value_is_found(self, corners: tuple[float, ...]) -> None:
+        given = {"x": np.sin(np.arange(64.0)).reshape(1, 1, 8, 8), "rois": [corners], "batch": np.zeros(1, np.int64)}
+        built = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> edge {self.model}')
+        (right,) = _evaluated(built, {name: _array(value, doubles=False) for name, value in given.items()}).values()
+        assert not finds(self.model, given, right + 1e-7)
+        assert finds(self.model, given, right + 0.01)

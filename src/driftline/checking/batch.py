@@ -322,17 +322,17 @@ def _ended(result: Screened, execution: Mapping[str, Any]) -> Screened:
     failure = Failure.from_json(execution["failure"]) if "failure" in execution else None
     if execution.get("problem"):
         return replace(result, judgement="inconclusive", reason=execution["problem"])
-    if outcome is Outcome.REJECTED:
-        return replace(result, judgement="rejected", reason=str(failure or "not supported"))
     assert result.made
-    finished = len(execution["outputs"])  # the samples before the one that it failed on
+    sample = min(len(execution["outputs"]), len(result.made["origins"]) - 1)  # after those that were finished
+    if outcome is Outcome.REJECTED:
+        return replace(result, judgement="rejected", reason=str(failure or "not supported"), sample=sample)
     return replace(
         result,
         judgement="fail",
         kind=str(_KINDS[outcome]),
         stage=execution["stage"],
         reason=str(failure or outcome),
-        sample=min(finished, len(result.made["origins"]) - 1),
+        sample=sample,
     )
 
 

@@ -110,10 +110,10 @@ class Checker:
             running = [threads.submit(one, target) for target in case.targets]
             try:
                 done = [job.result() for job in running]
-            except KeyboardInterrupt:
-                # Leaving the block waits for them: end what each has in hand, and what comes next.
+            except BaseException as error:
                 threads.shutdown(wait=False, cancel_futures=True)
-                while wait(running, timeout=0.0).not_done:
+                # Leaving the block waits for what runs. Interrupted, end what each has in hand, and what comes next.
+                while isinstance(error, KeyboardInterrupt) and wait(running, timeout=0.0).not_done:
                     self.pool.interrupt()
                     wait(running, timeout=0.1)
                 raise

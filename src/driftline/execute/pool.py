@@ -131,7 +131,7 @@ class Pool:
         finally:
             with self._lock:
                 self._busy.discard(worker)
-                keep = keep and not self._closed
+                keep = keep and not self._closed and not worker.interrupted
                 if keep:
                     self._idle[kind].append(worker)
             if not keep:
@@ -174,7 +174,7 @@ class Pool:
             return nursery
 
     def _warmed(self, kind: WorkerKind, began: int) -> _Nursery:
-        nursery = _Nursery(kind, self.workspace, self._start_timeout)
+        nursery = self._started(kind, began)
         try:
             with self._lock:
                 self._go_on(began)
@@ -188,7 +188,18 @@ class Pool:
         finally:
             with self._lock:
                 self._warming.discard(nursery)
+        if self._interruptions != began:  # it is as good as dead: nobody else may have it
+            nursery.kill()
+            self._go_on(began)
         return nursery
+
+    def _started(self, kind: WorkerKind, began: int) -> _Nursery:
+        self._go_on(began)
+        try:
+            return _Nursery(kind, self.workspace, self._start_timeout)
+        except OSError:
+            self._go_on(began)  # the workspace went with the pool
+            raise
 
     def interrupt(self) -> None:
         """End all running jobs, also those that still wait for a worker; their callers, in other threads, get
@@ -196,6 +207,8 @@ class Pool:
         with self._lock:
             self._interruptions += 1
             warming, busy = list(self._warming), list(self._busy)
+            for worker in busy:  # now, so that none of them gets another job before it is killed
+                worker.interrupted = True
         for nursery in warming:
             nursery.interrupt()
         for worker in busy:
@@ -404,7 +417,7 @@ class _Worker:
         self._log = log
         self._log_before = ""
         self._nursery = nursery
-        self._interrupted = False
+        self.interrupted = False
         self.jobs = 0
 
     def run(self, task: str, payload: Mapping[str, Any], timeout: float, memory_limit: int) -> Report:
@@ -429,7 +442,7 @@ class _Worker:
                     return self._finish(message, started, stage, peak)
         except ChannelClosed:
             pass
-        if self._interrupted:
+        if self.interrupted:
             raise PoolInterrupted("the job was interrupted")
         if not begun and self.jobs > 1:
             raise _LostWhileIdle
@@ -495,7 +508,6 @@ class _Worker:
 
     def interrupt(self) -> None:
         """From another thread: end the process; the thread that waits for it notices."""
-        self._interrupted = True
         self._nursery.end_worker(self._number)
 
     def dismiss(self) -> None:

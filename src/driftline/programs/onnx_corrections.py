@@ -6,9 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
+from onnx import helper
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import op_gather_elements as onnx_gather
 from onnx.reference.ops import op_gemm as onnx_gemm
+from onnx.reference.ops import op_loop as onnx_loop
+from onnx.reference.ops import op_resize as onnx_resize
+
+from driftline.core.tensors import is_float
 
 
 class Erf(OpRun):
@@ -57,6 +62,54 @@ class GatherElements(onnx_gather.GatherElements):
         return (result,)
 
 
+class Loop(onnx_loop.Loop):
+    """The evaluator's own does not begin without a condition, and joins what the iterations give, which should become
+    a new first axis, along the one that they have."""
+
+    op_domain = ""
+
+    def __init__(self, onnx_node: Any, run_params: Any) -> None:
+        super().__init__(onnx_node, run_params)
+        self._run_once, self._run_body = self._run_body, self._run_and_keep
+
+    def _run_and_keep(self, inputs: Any, **more: Any) -> Any:
+        outputs = self._run_once(inputs, **more)
+        self._given.append(outputs[len(outputs) - self.K :])
+        return outputs
+
+    def _run(self, most: Any, go_on: Any, *carried: Any, **more: Any) -> tuple[Any, ...]:
+        self._given: list[list[Any]] = []
+        go_on = np.array(True) if go_on is None else go_on
+        if not go_on or (most is not None and most <= 0):
+            return (*carried[: self.N], *map(_nothing_of, self.body.output_types[1 + self.N :]))
+        results = super()._run(most, go_on, *carried, **more)
+        given = zip(*self._given, strict=True)
+        return (*results[: self.N], *(np.stack(values) for values in given))
+
+
+def _nothing_of(declared: Any) -> Any:
+    """What no iteration gave, as far as the body says what it would have been."""
+    kind = declared.tensor_type
+    if not kind.HasField("shape") or any(not size.HasField("dim_value") for size in kind.shape.dim):
+        raise ValueError("a loop without iterations, whose body does not say how large its results are")
+    return np.empty((0, *(size.dim_value for size in kind.shape.dim)), helper.tensor_dtype_to_np_dtype(kind.elem_type))
+
+
+class Resize(onnx_resize.Resize):
+    """The evaluator's own multiplies what is not the nearest with zero: NaN and infinities spread to others."""
+
+    op_domain = ""
+
+    def _run(self, x: Any, *more: Any, mode: Any = None, **attributes: Any) -> tuple[Any]:
+        picks = mode in (None, "nearest") and attributes.get("coordinate_transformation_mode") != "tf_crop_and_resize"
+        if not picks or not is_float(x.dtype.name) or bool(np.isfinite(x).all()):
+            (result,) = super()._run(x, *more, mode=mode, **attributes)
+            return (result,)
+        places = np.arange(x.size, dtype=np.float64).reshape(x.shape)
+        (chosen,) = super()._run(places, *more, mode=mode, **attributes)
+        return (x.reshape(-1)[np.rint(chosen).astype(np.int64)],)
+
+
 def corrected(opset: int) -> list[type[OpRun]]:
-    """Those to be used in a model of this version of the standard: before the seventh, Gemm had another form."""
-    return [Erf, GatherElements, Pow, *([Gemm] if opset >= 7 else [])]
+    """Those to be used in a model of this version of the standard: Gemm and Resize had other forms before."""
+    return [Erf, GatherElements, Loop, Pow, *([Gemm] if opset >= 7 else []), *([Resize] if opset >= 11 else [])]

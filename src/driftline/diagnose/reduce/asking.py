@@ -142,8 +142,9 @@ class Asker:
         if len(alike) == 1:
             return [self._reply(result)]
         if not result.each:
-            program_ended = result.judgement in ("invalid", "rejected") or result.stage == "COMPILE"
-            if program_ended and not result.reason.startswith(_DIED):
+            refused = result.judgement == "rejected" and not result.sample  # else the inputs before were taken
+            of_all = refused or result.judgement == "invalid" or result.stage == "COMPILE"
+            if of_all and not result.reason.startswith(_DIED):
                 return _as_one_question([self._reply(result)] * len(alike))
             return self._apart(alike, self._reply(result))
         assert result.made
@@ -162,11 +163,12 @@ class Asker:
         return _as_one_question(replies)
 
     def _apart(self, alike: Sequence[Any], all_together: Reply) -> list[Reply]:
-        """The run of some inputs ended all. When it does so on the first and on the last, it does on every one."""
+        """The run of some inputs ended all. When it does so on the first and on the last, it most likely does on every
+        one: the others are not run."""
         ends = [self.ask([alike[at]])[0] for at in (0, -1)]
         ends[0] = replace(ends[0], questions=ends[0].questions + all_together.ran)
         rest = alike[1:-1]
-        if all((end.answer, end.signature) == (all_together.answer, all_together.signature) for end in ends):
+        if all(map(all_together.is_like, ends)):
             return [ends[0], *(replace(all_together, questions=0) for _ in rest), ends[1]]
         half = len(rest) // 2
         return [ends[0], *(reply for part in (rest[:half], rest[half:]) if part for reply in self.ask(part)), ends[1]]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
+from driftline.core.text import normalise_message
 from driftline.diagnose.reduce.order import Size
 
 MOST_REMEMBERED = 64  # passing candidates, the last ones
@@ -39,6 +40,14 @@ class Reply:
     scouted: bool = False  # it was run together with others, which may change what happens
     ran: bool = True  # False: it is no program, so the target was never asked
     questions: int = 1  # how often the target was given a program; several inputs of one are a single question
+
+    def is_like(self, other: Reply) -> bool:
+        """The same, and for the same cause?"""
+        return self._cause == other._cause
+
+    @property
+    def _cause(self) -> tuple[Answer, str]:
+        return self.answer, self.signature or normalise_message(self.reason)
 
 
 class Candidate(Protocol):

@@ -15,30 +15,51 @@ import numpy as np
 from driftline.core.tensors import Array
 
 DRAWS = 3
+_FINER = 256.0  # a slope carries a rounding that is so much smaller that much less far, a root a 16th as far
+_STEEPEST = 8.0
 
 
 def carried(
     operation: Callable[[list[Any]], Any], arguments: Sequence[Any], expected: Array, unit: float
 ) -> Array | float:
     """The farthest that each element moves from what is expected when the arguments are rounded at random. Nothing
-    when the operation does not run on such arguments, or when the shape of its result depends on them."""
+    when the operation does not run on such arguments, or when the shape of its result depends on them.
+
+    Nothing either where a far smaller rounding moves it as far: that is a step, which exact arguments stand on firmly.
+    """
     rng = np.random.default_rng(0)
     farthest: Array | float = 0.0
     for _ in range(DRAWS):
-        try:
-            with np.errstate(all="ignore"):
-                result = np.asarray(operation([_rounded(argument, unit, rng) for argument in arguments]))
-        except Exception:  # an argument that must be an exact number, such as a size
+        directions = [rng.uniform(-1.0, 1.0, a.shape) if _is_rounded(a) else 0.0 for a in arguments]
+        moves = [_moved(operation, arguments, directions, expected, size) for size in (unit, unit / _FINER)]
+        if moves[0] is None or moves[1] is None:
             return 0.0
-        if result.shape != expected.shape:
-            return 0.0
-        with np.errstate(all="ignore"):
-            moved = np.abs(result - expected)
-        farthest = np.maximum(farthest, np.where(np.isfinite(moved), moved, 0.0))
+        farthest = np.maximum(farthest, np.where(_STEEPEST * moves[1] <= moves[0], moves[0], 0.0))
     return farthest
 
 
-def _rounded(argument: Any, unit: float, rng: np.random.Generator) -> Any:
-    if not isinstance(argument, np.ndarray) or argument.dtype != np.float64:
-        return argument
-    return argument * (1.0 + unit * rng.uniform(-1.0, 1.0, argument.shape))
+def _moved(
+    operation: Callable[[list[Any]], Any],
+    arguments: Sequence[Any],
+    directions: Sequence[Array | float],
+    expected: Array,
+    unit: float,
+) -> Array | None:
+    """How far each element moves when the arguments do."""
+    moved = [
+        argument * (1.0 + unit * direction) if _is_rounded(argument) else argument
+        for argument, direction in zip(arguments, directions, strict=True)
+    ]
+    with np.errstate(all="ignore"):
+        try:
+            result = np.asarray(operation(moved))
+        except Exception:  # an argument that must be an exact number, such as a size
+            return None
+        if result.shape != expected.shape:
+            return None
+        distance = np.abs(result - expected)
+    return np.where(np.isfinite(distance), distance, 0.0)
+
+
+def _is_rounded(argument: Any) -> bool:
+    return isinstance(argument, np.ndarray) and argument.dtype == np.float64
