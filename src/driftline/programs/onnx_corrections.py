@@ -70,12 +70,14 @@ class Loop(onnx_loop.Loop):
 
     def __init__(self, onnx_node: Any, run_params: Any) -> None:
         super().__init__(onnx_node, run_params)
-        self._run_once, self._run_body = self._run_body, self._run_and_keep
+        run_once: Any = vars(self)["_run_body"]  # set by the evaluator, as for every attribute that is a graph
 
-    def _run_and_keep(self, inputs: Any, **more: Any) -> Any:
-        outputs = self._run_once(inputs, **more)
-        self._given.append(outputs[len(outputs) - self.K :])
-        return outputs
+        def run_and_keep(inputs: Any, **more: Any) -> Any:
+            outputs = run_once(inputs, **more)
+            self._given.append(outputs[len(outputs) - self.K :])
+            return outputs
+
+        self._run_body = run_and_keep
 
     def _run(self, most: Any, go_on: Any, *carried: Any, **more: Any) -> tuple[Any, ...]:
         self._given: list[list[Any]] = []
