@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +78,15 @@ def test_elements_of_other_shapes_are_those_that_meet(tmp_path: Path) -> None:
     small = few_elements(values, graph, Form.SCALAR, 24)
     numbers = [[values.load(leaf.data)[0].item() for leaf in g.leaves] for g in small]
     assert sum(element >= 100 and (element - 100) % 6 == met for element, met in numbers) >= 10
+
+
+def test_a_sample_without_elements_stays_as_it_is(tmp_path: Path) -> None:
+    values = Values(tmp_path)
+    graph = one_node(values, np.ones(3, np.float32))
+    samples = values.save([np.full(3, 2.5, np.float32), np.zeros(0, np.float32)])
+    graph = replace(graph, leaves=(replace(graph.leaves[0], data=samples),))
+    for small in few_elements(values, graph, Form.SCALAR, 64):
+        assert [array.size for array in values.load(small.leaves[0].data)] == [1, 0]
 
 
 def test_one_bad_element_among_many_takes_few_questions(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from onnx import parser
 
 from driftline.core.tensors import Array, Arrays
+from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.rule import ShadowAnswer, judge_outputs
 from driftline.oracle.shadow.onnx_shadow import OnnxShadow
 from driftline.oracle.shadow.player import Player
@@ -279,6 +280,13 @@ def test_how_often_nan_occurs() -> None:
     assert finds(model, {"x": [1.0, 2.0]}, [1, 0])
 
 
+@pytest.mark.parametrize("operator", ["Celu", "HardSigmoid"])
+def test_what_is_defined_by_a_maximum_may_lose_a_nan(operator: str) -> None:
+    model = f"(float[2] x) => (float[2] y) {{ y = {operator}(x) }}"
+    assert not finds(model, {"x": (NAN, 0.0)}, [0.0, {"Celu": 0.0, "HardSigmoid": 0.5}[operator]])
+    assert finds(model, {"x": (NAN, 0.0)}, [0.0, 1.0])
+
+
 class TestSign:
     """The standard speaks of numbers only."""
 
@@ -306,3 +314,11 @@ class TestRegions:
         (right,) = _evaluated(built, {name: _array(value, doubles=False) for name, value in given.items()}).values()
         assert not finds(self.model, given, right + 1e-7)
         assert finds(self.model, given, right + 0.01)
+
+
+def test_a_node_that_is_not_valid_has_no_exact_result() -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> edge (float[1,2,2,2] x) => (float[1,2,2,2] y) { y = LRN<size = 0>(x) }'
+    )
+    with pytest.raises(NoExactReference, match="LRN does not run"):
+        OnnxShadow(model, {"x": np.ones((1, 2, 2, 2), np.float32)}).reference()

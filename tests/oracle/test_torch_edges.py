@@ -111,3 +111,16 @@ class TestOperationsWithoutARule:
         moved = program(x) + 1000 * 2.0**-23
         assert not finds(program, x.tolist(), moved.numpy())
         assert finds(program, x.tolist(), moved.numpy() + 0.01)
+
+
+def test_sums_into_places_round_every_time() -> None:
+    """In half precision each partial sum is stored in it."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.index_add(x[:1].half(), 0, torch.tensor([0, 0]), x[1:].half())
+
+    x = (-1.3437, 0.6714, 0.6714)
+    right = float(program(torch.tensor(x)))
+    assert not finds(program, x, [right + 2.0**-11])
+    y = (-1.3437, 0.6714, 0.7714)
+    assert finds(program, y, [float(program(torch.tensor(y))) + 2.0**-6])

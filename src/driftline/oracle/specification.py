@@ -99,6 +99,8 @@ _ONNX = (
             "ReduceMin",
             "Clip",
             "Relu",
+            "Celu",
+            "HardSigmoid",
             "MaxPool",
             "GlobalMaxPool",
             "ArgMax",
@@ -111,7 +113,7 @@ _ONNX = (
         ),
         "a NaN may win or lose a comparison",
         "ONNX operator specification, Max, Min, ReduceMax, ReduceMin, Clip, Relu, MaxPool, ArgMax, TopK, Hardmax and"
-        " Unique: silent on NaN",
+        " Unique: silent on NaN; Celu and HardSigmoid: defined by max and min",
     ),
     Clause(
         "onnx.clip-without-bound",

@@ -64,7 +64,8 @@ def _taken(values: Values, graph: Graph, places: Sequence[Place], form: Form) ->
         at = [place[leaf.type.shape] for place in chosen]
         shape: tuple[int, ...] = {Form.SCALAR: (), Form.ONES: (1,) * len(leaf.type.shape), Form.PAIR: (2,)}[form]
         at = at[: prod(shape)]
-        return changed(values, leaf, lambda a: a.take(at, mode="clip").reshape(shape))  # samples may be of other sizes
+        # Samples may be of other sizes, and empty.
+        return changed(values, leaf, lambda a: a.take(at, mode="clip").reshape(shape) if a.size else a)
 
     return replace(graph, leaves=tuple(map(elements, graph.leaves)))
 

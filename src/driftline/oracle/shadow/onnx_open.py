@@ -132,7 +132,7 @@ def _nan_compared(node: Any, inputs: list[Any], result: Array) -> Array | None:
     if name.startswith("Scatter"):
         reduced = getattr(node, "reduction", None) in ("max", "min", b"max", b"min")
         return np.ones(result.shape, dtype=bool) if reduced else None
-    if name in ("Max", "Min", "Clip", "Relu"):
+    if name in ("Max", "Min", "Clip", "Relu", "Celu", "HardSigmoid"):
         mask = np.zeros(result.shape, dtype=bool)
         for value in inputs:
             mask |= np.isnan(value) if _has_nan(value) else False

@@ -26,7 +26,7 @@ from driftline.oracle.shadow.onnx_parts import promoted, taken_apart
 from driftline.oracle.shadow.onnx_plan import RANDOM, Plan, Planner
 from driftline.oracle.shadow.onnx_runs import Alternative, Key, Memory, Pushed, Reference, Run, Sample
 from driftline.oracle.shadow.onnx_steps import Steps
-from driftline.oracle.shadow.onnx_walk import evaluated, stored_types, walked_by
+from driftline.oracle.shadow.onnx_walk import evaluated, in_doubles, stored_types, walked_by
 from driftline.programs.onnx_evaluator import make_evaluator
 
 ROUNDINGS_OF_A_COMPOSITE = 8  # for each result; no composite has more in a row before it is carried on
@@ -176,7 +176,7 @@ class OnnxShadow:
             _refuse_random(node, inputs)
         if plan.composite and dtypes[0] is not None:
             steps = Steps(dtypes[0], self._arithmetic, self._run.noise)
-            results = COMPOSITES[node.op_type](steps, node, inputs, plan.attributes)
+            results = in_doubles(node, lambda: COMPOSITES[node.op_type](steps, node, inputs, plan.attributes))
             self._run.count(sum(r.size for r in results) * ROUNDINGS_OF_A_COMPOSITE, float(inputs[0].size))
             return self._run.leave_open(key, node, inputs, results)
         if plan.decides:

@@ -30,9 +30,10 @@ def _again(call: Call, change: Callable[[Array], Array]) -> Array:
     return result
 
 
-def _summed(call: Call, squares: Array, terms: float, divisor: float = 1.0) -> Array:
-    """The size of the error of a sum; `divisor` is what it is divided by at the end, when it is a mean."""
-    size = summed(call.results[0], squares, terms, call.accumulator())
+def _summed(call: Call, squares: Array, terms: float, divisor: float = 1.0, stored: bool = False) -> Array:
+    """The size of the error of a sum; `divisor` is what it is divided by at the end, when it is a mean; `stored`, when
+    every partial sum is rounded to the type of the result."""
+    size = summed(call.results[0], squares, terms, call.unit() if stored else call.accumulator())
     with np.errstate(all="ignore"):
         bound = np.sqrt(squares * terms) * divisor
     if bool((bound > call.largest_sum()).any()):
@@ -75,9 +76,9 @@ def _einsum(call: Call) -> list[Array]:
 def _counted_sum(call: Call) -> list[Array]:
     """Sums into chosen places: scatter with addition, overlapping columns."""
     if call.kwargs.get("reduction") == "mul":
-        return [call.accumulator() * 4 * np.abs(call.results[0])]
+        return [call.unit() * 4 * np.abs(call.results[0])]
     terms = float(np.max(_again(call, np.ones_like), initial=1.0))
-    return [_summed(call, _again(call, np.square), terms)]
+    return [_summed(call, _again(call, np.square), terms, stored=True)]
 
 
 def _reduced(call: Call) -> float:

@@ -57,10 +57,15 @@ def stored_types(model: Any, arrays: Arrays) -> dict[str, str]:
 
 
 def evaluated(node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
+    results = in_doubles(node, lambda: node.run(*inputs, **context))
+    return results[: len(node.output)]  # some implementations return optional results that nobody asked for
+
+
+def in_doubles(node: Any, run: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """What a node gives. One that is not valid, or that does not know doubles, has no exact result."""
     try:
-        results: tuple[Any, ...] = node.run(*inputs, **context)
+        return run()
     except NoExactReference:
         raise
     except Exception as error:
         raise NoExactReference(f"{node.op_type} does not run in float64 ({type(error).__name__}: {error})") from error
-    return results[: len(node.output)]  # some implementations return optional results that nobody asked for

@@ -197,11 +197,12 @@ def _averaged(call: Call) -> list[Array | None]:
 
 
 def _scattered(call: Call) -> list[Array | None]:
-    """Sums into chosen places (index_add, scatter_add, embedding backward): the target counts as one more term."""
+    """Sums into chosen places (index_add, scatter_add, embedding backward): the target counts as one more term. Every
+    partial sum is stored, and so rounded to the type of the result."""
     squares = call.target(*[_squared(a) for a in call.args], **{k: _squared(v) for k, v in call.kwargs.items()})
     values = [a for a in call.args if isinstance(a, torch.Tensor)]
     terms = max((v.numel() for v in values), default=1) / max(call.results[0].numel(), 1) + 1
-    size = summed(call.results[0].detach().numpy(), _numpy(squares), max(terms, 8.0), call.accumulator())
+    size = summed(call.results[0].detach().numpy(), _numpy(squares), max(terms, 8.0), call.unit())
     return [size]
 
 
