@@ -169,6 +169,21 @@ class Stale(_Odd):
 
 
 @register_backend
+class Settling(_Odd):
+    """Wrong on numbers other than 0, and only on the first input: it passes what it would fail alone."""
+
+    name = "odd-settling"
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        self._runs = 0
+        return super().compile(program, options)
+
+    def strikes(self, model: Any, arrays: Arrays, outputs: Arrays) -> bool:
+        self._runs += 1
+        return self._runs == 1 and any(bool((array != 0).any()) for array in arrays.values())
+
+
+@register_backend
 class FromBehind(_Odd):
     """Wrong on indices that count from the end."""
 

@@ -15,6 +15,7 @@ from driftline.checking.open import open_program
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
+from driftline.diagnose.reduce import search
 from driftline.diagnose.reduce.reducer import MINIMAL, Reduction, reduce_case
 from driftline.diagnose.reduce.signature import Signature
 
@@ -53,7 +54,8 @@ def test_the_element_and_its_roundest_version_at_once(checker: Checker, tmp_path
     array = np.linspace(-6, 6, 24, dtype=np.float32).reshape(4, 6)
     found = reduced(helper.make_node("Abs", ["x"], ["y"]), "odd-second-sample", array, tmp_path, checker)
     assert (left(found), found.ended) == ([6.0], MINIMAL)
-    assert found.queries <= 5  # two looks at the whole, all elements, the one by itself, and the check of the result
+    # Two looks at the whole, all elements, the one by itself, the nearest by itself, and the check of the result.
+    assert found.queries <= 6
 
 
 @pytest.mark.parametrize("target", ["odd-touchy", "odd-choosy"])
@@ -79,6 +81,17 @@ def test_what_fails_only_after_another_input_does_not_count(checker: Checker, tm
     array[3, 3] = 7.5
     found = reduced(helper.make_node("Abs", ["x"], ["y"]), "odd-stale", array, tmp_path, checker)
     assert (left(found), found.ended) == ([8.0], MINIMAL)
+
+
+def test_the_nearest_that_passes_does_so_by_itself(
+    checker: Checker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "LOOKED_AT", 64)  # this compiler makes nearly all of them seem to pass
+    array = np.linspace(1, 7, 24, dtype=np.float32).reshape(4, 6)
+    found = reduced(helper.make_node("Abs", ["x"], ["y"]), "odd-settling", array, tmp_path, checker)
+    assert found.nearest is not None, "0 passes"
+    (result,) = checker.check(found.nearest).results
+    assert result.verdict.judgement == "pass"
 
 
 def test_inputs_that_the_program_itself_refuses(checker: Checker, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ It knows nothing of programs. A *candidate* has a key, a size and lines; `ask` s
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import time
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
@@ -16,6 +17,8 @@ from driftline.core.text import normalise_message
 from driftline.diagnose.reduce.order import Size
 
 MOST_REMEMBERED = 64  # passing candidates, the last ones
+OF_ONE_PROGRAM = 8  # of them, so that many inputs of one do not push out all others
+LOOKED_AT = 3  # of the nearest ones, to find one that passes by itself too
 LIKE = 0.6  # the least likeness that explains something
 MOST_OTHERS = 5  # other failures that are kept
 ROOM = 1 << 18  # elements of all inputs of one question
@@ -138,7 +141,7 @@ class Search(Generic[C]):
         self.remembered = 0  # candidates whose answer was in the memo
         self.others: dict[str, C] = {}
         self.cut: set[str] = set()  # those of them that have operators of the best as they were, only fewer
-        self._passing: list[C] = []
+        self._passing: dict[str, C] = {}
         self._tell("as it came")
 
     def first(self, candidates: Iterable[C], what: str) -> bool:
@@ -205,7 +208,7 @@ class Search(Generic[C]):
 
     def _note(self, candidate: C, reply: Reply) -> None:
         if reply.answer is Answer.PASS:
-            self._passing = [*self._passing[-MOST_REMEMBERED:], candidate]
+            self._remember(candidate)
         elif reply.answer is Answer.OTHER and len(self.others) < MOST_OTHERS:
             cut = candidate.size.operators < self.best.size.operators
             known = self.others.get(reply.signature)
@@ -213,16 +216,30 @@ class Search(Generic[C]):
                 self.others[reply.signature] = candidate
                 self.cut |= {candidate.key} if cut else set()
 
+    def _remember(self, candidate: C) -> None:
+        self._passing.pop(candidate.key, None)
+        alike = [key for key, other in self._passing.items() if other.program == candidate.program]
+        if len(alike) >= OF_ONE_PROGRAM:
+            del self._passing[alike[0]]
+        elif len(self._passing) >= MOST_REMEMBERED:
+            del self._passing[next(iter(self._passing))]
+        self._passing[candidate.key] = candidate
+
     def nearest_passing(self) -> C | None:
-        """Of the last candidates that passed, the one that is most like the best; none when they are all far away."""
+        """Of the last candidates that passed, the one that is most like the best, and that passes by itself; none when
+        they are all far away."""
 
         def likeness(candidate: C) -> float:
             return difflib.SequenceMatcher(None, "\n".join(candidate.lines), target, autojunk=False).ratio()
 
         target = "\n".join(self.best.lines)
         most = 2 * self.best.size.elements + 8  # a large one explains nothing, however alike
-        nearest = max((c for c in self._passing if c.size.elements <= most), key=likeness, default=None)
-        return nearest if nearest is not None and likeness(nearest) >= LIKE else None
+        small = sorted((c for c in self._passing.values() if c.size.elements <= most), key=likeness, reverse=True)
+        for candidate in small[:LOOKED_AT]:
+            with contextlib.suppress(BudgetEnded):
+                if likeness(candidate) >= LIKE and not self.fails(candidate) and self.passes(candidate):
+                    return candidate
+        return None
 
     def reason(self, candidate: C) -> str:
         return self._memo[candidate.key].reason
