@@ -287,6 +287,15 @@ def test_what_is_defined_by_a_maximum_may_lose_a_nan(operator: str) -> None:
     assert finds(model, {"x": (NAN, 0.0)}, [0.0, 1.0])
 
 
+def test_a_neighbour_of_weight_zero() -> None:
+    """In a deformed convolution too."""
+    model = """(float[1,1,2,2] x, float[1,1,1,1] w, float[1,2,2,2] o) => (float[1,1,2,2] y) {
+        y = DeformConv<kernel_shape = [1, 1]>(x, w, o) }"""
+    given = {"x": [[[[1.0, INF], [2.0, 3.0]]]], "w": [[[[2.0]]]], "o": np.zeros((1, 2, 2, 2))}
+    assert not finds(model, given, [[[[NAN, INF], [4.0, 6.0]]]])
+    assert finds(model, {**given, "x": [[[[1.0, 5.0], [2.0, 3.0]]]]}, [[[[NAN, 10.0], [4.0, 6.0]]]])
+
+
 class TestSign:
     """The standard speaks of numbers only."""
 

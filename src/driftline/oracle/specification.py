@@ -162,9 +162,9 @@ _ONNX = (
     ),
     Clause(
         "onnx.interpolated-infinity",
-        ("Resize", "Upsample", "GridSample"),
+        ("Resize", "Upsample", "GridSample", "DeformConv"),
         "a NaN or infinity whose weight is zero may count or not",
-        "ONNX operator specification, Resize and GridSample: silent on neighbours of weight zero",
+        "ONNX operator specification, Resize, GridSample and DeformConv: silent on neighbours of weight zero",
     ),
     Clause(
         "onnx.transformed-infinity",
