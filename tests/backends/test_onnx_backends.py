@@ -180,6 +180,18 @@ def test_openvino_computes_in_float32() -> None:
     assert np.abs(execute("openvino", made, {"x": x})["y"] - exact).max() < 1e-4
 
 
+def test_openvino_loses_the_name_of_an_input() -> None:
+    """What came in would not be known by its name: that is said, instead of an error of our own."""
+    dropped = model(
+        [helper.make_node("Dropout", ["x", "ratio"], ["y"])],
+        [value("x", [2, 3]), value("ratio", [])],
+        [value("y", [2, 3])],
+    )
+    assert rejects("openvino", dropped, {"x": X, "ratio": np.array(0.1, np.float32)})
+    unread = model([helper.make_node("Neg", ["x"], ["y"])], [value("x", [2, 3]), value("z", [])], [value("y", [2, 3])])
+    np.testing.assert_array_equal(execute("openvino", unread, {"x": X, "z": np.array(0.1, np.float32)})["y"], -X)
+
+
 DET = model([helper.make_node("Det", ["x"], ["y"])], [value("x", [3, 3])], [value("y", [])])
 STFT = model(
     [helper.make_node("STFT", ["x", "step", "window"], ["y"])],

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.backends.base import BOOLEAN, Backend, Compiled, Option, Options
+from driftline.backends.base import BOOLEAN, Backend, Compiled, Option, Options, Unsupported
 from driftline.core.tensors import Array, Arrays, numpy_dtype
 from driftline.programs.opened import OpenedProgram
 
@@ -83,10 +83,14 @@ def _settings(options: Options) -> dict[str, str]:
 
 
 def _names(ports: Sequence[Any], declared: Sequence[str]) -> list[str]:
-    """The model's own names. A port may carry several, or another's when an input is an output too: the order holds."""
+    """The model's own names. A port may carry several, or another's when an input is an output too: the order holds.
+    Where some that nobody reads are gone, it is the one among its names that was declared."""
     if len(ports) == len(declared):
         return list(declared)
-    return [port.get_any_name() for port in ports]
+    names = [next((name for name in declared if name in port.get_names()), "") for port in ports]
+    if not all(names):
+        raise Unsupported("the importer leaves an input out, and gives another one a new name")
+    return names
 
 
 # Element types that numpy does not know travel as the bits they are.
