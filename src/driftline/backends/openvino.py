@@ -56,6 +56,8 @@ class OpenVino(Backend):
         compiled = core.compile_model(model, "CPU", {**CONFIG, **_settings(options)})
         request = compiled.create_infer_request()
         inputs = _names(model.inputs, [spec.name for spec in program.program.inputs] or list(program.example))
+        if not program.example.keys() >= set(inputs):
+            raise Unsupported("the importer leaves an input out, and gives another one a new name")
         outputs = _names(model.outputs, list(program.program.outputs))
 
         def run(arrays: Arrays) -> Arrays:
@@ -87,10 +89,7 @@ def _names(ports: Sequence[Any], declared: Sequence[str]) -> list[str]:
     Where some that nobody reads are gone, it is the one among its names that was declared."""
     if len(ports) == len(declared):
         return list(declared)
-    names = [next((name for name in declared if name in port.get_names()), "") for port in ports]
-    if not all(names):
-        raise Unsupported("the importer leaves an input out, and gives another one a new name")
-    return names
+    return [next((name for name in declared if name in port.get_names()), port.get_any_name()) for port in ports]
 
 
 # Element types that numpy does not know travel as the bits they are.
