@@ -12,7 +12,8 @@
 - Polygraphy's `debug reduce`: ONNX Runtime bugs in models of about 45 nodes; it calls a script for each question. It
   ends when the nodes are found; Driftline goes on to shapes, dtypes, attributes and values, and proves that no single
   step is left. So three things are told: the questions until no node goes any more, what Driftline has left when it
-  has asked as often as Polygraphy did in all, and the questions for the whole.
+  has asked as often as Polygraphy did in all, and the questions for the whole. One of its own is a program that the
+  compiler is given once; once the nodes are found that may be on up to 64 inputs, each judged by itself.
 - diagnosis: the wall time of `driftline diagnose`, on what a short hunt finds and on whole programs.
 
 With `--json` a run that was stopped goes on where it was: what the file holds is not measured again.

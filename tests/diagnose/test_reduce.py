@@ -17,7 +17,7 @@ from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.plugins import load_plugins
 from driftline.core.program import SourceBundle
 from driftline.core.target import Target
-from driftline.diagnose.reduce.asking import Votes
+from driftline.diagnose.reduce.question import Votes
 from driftline.diagnose.reduce.reducer import MINIMAL, DoesNotFail, Reduction, reduce_case
 from driftline.diagnose.reduce.signature import Signature
 from driftline.execute.pool import Pool

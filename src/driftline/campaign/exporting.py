@@ -15,7 +15,7 @@ from driftline.core.execution import Stage
 from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
-from driftline.diagnose.reduce.asking import Question
+from driftline.diagnose.reduce.question import Question
 from driftline.diagnose.reduce.reading import written_anew
 from driftline.diagnose.reduce.signature import Signature
 from driftline.programs.convert import accepts_directly, find_converter

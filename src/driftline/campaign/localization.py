@@ -13,7 +13,7 @@ from driftline.core.case import Case
 from driftline.core.verdict import Status
 from driftline.diagnose.localize.localizer import localize_case
 from driftline.diagnose.localize.result import Localization, Suspect
-from driftline.diagnose.reduce.asking import Votes
+from driftline.diagnose.reduce.question import Votes
 from driftline.diagnose.reduce.signature import Signature
 from driftline.report.program import program_text
 from driftline.report.results import replay_command

@@ -14,7 +14,7 @@ from driftline.campaign.session import record, verdict_json
 from driftline.checking.checker import Checker
 from driftline.core.case import Case
 from driftline.core.verdict import Status
-from driftline.diagnose.reduce.asking import Question, Votes
+from driftline.diagnose.reduce.question import Question, Votes
 from driftline.diagnose.reduce.reducer import Reduction, reduce_case
 from driftline.diagnose.reduce.search import Answer, Reply, Step
 from driftline.diagnose.reduce.signature import Signature

@@ -9,7 +9,7 @@ from driftline.core.case import Case
 from driftline.core.errors import InternalError
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
-from driftline.diagnose.reduce.asking import ONCE, Votes
+from driftline.diagnose.reduce.question import ONCE, Votes
 from driftline.diagnose.reduce.search import Answer, Reply
 from driftline.diagnose.reduce.signature import Signature
 from driftline.execute.pool import WorkerStartError

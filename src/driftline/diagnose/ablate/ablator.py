@@ -24,7 +24,7 @@ from driftline.core.target import Target
 from driftline.core.tensors import save_tensors
 from driftline.core.text import first_line
 from driftline.diagnose.ablate.cures import smallest_cure
-from driftline.diagnose.reduce.asking import ONCE, Votes
+from driftline.diagnose.reduce.question import ONCE, Votes
 from driftline.diagnose.reduce.reducer import DoesNotFail
 from driftline.diagnose.reduce.search import Answer, BudgetEnded, Reply
 from driftline.diagnose.reduce.signature import Signature

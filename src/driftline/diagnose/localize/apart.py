@@ -20,8 +20,9 @@ from driftline.core.program import Program
 from driftline.core.tensors import save_tensors
 from driftline.diagnose.localize.part import part, units
 from driftline.diagnose.localize.stretches import ReferenceRun
-from driftline.diagnose.reduce.asking import Asker, Question, Writer
+from driftline.diagnose.reduce.asking import Asker, Writer
 from driftline.diagnose.reduce.graph import Graph
+from driftline.diagnose.reduce.question import Question
 from driftline.diagnose.reduce.reading import TRACERS, Reader
 from driftline.diagnose.reduce.search import Answer, Search
 from driftline.diagnose.trials import Trials

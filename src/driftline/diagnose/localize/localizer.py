@@ -18,7 +18,7 @@ from driftline.diagnose.localize.apart import Apart, NotApart, take_apart
 from driftline.diagnose.localize.ladder import climb
 from driftline.diagnose.localize.narrow import narrow
 from driftline.diagnose.localize.result import Localization, Operator, Suspect
-from driftline.diagnose.reduce.asking import ONCE, Question, Votes
+from driftline.diagnose.reduce.question import ONCE, Question, Votes
 from driftline.diagnose.reduce.reducer import DoesNotFail
 from driftline.diagnose.reduce.search import Answer, BudgetEnded
 from driftline.diagnose.reduce.signature import Signature

@@ -21,9 +21,7 @@ from driftline.core.case import Case
 from driftline.core.errors import InternalError
 from driftline.core.execution import Execution
 from driftline.core.verdict import Judgement, Kind, Verdict
-from driftline.diagnose.reduce.question import ONCE as ONCE
-from driftline.diagnose.reduce.question import Question as Question
-from driftline.diagnose.reduce.question import Votes as Votes
+from driftline.diagnose.reduce.question import Question
 from driftline.diagnose.reduce.search import Answer, Reply
 from driftline.diagnose.reduce.signature import Signature
 from driftline.oracle.choice import parse_oracle

@@ -11,8 +11,9 @@ from driftline.checking.kinds import worker_for_framework
 from driftline.core.case import Case
 from driftline.core.program import SourceBundle
 from driftline.core.tensors import save_tensors
-from driftline.diagnose.reduce.asking import Asker, Question, Writer
+from driftline.diagnose.reduce.asking import Asker, Writer
 from driftline.diagnose.reduce.graph import Evaluated, Graph, TensorType
+from driftline.diagnose.reduce.question import Question
 from driftline.diagnose.reduce.text import Text, plain_text, with_inputs
 from driftline.diagnose.reduce.values import Values, roughness
 

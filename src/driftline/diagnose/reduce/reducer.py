@@ -15,8 +15,9 @@ from driftline.checking.checker import Checker, TargetResult
 from driftline.core.case import Case
 from driftline.core.errors import BackendUnavailable, DriftlineError
 from driftline.core.verdict import Judgement, Kind
-from driftline.diagnose.reduce.asking import ONCE, Asker, Question, Votes, Writer
+from driftline.diagnose.reduce.asking import Asker, Writer
 from driftline.diagnose.reduce.order import Size
+from driftline.diagnose.reduce.question import ONCE, Question, Votes
 from driftline.diagnose.reduce.reading import TRACERS as TRACERS
 from driftline.diagnose.reduce.reading import Reader
 from driftline.diagnose.reduce.search import Answer, BudgetEnded, Reply, Search, Step

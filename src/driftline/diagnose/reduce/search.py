@@ -1,6 +1,7 @@
 """The search for something smaller that still fails: a memo of what was asked, a budget, the best so far, and the log.
 
-It knows nothing of programs. A *candidate* has a key, a size and lines; `ask` says what becomes of some of them.
+It knows nothing of graphs or text. A *candidate* has a key, one of its program without the inputs, a size and lines;
+`ask` says what becomes of some of them.
 """
 
 from __future__ import annotations
