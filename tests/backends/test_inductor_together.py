@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from driftline.backends._torch import torch_runner
+from driftline.backends.base import Blamed
 from driftline.backends.inductor import Inductor
 from driftline.core.program import Program
 from driftline.core.tensors import Arrays
@@ -59,6 +60,25 @@ def test_gradients_do_not_mix() -> None:
 def test_each_has_its_own_sizes() -> None:
     programs = [opened(lambda x: x.cumsum(0), torch.ones(6, 2)), opened(lambda x: x.softmax(-1), torch.ones(3, 7))]
     compare(programs, [[normal(6, 2), normal(3, 7)], [normal(9, 2), normal(3, 11)]])
+
+
+def test_who_breaks_the_graph_is_told(tmp_path: Path) -> None:
+    """The others need not be compiled one by one, nor searched for it."""
+    bodies = ["return x + 1", "return x.sin() if x.sum().item() > 0 else x", "return x.cumsum(0)"]
+    functions = []
+    for number, body in enumerate(bodies):
+        file = tmp_path / f"program{number}.py"
+        file.write_text(f"def model(x):\n    {body}\n")
+        names: dict[str, Any] = {}
+        exec(compile(file.read_text(), str(file), "exec"), names)
+        functions.append(names["model"])
+    programs = [opened(function, torch.ones(4)) for function in functions]
+    compiled = Inductor().compile_together(programs, {})
+    assert compiled
+    with pytest.raises(Blamed) as raised:
+        compiled([normal(4)] * 3)
+    assert raised.value.programs == {1}
+    compare([programs[0], programs[2]], [[normal(4)] * 2])
 
 
 @pytest.fixture

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from driftline.backends._torch import TorchCalls, as_arrays, backward, cotangents, torch_runner
-from driftline.backends.base import Compiled, CompiledTogether
+from driftline.backends.base import Blamed, Compiled, CompiledTogether
 from driftline.core.execution import Stage
 from driftline.core.tensors import Arrays
 from driftline.programs.opened import OpenedProgram
@@ -40,7 +42,10 @@ def compile_with_dynamo(
 def compile_together_with_dynamo(
     programs: Sequence[OpenedProgram], backend: str | Callable[..., Any], **settings: Any
 ) -> CompiledTogether:
-    """Independent programs as one graph: what a compilation costs at least is paid once for all of them."""
+    """Independent programs as one graph: what a compilation costs at least is paid once for all of them.
+
+    A program that breaks the graph would have all of them compiled one by one: it is blamed, and the others go on.
+    """
     import torch
     import torch._dynamo
 
@@ -52,11 +57,11 @@ def compile_together_with_dynamo(
     def together(*prepared: Any) -> list[Any]:
         return [f(*args, **kwargs) for f, (args, kwargs) in zip(functions, prepared, strict=True)]
 
-    compiled = torch.compile(together, backend=backend, **settings)
+    compiled = torch.compile(together, backend=backend, fullgraph=True, **settings)
 
     def run(samples: Sequence[Arrays]) -> list[Arrays]:
         prepared = [call.prepare(arrays) for call, arrays in zip(calls, samples, strict=True)]
-        with torch.set_grad_enabled(programs[0].grad):
+        with torch.set_grad_enabled(programs[0].grad), _blaming(programs):
             results = compiled(*((one.args, one.kwargs) for one in prepared))
         runs = list(zip(calls, prepared, results, strict=True))
         if programs[0].grad:
@@ -64,6 +69,26 @@ def compile_together_with_dynamo(
         return [as_arrays(call.outputs(one, result)) for call, one, result in runs]
 
     return run
+
+
+def source_file(program: OpenedProgram) -> str:
+    """The file whose lines the graph remembers."""
+    function = program.live.function
+    function = getattr(type(function), "forward", function)
+    return str(getattr(getattr(function, "__code__", None), "co_filename", ""))
+
+
+@contextlib.contextmanager
+def _blaming(programs: Sequence[OpenedProgram]) -> Iterator[None]:
+    """An error that tells where in the source it arose tells whose program it was."""
+    try:
+        yield
+    except Exception as error:
+        told = "".join(traceback.format_exception(error))
+        blamed = [number for number, program in enumerate(programs) if f'"{source_file(program)}"' in told]
+        if 0 < len(blamed) < len(programs):
+            raise Blamed(blamed) from error
+        raise
 
 
 class _announce_stages:

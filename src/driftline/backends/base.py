@@ -10,7 +10,7 @@ import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,6 +27,14 @@ Options = Mapping[str, str]
 
 class Unsupported(Exception):
     """Raised by a backend that knows it cannot take a program: the outcome is REJECTED, never a finding."""
+
+
+class Blamed(Exception):
+    """Raised by what `compile_together` made, where the compiler tells which of the programs it could not take."""
+
+    def __init__(self, programs: Collection[int]) -> None:
+        super().__init__(f"not these, by their places: {sorted(programs)}")
+        self.programs = frozenset(programs)
 
 
 @dataclass(frozen=True)
@@ -156,7 +164,8 @@ class Backend:
     def compile_together(self, programs: Sequence[OpenedProgram], options: Options) -> CompiledTogether | None:
         """Compile several programs as one, where that is quicker than one by one; `None`: it is not.
 
-        Whatever goes wrong here is found out again, program by program, before anything is said about it.
+        Whatever goes wrong here is found out again, program by program, before anything is said about it; `Blamed`
+        spares the others the search for who it was.
         """
         return None
 

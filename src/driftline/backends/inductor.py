@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 
-from driftline.backends._dynamo import compile_together_with_dynamo, compile_with_dynamo
+from driftline.backends._dynamo import compile_together_with_dynamo, compile_with_dynamo, source_file
 from driftline.backends._torch import TorchBackend
 from driftline.backends.base import BOOLEAN, Availability, Behaviour, Compiled, CompiledTogether, Option, Options
 from driftline.backends.inductor_order import LOOPS_SIDE_BY_SIDE
@@ -140,15 +140,8 @@ class Inductor(TorchBackend):
             recorder().recording(thorough=False) as activity,
         ):
             yield lambda program: sorted(
-                rule for rule, one in activity.items() if one.changed and _file_of(program) in one.files
+                rule for rule, one in activity.items() if one.changed and source_file(program) in one.files
             )
-
-
-def _file_of(program: OpenedProgram) -> str:
-    """The file whose lines the graph remembers."""
-    function = program.live.function
-    function = getattr(type(function), "forward", function)
-    return str(getattr(getattr(function, "__code__", None), "co_filename", ""))
 
 
 @contextlib.contextmanager

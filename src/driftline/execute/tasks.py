@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS
-from driftline.backends.base import Backend
+from driftline.backends.base import Backend, Blamed
 from driftline.core.errors import DriftlineError
 from driftline.core.execution import Failure, Outcome, Stage
 from driftline.core.plugins import load_plugins
@@ -112,7 +112,7 @@ def run_many(payload: dict[str, Any], context: Context) -> dict[str, Any]:
             return keep
 
         for group in _groups(batch, backend.together):
-            together = _run_in_halves(backend, options, group, shelf, context)
+            together = _run_in_company(backend, options, group, shelf, context)
             for job in group:
                 context.lap()
                 answer, program = together.get(job.number, (None, None))
@@ -157,24 +157,30 @@ def _groups(batch: list[_Job], size: int) -> Iterator[list[_Job]]:
 _Answers = dict[int, tuple[dict[str, Any], OpenedProgram]]  # by number, each with its program
 
 
-def _run_in_halves(
+def _run_in_company(
     backend: Backend, options: dict[str, str], group: list[_Job], shelf: Shelf, context: Context
 ) -> _Answers:
-    """Results by number, of programs compiled together. Those among which one fails are tried again in halves, so that
-    it does not cost all of them their company; what is missing at the end is to be run by itself."""
+    """Results by number, of programs compiled together. One that fails must not cost all of them their company: they
+    are tried again without it, or where nobody tells which one it is, in halves. What is missing at the end is to be
+    run by itself."""
     if len(group) < 2:
         return {}
     context.lap()
-    results = _run_together(backend, options, group, shelf)
-    if results is not None:
-        return results
-    half = len(group) // 2
-    parts = (_run_in_halves(backend, options, part, shelf, context) for part in (group[:half], group[half:]))
-    return {number: answer for part in parts for number, answer in part.items()}
+    try:
+        return _run_together(backend, options, group, shelf)
+    except Blamed as blamed:
+        parts = [[job for place, job in enumerate(group) if place not in blamed.programs]]
+    except Exception:  # whose fault it is, and what it says, is found out program by program
+        half = len(group) // 2
+        parts = [group[:half], group[half:]]
+    answers: _Answers = {}
+    for part in parts:
+        answers |= _run_in_company(backend, options, part, shelf, context)
+    return answers
 
 
-def _run_together(backend: Backend, options: dict[str, str], group: list[_Job], shelf: Shelf) -> _Answers | None:
-    """Results by number; `None` when it did not work. Nothing when this backend does not do it at all."""
+def _run_together(backend: Backend, options: dict[str, str], group: list[_Job], shelf: Shelf) -> _Answers:
+    """Results by number. Nothing when this backend does not do it at all."""
     samples = [load_samples(job.payload["tensors"]) for job in group]
     programs = [
         OpenedProgram.from_payload(job.payload, own[0], lambda stage: None)
@@ -182,16 +188,13 @@ def _run_together(backend: Backend, options: dict[str, str], group: list[_Job], 
     ]
     group[0].stage.announce(TOGETHER)
     places: list[list[str]] = [[] for _ in group]
-    try:
-        compiled = backend.compile_together(programs, options)
-        if compiled is None:
-            return {}
-        for index in range(len(samples[0])):
-            programs[0].reseed()
-            for kept, outputs in zip(places, compiled([own[index] for own in samples]), strict=True):
-                kept.append(shelf.put(outputs))
-    except Exception:  # whose fault it is, and what it says, is found out program by program
-        return None
+    compiled = backend.compile_together(programs, options)
+    if compiled is None:
+        return {}
+    for index in range(len(samples[0])):
+        programs[0].reseed()
+        for kept, outputs in zip(places, compiled([own[index] for own in samples]), strict=True):
+            kept.append(shelf.put(outputs))
     done = {"outcome": Outcome.OK, "stage": Stage.RUN, "durations": {}}
     return {
         job.number: ({**done, "outputs": kept}, program)
