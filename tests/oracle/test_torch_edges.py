@@ -124,3 +124,33 @@ def test_sums_into_places_round_every_time() -> None:
     assert not finds(program, x, [right + 2.0**-11])
     y = (-1.3437, 0.6714, 0.7714)
     assert finds(program, y, [float(program(torch.tensor(y))) + 2.0**-6])
+
+
+class TestPooling:
+    """Which of several NaN is the maximum is nobody's business; where the maximum of numbers lies is."""
+
+    window = ((1.0, NAN, 3.0, NAN), (2.0, 5.0, 4.0, 0.0))
+
+    @staticmethod
+    def places(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.adaptive_max_pool2d(x.reshape(2, 1, 2, 2), 1, return_indices=True)[1]
+
+    def test_the_place_of_nan(self) -> None:
+        assert not finds(self.places, self.window, [1, 1])
+        assert not finds(self.places, self.window, [3, 1])
+        assert finds(self.places, self.window, [3, 2])
+
+    def test_a_single_nan_has_one_place(self) -> None:
+        assert finds(self.places, ((1.0, NAN, 3.0, 2.0), (2.0, 5.0, 4.0, 0.0)), [3, 1])
+
+
+def test_a_sample_infinitely_far_away() -> None:
+    """Padding by the documentation, NaN in eager; one that lies inside is neither."""
+
+    def program(grid: torch.Tensor) -> torch.Tensor:
+        image = torch.arange(1.0, 5.0).reshape(1, 1, 2, 2)
+        return torch.nn.functional.grid_sample(image, grid.reshape(1, 1, 2, 2), align_corners=True)
+
+    assert not finds(program, [INF, INF, -1.0, -1.0], [0.0, 1.0])
+    assert not finds(program, [INF, INF, -1.0, -1.0], [NAN, 1.0])
+    assert finds(program, [INF, INF, -1.0, -1.0], [0.0, 0.0])

@@ -144,7 +144,10 @@ def named(coverage: Iterable[tuple[str, str]]) -> str:
 
 def _usual(operator: str) -> str:
     """The name of an operator in our own table, where it is the same one: a bug has one name, whoever finds it."""
-    return operator if operator in _OTHER_MEANING else _names().get(_squashed(operator), operator)
+    if operator in _OTHER_MEANING:
+        return operator
+    base = operator.partition(":")[0]  # without what tells the variants of a suite apart
+    return _names().get(_squashed(operator)) or _names().get(_squashed(base), operator)
 
 
 @cache

@@ -59,6 +59,18 @@ _TORCH = (
         "PyTorch documentation, torch.nn.functional.interpolate and grid_sample: silent on neighbours of weight zero",
     ),
     Clause(
+        "torch.infinitely-far-sample",
+        ("grid_sampler_2d", "grid_sampler_3d"),
+        "a sample at an infinite place may be padding or NaN",
+        "PyTorch documentation, grid_sample: padding outside of the range, where eager multiplies it with NaN",
+    ),
+    Clause(
+        "torch.place-of-nan",
+        ("max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d"),
+        "where several elements are NaN, the place of any of them is that of the maximum",
+        "PyTorch documentation, MaxPool2d and AdaptiveMaxPool2d: silent on NaN",
+    ),
+    Clause(
         "torch.equal-elements",
         ("sort", "argsort", "topk", "median", "kthvalue", "mode"),
         "which of equal elements comes first is open in an unstable sort",

@@ -78,12 +78,32 @@ def _interpolated(
     return torch.ones(result.shape, dtype=torch.bool)
 
 
+def _far_sample(
+    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor
+) -> torch.Tensor | None:
+    far = args[1].isinf().any(-1)  # the last axis of a grid holds the coordinates
+    return far.unsqueeze(1).expand_as(result)
+
+
+def _place_of_nan(
+    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor
+) -> torch.Tensor | None:
+    if result.is_floating_point():
+        return None
+    axes = -3 if "3d" in name_of(target) else -2  # places are counted over all of them
+    plane, places = args[0].isnan().flatten(axes), result.flatten(axes)
+    several = plane.sum(-1, keepdim=True) > 1
+    return (plane.gather(-1, places) & several).reshape(result.shape)
+
+
 _RULES = {
     "torch.cast-out-of-range": _cast,
     "torch.shift-beyond-width": _shift,
     "torch.empty": _empty,
     "torch.scatter-duplicates": _scatter,
     "torch.interpolated-infinity": _interpolated,
+    "torch.infinitely-far-sample": _far_sample,
+    "torch.place-of-nan": _place_of_nan,
 }
 
 
