@@ -36,7 +36,7 @@ def normal(*shape: int) -> Arrays:
 
 
 def compare(programs: list[OpenedProgram], samples: list[list[Arrays]]) -> None:
-    compiled = Inductor().compile_together(programs, {})
+    compiled = Inductor().compile_together(programs, list(zip(*samples, strict=True)), {})
     assert compiled
     for arrays in samples:
         for program, own, outputs in zip(programs, arrays, compiled(arrays), strict=True):
@@ -59,7 +59,9 @@ def test_gradients_do_not_mix() -> None:
 
 def test_each_has_its_own_sizes() -> None:
     programs = [opened(lambda x: x.cumsum(0), torch.ones(6, 2)), opened(lambda x: x.softmax(-1), torch.ones(3, 7))]
+    torch._dynamo.utils.counters.clear()
     compare(programs, [[normal(6, 2), normal(3, 7)], [normal(9, 2), normal(3, 11)]])
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1  # one compilation for both
 
 
 def test_who_breaks_the_graph_is_told(tmp_path: Path) -> None:
@@ -73,7 +75,7 @@ def test_who_breaks_the_graph_is_told(tmp_path: Path) -> None:
         exec(compile(file.read_text(), str(file), "exec"), names)
         functions.append(names["model"])
     programs = [opened(function, torch.ones(4)) for function in functions]
-    compiled = Inductor().compile_together(programs, {})
+    compiled = Inductor().compile_together(programs, [[normal(4)]] * 3, {})
     assert compiled
     with pytest.raises(Blamed) as raised:
         compiled([normal(4)] * 3)

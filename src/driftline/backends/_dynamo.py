@@ -40,11 +40,16 @@ def compile_with_dynamo(
 
 
 def compile_together_with_dynamo(
-    programs: Sequence[OpenedProgram], backend: str | Callable[..., Any], **settings: Any
+    programs: Sequence[OpenedProgram],
+    samples: Sequence[Sequence[Arrays]],
+    backend: str | Callable[..., Any],
+    **settings: Any,
 ) -> CompiledTogether:
     """Independent programs as one graph: what a compilation costs at least is paid once for all of them.
 
     A program that breaks the graph would have all of them compiled one by one: it is blamed, and the others go on.
+    Where a program is run at several sizes, all are told beforehand which of them are open: left to itself, Dynamo
+    compiles everything for the first size, and everything again when it sees the second.
     """
     import torch
     import torch._dynamo
@@ -53,14 +58,18 @@ def compile_together_with_dynamo(
     torch._inductor.config.fallback_random = True
     functions = [program.live.function for program in programs]
     calls = [TorchCalls(program) for program in programs]
+    axes = [_open_axes(own) for own in samples]
 
     def together(*prepared: Any) -> list[Any]:
         return [f(*args, **kwargs) for f, (args, kwargs) in zip(functions, prepared, strict=True)]
 
     compiled = torch.compile(together, backend=backend, fullgraph=True, **settings)
 
-    def run(samples: Sequence[Arrays]) -> list[Arrays]:
-        prepared = [call.prepare(arrays) for call, arrays in zip(calls, samples, strict=True)]
+    def run(each: Sequence[Arrays]) -> list[Arrays]:
+        prepared = [call.prepare(arrays) for call, arrays in zip(calls, each, strict=True)]
+        for one, named in zip(prepared, axes, strict=True):
+            for name, axis in named:
+                torch._dynamo.maybe_mark_dynamic(one.tensors[name], axis)
         with torch.set_grad_enabled(programs[0].grad), _blaming(programs):
             results = compiled(*((one.args, one.kwargs) for one in prepared))
         runs = list(zip(calls, prepared, results, strict=True))
@@ -69,6 +78,16 @@ def compile_together_with_dynamo(
         return [as_arrays(call.outputs(one, result)) for call, one, result in runs]
 
     return run
+
+
+def _open_axes(samples: Sequence[Arrays]) -> list[tuple[str, int]]:
+    """The inputs and axes whose size is not the same in all samples."""
+    return [
+        (name, axis)
+        for name, array in samples[0].items()
+        for axis in range(array.ndim)
+        if any(other[name].shape[axis : axis + 1] != array.shape[axis : axis + 1] for other in samples)
+    ]
 
 
 def source_file(program: OpenedProgram) -> str:

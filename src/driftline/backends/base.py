@@ -161,8 +161,11 @@ class Backend:
         """Compile the program; the result maps named input arrays to named output arrays."""
         raise NotImplementedError
 
-    def compile_together(self, programs: Sequence[OpenedProgram], options: Options) -> CompiledTogether | None:
-        """Compile several programs as one, where that is quicker than one by one; `None`: it is not.
+    def compile_together(
+        self, programs: Sequence[OpenedProgram], samples: Sequence[Sequence[Arrays]], options: Options
+    ) -> CompiledTogether | None:
+        """Compile several programs as one, where that is quicker than one by one; `None`: it is not. Each is going to
+        be run on its own samples.
 
         Whatever goes wrong here is found out again, program by program, before anything is said about it; `Blamed`
         spares the others the search for who it was.

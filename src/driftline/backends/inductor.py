@@ -94,18 +94,20 @@ class Inductor(TorchBackend):
 
         return watched if options.get("forbid") else run
 
-    def compile_together(self, programs: Sequence[OpenedProgram], options: Options) -> CompiledTogether | None:
+    def compile_together(
+        self, programs: Sequence[OpenedProgram], samples: Sequence[Sequence[Arrays]], options: Options
+    ) -> CompiledTogether | None:
         import torch._inductor.config
 
         if options.get("device", "cpu") != "cpu" or options.get("forbid"):
             return None
         config, dynamic = _settings(options)
         config |= LOOPS_SIDE_BY_SIDE
-        run = compile_together_with_dynamo(programs, "inductor", options=config, dynamic=dynamic)
+        run = compile_together_with_dynamo(programs, samples, "inductor", options=config, dynamic=dynamic)
 
-        def patched(samples: Sequence[Arrays]) -> list[Arrays]:
+        def patched(each: Sequence[Arrays]) -> list[Arrays]:
             with torch._inductor.config.patch(config):  # it compiles on the first call
-                return run(samples)
+                return run(each)
 
         return patched
 

@@ -5,7 +5,9 @@ A task turns everything a compiler does into a plain dict. Tensors stay in files
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -145,13 +147,15 @@ class _Numbered:
 
 
 def _groups(batch: list[_Job], size: int) -> Iterator[list[_Job]]:
-    """Those of one company may be compiled together, and are in groups; who has none is alone."""
+    """Those of one company may be compiled together, and are in groups of about one size, lest the last one is alone;
+    who has no company is."""
     companies: dict[str, list[_Job]] = {}
     for job in batch:
         companies.setdefault(job.payload["company"], []).append(job)
     for company, jobs in companies.items():
-        at_once = size if company else 1
-        yield from (jobs[at : at + at_once] for at in range(0, len(jobs), at_once))
+        groups = math.ceil(len(jobs) / size) if company else len(jobs)
+        ends = [round(len(jobs) * number / groups) for number in range(groups + 1)]
+        yield from (jobs[start:end] for start, end in itertools.pairwise(ends))
 
 
 _Answers = dict[int, tuple[dict[str, Any], OpenedProgram]]  # by number, each with its program
@@ -188,7 +192,7 @@ def _run_together(backend: Backend, options: dict[str, str], group: list[_Job], 
     ]
     group[0].stage.announce(TOGETHER)
     places: list[list[str]] = [[] for _ in group]
-    compiled = backend.compile_together(programs, options)
+    compiled = backend.compile_together(programs, samples, options)
     if compiled is None:
         return {}
     for index in range(len(samples[0])):
