@@ -58,3 +58,13 @@ def test_others_keep_their_own_name() -> None:
 
 def test_a_drift_and_a_wrong_element_are_one_bug() -> None:
     assert seen("tvm", Kind.BIAS, "sum(float)") == seen("tvm", Kind.WRONG_VALUE, "sum(float)")
+
+
+def test_a_lost_nan_and_a_death_are_one_bug_in_all_widths() -> None:
+    lost = [
+        seen("xla", Kind.WRONG_NONFINITE, f"sort({dtype})") for dtype in ("float", "float16", "bfloat16", "float64")
+    ]
+    assert {found.detail for found in lost} == {"sort(float)"}
+    assert seen("xla", Kind.WRONG_NONFINITE, "sort(complex)") != lost[0]
+    assert seen("xla", Kind.CRASH, "sort(uint8)").bug_id == seen("xla", Kind.CRASH, "sort(int)").bug_id
+    assert seen("xla", Kind.WRONG_VALUE, "sort(float16)") != seen("xla", Kind.WRONG_VALUE, "sort(float)")

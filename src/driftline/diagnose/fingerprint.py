@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from driftline.core.execution import Execution, Stage
@@ -41,8 +42,19 @@ def message_fingerprint(backend: str, stage: str, kind: str, message: str) -> Fi
 
 def _by_cause(found: Fingerprint, reason: str) -> Fingerprint:
     """Where the cause is known, the bug goes by it: one narrowing of integers shows in every operator."""
-    known = known_issue(found, reason)
-    return replace(found, kind=known.kind or found.kind, detail=known.cause) if known and known.cause else found
+    for one in (found, _of_any_width(found)):
+        known = known_issue(one, reason)
+        if known and known.cause:
+            return replace(one, kind=known.kind or one.kind, detail=known.cause)
+    return one
+
+
+def _of_any_width(found: Fingerprint) -> Fingerprint:
+    """How a NaN is lost, or a process dies, is hardly ever about the width of the numbers; a wrong value often is."""
+    if found.kind not in (Kind.WRONG_NONFINITE, Kind.CRASH):
+        return found
+    detail = re.sub(r"\bb?float(16|64)\b", "float", found.detail)
+    return replace(found, detail=re.sub(r"\bu?int(8|16|32|64)\b", "int", detail))
 
 
 def operators(program: Program) -> str:

@@ -30,7 +30,7 @@ _PLAINER = {
 # Elements stay what they are and in their order: around an operator that computes, these are not what went wrong.
 _TRANSPARENT = {
     "identity", "clone", "contiguous", "detach", "flatten", "flatten_2d", "reshape", "reshaped_back", "squeeze",
-    "squeeze_all", "unflatten", "unsqueeze", "view",
+    "squeeze_all", "transposed_twice", "unflatten", "unsqueeze", "view",
 }  # fmt: skip
 # ONNX operators that mean something else than ours of the same name.
 _OTHER_MEANING = {"Flatten", "Gather", "Max", "Mean", "Min", "Scatter", "Sum"}
@@ -127,14 +127,22 @@ def pattern(graph: Graph) -> str:
         node = graph.nodes[makers[number]]
         if node.op in _TRANSPARENT and computes:
             return words(node.inputs[0])
-        return f"{node.op}({', '.join(dict.fromkeys(words(argument) for argument in node.inputs))})"
+        return f"{_kind(node.op)}({', '.join(dict.fromkeys(words(argument) for argument in node.inputs))})"
 
     if len(graph.nodes) > 6:
-        return "+".join(sorted({node.op for node in graph.nodes}))
+        return "+".join(sorted({_kind(node.op) for node in graph.nodes}))
     read = {number for node in graph.nodes for number in node.inputs}
     ends = [span[0] for span in graph.produced() if not any(number in read for number in span)]
     grown = " with gradient" if graph.grad else ""
     return "; ".join(dict.fromkeys(words(number) for number in ends)) + grown
+
+
+def _kind(operator: str) -> str:
+    """An operator that takes a number, on either side, is the one that takes tensors: `rsub_scalar`, `sub`."""
+    base = operator.removesuffix("_scalar")
+    if base == operator:
+        return operator
+    return next((name for name in (base, base.removeprefix("r")) if name in OPERATORS), operator)
 
 
 def named(coverage: Iterable[tuple[str, str]]) -> str:
