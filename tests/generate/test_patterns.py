@@ -1,0 +1,35 @@
+"""What small graphs are called: one thing has one name."""
+
+from __future__ import annotations
+
+from driftline.generate.graph import Graph, Leaf, Node, TensorType
+from driftline.generate.parts import named, pattern
+
+FLOAT = TensorType("float32", (2, 3))
+
+
+def chain(*operators: str) -> Graph:
+    """Each operator on what the one before it returned."""
+    nodes = tuple(Node(name, (number,), (FLOAT,)) for number, name in enumerate(operators))
+    return Graph((Leaf("input", FLOAT),), nodes, (len(operators),))
+
+
+def test_a_number_for_an_argument_makes_no_other_operator() -> None:
+    assert pattern(chain("rsub_scalar")) == pattern(chain("sub_scalar")) == "sub(float)"
+    assert pattern(chain("rpow_scalar", "relu")) == "relu(pow(float))"
+    assert pattern(chain("remainder_scalar")) == "remainder(float)"
+
+
+def test_what_only_passes_elements_on_is_no_part_of_a_name() -> None:
+    assert pattern(chain("flatten", "exp", "transposed_twice", "sum")) == "sum(exp(float))"
+    assert pattern(chain("flatten")) == "flatten(float)"
+
+
+def test_operators_of_suites_go_by_the_names_of_the_table() -> None:
+    assert (
+        named([("nn.functional.leaky_relu", "float32"), ("Softmax", "float16")])
+        == "leaky_relu(float) > softmax(float16)"
+    )
+    assert named([("addmm:decomposed", "bfloat16")]) == "addmm(bfloat16)"
+    assert named([("nn.functional.interpolate:bicubic", "uint8")]) == "nn.functional.interpolate:bicubic(uint8)"
+    assert named([("Max", "float32")]) == "Max(float)"  # of any number of arguments, and so another one
