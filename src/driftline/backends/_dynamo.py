@@ -104,7 +104,8 @@ def _blaming(programs: Sequence[OpenedProgram]) -> Iterator[None]:
         yield
     except Exception as error:
         told = "".join(traceback.format_exception(error))
-        blamed = [number for number, program in enumerate(programs) if f'"{source_file(program)}"' in told]
+        files = [source_file(program) for program in programs]
+        blamed = [number for number, file in enumerate(files) if file and f'"{file}"' in told]
         if 0 < len(blamed) < len(programs):
             raise Blamed(blamed) from error
         raise
