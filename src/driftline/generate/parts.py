@@ -164,7 +164,7 @@ def _names() -> dict[str, str]:
 
 
 def _squashed(name: str) -> str:
-    return name.removeprefix("nn.functional.").replace("_", "").lower()
+    return name.removeprefix("nn.functional.").removeprefix("native_").replace("_", "").lower()
 
 
 def plainer(part: Graph) -> list[tuple[Graph, str, str]]:
