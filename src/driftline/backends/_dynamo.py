@@ -48,8 +48,8 @@ def compile_together_with_dynamo(
     """Independent programs as one graph: what a compilation costs at least is paid once for all of them.
 
     A program that breaks the graph would have all of them compiled one by one: it is blamed, and the others go on.
-    Where a program is run at several sizes, all are told beforehand which of them are open: left to itself, Dynamo
-    compiles everything for the first size, and everything again when it sees the second.
+    Where programs are run at several sizes, Dynamo is told beforehand which ones are open: left to itself, it compiles
+    everything for the first size, and everything again when it sees the second.
     """
     import torch
     import torch._dynamo

@@ -42,11 +42,12 @@ def message_fingerprint(backend: str, stage: str, kind: str, message: str) -> Fi
 
 def _by_cause(found: Fingerprint, reason: str) -> Fingerprint:
     """Where the cause is known, the bug goes by it: one narrowing of integers shows in every operator."""
-    for one in (found, _of_any_width(found)):
+    wider = _of_any_width(found)
+    for one in (found, wider):
         known = known_issue(one, reason)
         if known and known.cause:
             return replace(one, kind=known.kind or one.kind, detail=known.cause)
-    return one
+    return wider
 
 
 def _of_any_width(found: Fingerprint) -> Fingerprint:
