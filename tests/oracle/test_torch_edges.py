@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from driftline.core.tensors import Arrays
+from driftline.core.tensors import Array, Arrays
 from driftline.oracle.rule import ShadowAnswer, judge_outputs
 from driftline.oracle.shadow.player import Player
 from driftline.oracle.shadow.torch_shadow import TorchShadow, record
@@ -154,3 +154,21 @@ def test_a_sample_infinitely_far_away() -> None:
     assert not finds(program, [INF, INF, -1.0, -1.0], [0.0, 1.0])
     assert not finds(program, [INF, INF, -1.0, -1.0], [NAN, 1.0])
     assert finds(program, [INF, INF, -1.0, -1.0], [0.0, 0.0])
+
+
+class TestEqualElements:
+    """The same rounding error on equal numbers is one error; the same one on different numbers is a drift."""
+
+    @staticmethod
+    def off(x: Array) -> Array:
+        """The root, by three units in the last place, which alone is no finding."""
+        return np.sqrt(x) * np.float32(1 + 3 * 2**-23)
+
+    def test_one_error_seen_many_times(self) -> None:
+        x = np.full(300, 0.7148, np.float32)
+        assert not finds(torch.sqrt, x, self.off(x))
+
+    def test_many_errors_of_one_sign(self) -> None:
+        x = np.linspace(0.5, 1.4, 300, dtype=np.float32)
+        assert not finds(torch.sqrt, x[:1], self.off(x[:1]))
+        assert finds(torch.sqrt, x, self.off(x))
