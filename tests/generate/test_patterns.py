@@ -23,6 +23,8 @@ def test_a_number_for_an_argument_makes_no_other_operator() -> None:
 def test_what_only_passes_elements_on_is_no_part_of_a_name() -> None:
     assert pattern(chain("flatten", "exp", "transposed_twice", "sum")) == "sum(exp(float))"
     assert pattern(chain("flatten")) == "flatten(float)"
+    long = pattern(chain("clone", "flatten", "detach", "view", "exp", "contiguous", "reshape", "sum"))
+    assert long == "exp+sum(float)"
 
 
 def test_operators_of_suites_go_by_the_names_of_the_table() -> None:

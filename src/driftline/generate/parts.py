@@ -130,7 +130,9 @@ def pattern(graph: Graph) -> str:
         return f"{_kind(node.op)}({', '.join(dict.fromkeys(words(argument) for argument in node.inputs))})"
 
     if len(graph.nodes) > 6:
-        return "+".join(sorted({_kind(node.op) for node in graph.nodes}))
+        names = {_kind(node.op) for node in graph.nodes if node.op not in _TRANSPARENT or not computes}
+        dtypes = dict.fromkeys(words(number) for number in range(len(graph.leaves)))
+        return f"{'+'.join(sorted(names))}({', '.join(dtypes)})"
     read = {number for node in graph.nodes for number in node.inputs}
     ends = [span[0] for span in graph.produced() if not any(number in read for number in span)]
     grown = " with gradient" if graph.grad else ""
