@@ -299,7 +299,8 @@ def _take_casualty(
     done: dict[int, dict[str, Any]],
     together: int,
 ) -> None:
-    """Which program was it that ended the worker? Those that were compiled together with it are asked one by one."""
+    """Which program was it that ended the worker? Those that were compiled together with it are asked one by one, and
+    with them perhaps some of the next group: how large this one was is not told."""
     number, _, stage = report.stage.partition(" ")
     if stage == TOGETHER:
         first = waiting[int(number)]
