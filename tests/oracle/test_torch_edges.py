@@ -156,6 +156,28 @@ def test_a_sample_infinitely_far_away() -> None:
     assert finds(program, [INF, INF, -1.0, -1.0], [0.0, 0.0])
 
 
+class TestUnderflow:
+    """A function may give zero for a subnormal number, and zero times infinity is NaN; a product of ordinary size or a
+    power that is no subnormal number may not."""
+
+    @staticmethod
+    def weighted(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x, 0) * torch.tensor([1.0, INF])
+
+    @pytest.mark.parametrize("got", [INF, NAN])
+    def test_a_weight_that_may_be_nothing(self, got: float) -> None:
+        assert not finds(self.weighted, (101.0, 0.0), (1.0, got))
+        assert finds(self.weighted, (101.0, 0.0), (0.0, got))
+
+    def test_a_weight_that_is_small_but_ordinary(self) -> None:
+        assert finds(self.weighted, (80.0, 0.0), (1.0, NAN))
+
+    def test_arithmetic_keeps_subnormal_numbers(self) -> None:
+        assert finds(lambda x: 0.5 * x, (1e-38,), (0.0,))
+        assert not finds(torch.exp, (-88.0,), (0.0,))
+        assert finds(torch.exp, (-87.0,), (0.0,))
+
+
 class TestEqualElements:
     """The same rounding error on equal numbers is one error; the same one on different numbers is a drift."""
 

@@ -74,6 +74,11 @@ class Arithmetic:
         part = self._computed(dtype)
         return _FORMATS[part][2] if self.flush_to_zero else _FORMATS[part][3]
 
+    def underflow(self, dtype: str) -> float:
+        """Below this, exp, log, tanh and their kind may give zero: many implementations stop where the result is a
+        subnormal number of the type that they compute in, which for smaller types is float32."""
+        return _FORMATS["float64" if self._computed(dtype) == "float64" else "float32"][2]
+
     def largest(self, dtype: str) -> float:
         return _FORMATS[_PARTS.get(dtype, dtype)][1]  # narrowing is declared, a smaller range is not
 

@@ -24,6 +24,12 @@ def stored(result: Array, unit: float) -> Array:
     return unit * np.abs(result)
 
 
+def transcendental(result: Array, arithmetic: Arithmetic, dtype: str) -> Array:
+    """A transcendental function, which may be zero where it underflows."""
+    size = np.abs(result)
+    return np.where(size < arithmetic.underflow(dtype), size, arithmetic.transcendental(dtype) * size)
+
+
 def summed(result: Array, squares: Array, terms: float, unit: float) -> Array:
     """A sum of `terms` products, in the worst legal order (one after the other).
 

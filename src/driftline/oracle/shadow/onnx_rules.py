@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array, numpy_dtype
-from driftline.oracle.noise import stored, together
+from driftline.oracle.noise import stored, together, transcendental
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.onnx_sums import SUMS, generous
 
@@ -110,10 +110,10 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
             sizes.append(None)
             continue
         functional = name in TRANSCENDENTAL or name in THROUGH
-        unit = call.arithmetic.transcendental(dtype) if functional else call.arithmetic.unit(dtype)
-        size = stored(result, unit) + call.arithmetic.tiny(dtype)
+        own = transcendental(result, call.arithmetic, dtype) if functional else stored(result, call.arithmetic.unit(dtype))
+        size = own + call.arithmetic.tiny(dtype)
         if name in THROUGH:
-            size = size + unit * THROUGH[name](call)
+            size = size + call.arithmetic.transcendental(dtype) * THROUGH[name](call)
         if rule and index < len(sums):
             size = together(size, sums[index])
         elif not known:

@@ -11,7 +11,7 @@ import numpy as np
 
 from driftline.core.tensors import Array
 from driftline.oracle.arithmetic import Arithmetic
-from driftline.oracle.noise import NoiseSource, finite_size, overflowing, stored, summed, together
+from driftline.oracle.noise import NoiseSource, finite_size, overflowing, stored, summed, together, transcendental
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class Steps:
 
     def function(self, result: Array, through: float = 0.0) -> Array:
         """A transcendental function, perhaps computed by way of a number of the size `through`."""
-        return self._disturbed(result, lambda: self.arithmetic.transcendental(self.dtype) * (np.abs(result) + through))
+        unit = self.arithmetic.transcendental(self.dtype)
+        return self._disturbed(result, lambda: transcendental(result, self.arithmetic, self.dtype) + unit * through)
 
     def overflow(self, result: Array, peak: Array) -> Array:
         """The result, unless a number of that size on the way overflows."""

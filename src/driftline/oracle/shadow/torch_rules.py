@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import Walk, stored, together
+from driftline.oracle.noise import Walk, stored, together, transcendental
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.torch_sums import SUMS, WALKS, generous
 
@@ -85,12 +85,14 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
         if dtype is None:
             sizes.append(None)
             continue
-        unit = call.arithmetic.transcendental(dtype) if name in TRANSCENDENTAL else call.arithmetic.unit(dtype)
-        size = stored(result.detach().numpy(), unit) + call.arithmetic.tiny(dtype)
+        value = result.detach().numpy()
+        functional = name in TRANSCENDENTAL
+        own = transcendental(value, call.arithmetic, dtype) if functional else stored(value, call.arithmetic.unit(dtype))
+        size = own + call.arithmetic.tiny(dtype)
         if rule:
             summed = sums[index]
             size = size if summed is None else together(size, summed)
-        elif name not in TRANSCENDENTAL and not _is_pointwise(call.target, call.args, result):
+        elif not functional and not _is_pointwise(call.target, call.args, result):
             known = False
             size = together(size, generous(call, index))
         sizes.append(np.asarray(size))
