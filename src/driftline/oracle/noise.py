@@ -19,9 +19,9 @@ NOTHING = 0.3  # the share of the samples in which a possible extreme is taken
 NEARLY = 0.95  # some others among equal terms do not change how those round
 
 
-def stored(result: Array, unit: float) -> Array:
+def stored(result: Array, arithmetic: Arithmetic, dtype: str) -> Array:
     """One rounding of the result itself."""
-    return unit * np.abs(result)
+    return arithmetic.unit(dtype) * np.abs(result)
 
 
 def transcendental(result: Array, arithmetic: Arithmetic, dtype: str) -> Array:

@@ -101,6 +101,7 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
     name = str(call.target.op_type)
     if came_out_exact(call):
         return [None], True
+    arithmetic = call.arithmetic
     rule = SUMS.get(name)
     known = bool(rule) or name in POINTWISE or name in TRANSCENDENTAL or name in THROUGH or name in ("Cast", "CastLike")
     sums = rule(call) if rule else ()
@@ -110,10 +111,10 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
             sizes.append(None)
             continue
         functional = name in TRANSCENDENTAL or name in THROUGH
-        own = transcendental(result, call.arithmetic, dtype) if functional else stored(result, call.arithmetic.unit(dtype))
-        size = own + call.arithmetic.tiny(dtype)
+        rounding = transcendental if functional else stored
+        size = rounding(result, arithmetic, dtype) + arithmetic.tiny(dtype)
         if name in THROUGH:
-            size = size + call.arithmetic.transcendental(dtype) * THROUGH[name](call)
+            size = size + arithmetic.transcendental(dtype) * THROUGH[name](call)
         if rule and index < len(sums):
             size = together(size, sums[index])
         elif not known:

@@ -24,7 +24,7 @@ class Steps:
 
     def round(self, result: Array) -> Array:
         """A sum, product or quotient of two numbers."""
-        return self._disturbed(result, lambda: stored(result, self.arithmetic.unit(self.dtype)))
+        return self._disturbed(result, lambda: stored(result, self.arithmetic, self.dtype))
 
     def accumulate(self, result: Array, through: float = 0.0) -> Array:
         """One addition to a sum that goes on, perhaps by way of a number of the size `through`."""
@@ -72,7 +72,7 @@ class Steps:
         squares = np.sum(np.square(shares), axis=axes, keepdims=True)
         size = together(
             summed(result, squares, count, self.arithmetic.accumulator(self.dtype)),
-            stored(result, self.arithmetic.unit(self.dtype)),
+            stored(result, self.arithmetic, self.dtype),
         )
         peak = np.sum(finite_size(shares), axis=axes, keepdims=True) * divisor
         return overflowing(size, peak, self.arithmetic.largest_sum(self.dtype))
@@ -81,7 +81,7 @@ class Steps:
         squares = np.square(left) @ np.square(right)
         size = summed(result, squares, float(left.shape[-1]), self.arithmetic.accumulator(self.dtype))
         factors = 2 * self.arithmetic.product(self.dtype) * np.sqrt(squares)
-        return together(size, factors, stored(result, self.arithmetic.unit(self.dtype)))
+        return together(size, factors, stored(result, self.arithmetic, self.dtype))
 
     def _disturbed(self, result: Array, amplitude: Callable[[], Array]) -> Array:
         if self.noise is None:

@@ -77,6 +77,7 @@ def is_exact(target: Any, kwargs: dict[str, Any]) -> bool:
 def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
     """The size of the rounding error of each result, and whether a proper rule was found for it."""
     name = name_of(call.target)
+    arithmetic = call.arithmetic
     rule = SUMS.get(name)
     sums = rule(call) if rule else ()
     known = True
@@ -85,10 +86,9 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
         if dtype is None:
             sizes.append(None)
             continue
-        value = result.detach().numpy()
         functional = name in TRANSCENDENTAL
-        own = transcendental(value, call.arithmetic, dtype) if functional else stored(value, call.arithmetic.unit(dtype))
-        size = own + call.arithmetic.tiny(dtype)
+        rounding = transcendental if functional else stored
+        size = rounding(result.detach().numpy(), arithmetic, dtype) + arithmetic.tiny(dtype)
         if rule:
             summed = sums[index]
             size = size if summed is None else together(size, summed)
