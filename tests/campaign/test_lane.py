@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from driftline.campaign.lane import Lane
@@ -84,3 +85,13 @@ def test_half_of_the_inputs_are_special() -> None:
     for turn in played(make_lane(), 4):
         for request in turn:
             assert sorted(request["strategies"]) == ["random", "specials"]
+
+
+def test_the_last_turn_is_as_long_as_there_is_time() -> None:
+    lane = make_lane()
+    assert lane.done_in(5.0) == lane.batch, "nothing is known of its pace"
+    played(lane, 2)
+    pace = 1.0 / lane.batch
+    assert lane.done_in(math.inf) == lane.batch
+    assert lane.done_in(pace * (lane.batch - 1.5)) == lane.batch - 2
+    assert lane.done_in(-1.0) == lane.shortest

@@ -90,10 +90,10 @@ def test_everybody_goes_home_when_nothing_is_left() -> None:
     assert one.take() is None
 
 
-def test_a_turn_that_would_not_end_in_time_is_not_begun() -> None:
+def test_a_turn_is_not_begun_where_not_even_a_short_one_would_end_in_time() -> None:
     for left, allowed in ((30.0, True), (5.0, False)):
         one = roster(left=left)
         lane = taken(one).lane
-        lane.programs, lane.seconds = lane.batch, 30.0
+        lane.pace = 60.0 / lane.batch
         one.finish(Task(lane, Work.TURN, 0.0))
         assert (one.take() is not None) == allowed

@@ -13,16 +13,6 @@ from driftline.execute import tasks
 from driftline.execute.shelf import Shelf
 
 
-@pytest.mark.parametrize(("jobs", "sizes"), [(0, []), (3, [3]), (8, [8]), (9, [4, 5]), (17, [6, 5, 6])])
-def test_groups_are_of_about_one_size(jobs: int, sizes: list[int]) -> None:
-    """A last one that is left over would be compiled alone, which takes as long as several together."""
-    batch = [SimpleNamespace(payload={"company": "plain"}) for _ in range(jobs)]
-    assert [len(group) for group in tasks._groups(cast(Any, batch), 8)] == sizes
-    for job in batch:
-        job.payload["company"] = ""
-    assert [len(group) for group in tasks._groups(cast(Any, batch), 8)] == [1] * jobs
-
-
 @pytest.mark.parametrize(
     ("bad", "told", "alone", "tried"),
     [

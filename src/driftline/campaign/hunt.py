@@ -258,7 +258,8 @@ class Hunter:
             timeout=plan.timeout,
             shards=self._roster.shards,
         ) as screening:
-            results = screening.screen(lane.requests(limit), lane.target)
+            requests = lane.requests(limit)[: lane.done_in(self._time_left())]
+            results = screening.screen(requests, lane.target)
         self._result.internal_errors += [result.internal_error for result in results if result.internal_error]
         body = lane.summarise(results, time.monotonic() - started)
         turn = Turn(lane.name, lane.turns, body)

@@ -2,7 +2,7 @@
 
 What the next turn asks for depends on the seed and on the turns before it in the same lane, and on nothing else: not
 on the clock, not on other lanes. So the same seed gives the same programs, and a lane that is rebuilt from its stored
-turns goes on as if it had never stopped.
+turns goes on as if it had never stopped. The clock may cut the last turn of a hunt short, and nothing else.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ KEPT_GRAPHS = 48
 NEAR_MISS = 5.0  # sigma: passed, but not by much
 _BY_CHANCE = ("timeout", "out-of-memory")
 INTERESTING = 6  # graphs kept from one turn
+STARTING = 0.5  # the share of programs in the time of the first turn, in which the compiler is started
 
 
 @dataclass
@@ -50,6 +51,7 @@ class Lane:
     turns: int = 0
     programs: int = 0
     seconds: float = 0.0
+    pace: float = 0.0  # seconds for a program, in the last turn
     stats: dict[tuple[str, str], Arm] = field(default_factory=lambda: defaultdict(Arm))
     coverage: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     graphs: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=KEPT_GRAPHS))
@@ -60,17 +62,25 @@ class Lane:
         return str(self.target)
 
     @property
-    def usual_turn(self) -> float:
-        """Seconds that the next turn will take, by those before it."""
-        return self.seconds / self.programs * self.batch if self.programs else 0.0
+    def shortest(self) -> int:
+        """Programs of a short turn. The first is one, as a hunt of two minutes should hear from every compiler, and so
+        may the last be, which should end with the time."""
+        return -(-self.batch // 3)
+
+    def seconds_for(self, programs: int) -> float:
+        """What a turn of so many programs will take, by the last one."""
+        return self.pace * programs
+
+    def done_in(self, seconds: float) -> int:
+        """Programs that will be done by then, but a short turn at least."""
+        return max(self.shortest, int(seconds / self.pace)) if self.pace and math.isfinite(seconds) else self.batch
 
     # -- what to ask for ---------------------------------------------------------------------------------------------
 
     def requests(self, limit: int) -> list[dict[str, Any]]:
-        """The next batch. Half of it operators alone, as long as there are some that were not tried. The first one is
-        shorter: a hunt of two minutes should hear from every compiler."""
+        """The next batch. Half of it operators alone, as long as there are some that were not tried."""
         rng = random.Random(f"{self.seed}/{self.form}/{self.name}/{self.turns}")
-        size, avoid = min(self.batch if self.turns else -(-self.batch // 3), limit), self.avoid
+        size, avoid = min(self.batch if self.turns else self.shortest, limit), self.avoid
         asked: Counter[tuple[str, str]] = Counter()
         made = [self._request("graph", arm, asked, rng) for arm in self._untried(size // 2 or 1, rng)]
         while len(made) < size:
@@ -149,6 +159,8 @@ class Lane:
         self.turns = turn.number + 1
         self.programs += body["programs"]
         self.seconds += body["seconds"]
+        if body["programs"]:
+            self.pace = body["seconds"] / body["programs"] * (STARTING if turn.number == 0 else 1.0)
         for generator, arm, programs, reward in body["arms"]:
             entry = self.stats[(generator, arm)]
             entry.programs += programs

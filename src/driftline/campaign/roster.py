@@ -111,7 +111,8 @@ class Roster:
         # The last of the time is for what waits already, and for turns that end in it.
         left = self._time_left()
         waiting = sum(s.needed for s in self._standings.values()) / self._jobs
-        return waiting < left and standing.lane.usual_turn < left + GRACE
+        lane = standing.lane
+        return waiting < left and lane.seconds_for(lane.shortest) < left + GRACE / 2
 
     def finish(self, task: Task, *, new: int = 0, repeated: int = 0) -> None:
         """The task is done; a turn brought so many suspects."""

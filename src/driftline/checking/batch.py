@@ -10,11 +10,11 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from driftline.backends import BACKENDS, resolve
 from driftline.checking.checker import declared_arithmetic
@@ -26,6 +26,7 @@ from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 from driftline.core.verdict import Kind
+from driftline.execute.grouping import evenly, in_company
 from driftline.execute.pool import Pool, Report
 from driftline.execute.shelf import Shelf, load_samples
 from driftline.execute.tasks import RESULTS, TENSORS, TOGETHER
@@ -34,6 +35,10 @@ from driftline.generate.table import OPERATORS
 _TASKS = "driftline.checking.batch_tasks"
 _ENDINGS = {"died": Outcome.CRASH, "timeout": Outcome.TIMEOUT, "memory": Outcome.OOM}
 _KINDS = {Outcome.ERROR: Kind.ERROR, Outcome.CRASH: Kind.CRASH, Outcome.TIMEOUT: Kind.TIMEOUT, Outcome.OOM: Kind.OOM}
+
+_Made = Mapping[str, Any]  # what `prepare` answered: a program and its files
+_Piece = TypeVar("_Piece")
+_Done = TypeVar("_Done")
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class Screened:
     sample: int = 0
     each: tuple[Mapping[str, Any], ...] = ()  # the verdict on every sample, where the program asks for all of them
     internal_error: str = ""  # a fault of ours; the judgement is then inconclusive
-    made: Mapping[str, Any] | None = None  # what `prepare` answered: the program and its files
+    made: _Made | None = None
     behaviour: tuple[str, ...] = ()  # rewrite rules of the compiler that fired, where it tells
 
     @property
@@ -116,9 +121,7 @@ class Screening:
 
     def screen(self, requests: Sequence[Mapping[str, Any]], target: Target) -> list[Screened]:
         """Make, run and judge. One result for each request, in their order."""
-        if self._shards > 1 and len(requests) > self._shards:
-            return self._in_shards(requests, target)
-        made = self.prepare(requests, sizes=BACKENDS.get(target.backend).sizes)
+        made = self._made(requests, sizes=BACKENDS.get(target.backend).sizes)
         results: list[Screened] = []
         runnable: dict[int, dict[str, Any]] = {}
         for number, (request, answer) in enumerate(zip(requests, made, strict=True)):
@@ -131,44 +134,47 @@ class Screening:
             else:
                 results.append(Screened(request, "", made=answer))
                 runnable[number] = answer
-        executions = self._execute(runnable, target)
-        ran = {}
-        for number, execution in executions.items():
-            results[number] = replace(results[number], behaviour=tuple(execution.get("behaviour", ())))
-            if execution["outcome"] == Outcome.OK:
-                ran[number] = execution
-            else:
-                results[number] = _ended(results[number], execution)
-        for number, verdict in self._judge(runnable, ran, target).items():
-            results[number] = replace(
-                results[number],
-                judgement=verdict["judgement"],
-                reason=verdict["reason"],
-                kind=verdict["kind"] or "",
-                stage="RUN",
-                z=verdict["z"],
-                sample=verdict.get("sample", 0),
-                each=tuple(verdict.get("each", ())),
-                internal_error=verdict.get("internal_error", ""),
-            )
+        pieces = self._pieces(runnable, resolve(target).together)
+        for executions, verdicts in self._side_by_side(lambda piece: self._run_and_judge(piece, target), pieces):
+            for number, execution in executions.items():
+                results[number] = replace(results[number], behaviour=tuple(execution.get("behaviour", ())))
+                if execution["outcome"] != Outcome.OK:
+                    results[number] = _ended(results[number], execution)
+            for number, verdict in verdicts.items():
+                results[number] = _judged(results[number], verdict)
         return results
 
-    def _in_shards(self, requests: Sequence[Mapping[str, Any]], target: Target) -> list[Screened]:
-        """The batch in pieces, side by side: for a hunt with more processors than targets."""
-        size = -(-len(requests) // self._shards)
-        pieces = [requests[at : at + size] for at in range(0, len(requests), size)]
-        with ThreadPoolExecutor(len(pieces)) as threads:
-            done = threads.map(lambda piece: self._alone().screen(piece, target), pieces)
-            return [result for results in done for result in results]
+    # -- in pieces, for a hunt with more processors than targets -----------------------------------------------------
 
-    def _alone(self) -> Screening:
-        part = Screening(self._pool, self._form, seed=self._seed, plugins=self._plugins, timeout=self._timeout)
-        part.folder = self._new_folder()  # goes when ours goes
-        return part
+    def _made(self, requests: Sequence[Mapping[str, Any]], *, sizes: bool) -> list[dict[str, Any]]:
+        pieces = list(evenly(requests, self._shards))
+        done = self._side_by_side(lambda piece: self.prepare(piece, sizes=sizes), pieces)
+        return [answer for answers in done for answer in answers]
+
+    def _pieces(self, programs: Mapping[int, _Made], together: int) -> list[dict[int, _Made]]:
+        """What a worker takes at a time. Those that are compiled together stay together, so there are more pieces than
+        workers, and who is done early takes another one: the largest first, that they end at about the same time."""
+        if self._shards == 1 or together == 1:
+            return [dict(piece) for piece in evenly(list(programs.items()), self._shards)]
+        pieces = [dict(group) for group in in_company(programs.items(), lambda item: item[1]["company"], together)]
+        return sorted(pieces, key=len, reverse=True)
+
+    def _side_by_side(self, work: Callable[[_Piece], _Done], pieces: Sequence[_Piece]) -> list[_Done]:
+        if len(pieces) < 2 or self._shards == 1:
+            return [work(piece) for piece in pieces]
+        with ThreadPoolExecutor(self._shards) as threads:
+            return list(threads.map(work, pieces))
 
     # -- running -----------------------------------------------------------------------------------------------------
 
-    def _execute(self, programs: Mapping[int, Mapping[str, Any]], target: Target) -> dict[int, dict[str, Any]]:
+    def _run_and_judge(
+        self, programs: Mapping[int, _Made], target: Target
+    ) -> tuple[dict[int, dict[str, Any]], dict[int, dict[str, Any]]]:
+        executions = self._execute(programs, target)
+        ran = {number: execution for number, execution in executions.items() if execution["outcome"] == Outcome.OK}
+        return executions, self._judge(programs, ran, target)
+
+    def _execute(self, programs: Mapping[int, _Made], target: Target) -> dict[int, dict[str, Any]]:
         backend = resolve(target)
         worker = worker_for_target(backend, target, self._plugins)
         waiting = {
@@ -217,7 +223,7 @@ class Screening:
         return done
 
     def _judge(
-        self, programs: Mapping[int, Mapping[str, Any]], ran: Mapping[int, Mapping[str, Any]], target: Target
+        self, programs: Mapping[int, _Made], ran: Mapping[int, Mapping[str, Any]], target: Target
     ) -> dict[int, dict[str, Any]]:
         if not ran:
             return {}
@@ -315,6 +321,21 @@ def _take_casualty(
         "failure": {"type": report.detail, "message": ""},
         "outputs": unfinished.get(culprit, []),
     }
+
+
+def _judged(result: Screened, verdict: Mapping[str, Any]) -> Screened:
+    """A program that ran to its end."""
+    return replace(
+        result,
+        judgement=verdict["judgement"],
+        reason=verdict["reason"],
+        kind=verdict["kind"] or "",
+        stage="RUN",
+        z=verdict["z"],
+        sample=verdict.get("sample", 0),
+        each=tuple(verdict.get("each", ())),
+        internal_error=verdict.get("internal_error", ""),
+    )
 
 
 def _ended(result: Screened, execution: Mapping[str, Any]) -> Screened:

@@ -5,11 +5,9 @@ A task turns everything a compiler does into a plain dict. Tensors stay in files
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.execution import Failure, Outcome, Stage
 from driftline.core.plugins import load_plugins
 from driftline.core.tensors import Arrays, load_tensors, save_tensors
+from driftline.execute.grouping import in_company
 from driftline.execute.shelf import Shelf
 from driftline.execute.shelf import load_samples as load_samples
 from driftline.execute.shelf import save_samples as save_samples
@@ -113,7 +112,7 @@ def run_many(payload: dict[str, Any], context: Context) -> dict[str, Any]:
 
             return keep
 
-        for group in _groups(batch, backend.together):
+        for group in in_company(batch, lambda job: str(job.payload["company"]), backend.together):
             together = _run_in_company(backend, options, group, shelf, context)
             for job in group:
                 context.lap()
@@ -146,23 +145,11 @@ class _Numbered:
         self._context.enter(f"{self._number} {stage}")
 
 
-def _groups(batch: list[_Job], size: int) -> Iterator[list[_Job]]:
-    """Those of one company may be compiled together, and are in groups of about one size, lest the last one is alone;
-    who has no company is."""
-    companies: dict[str, list[_Job]] = {}
-    for job in batch:
-        companies.setdefault(job.payload["company"], []).append(job)
-    for company, jobs in companies.items():
-        groups = math.ceil(len(jobs) / size) if company else len(jobs)
-        ends = [round(len(jobs) * number / groups) for number in range(groups + 1)]
-        yield from (jobs[start:end] for start, end in itertools.pairwise(ends))
-
-
 _Answers = dict[int, tuple[dict[str, Any], OpenedProgram]]  # by number, each with its program
 
 
 def _run_in_company(
-    backend: Backend, options: dict[str, str], group: list[_Job], shelf: Shelf, context: Context
+    backend: Backend, options: dict[str, str], group: Sequence[_Job], shelf: Shelf, context: Context
 ) -> _Answers:
     """Results by number, of programs compiled together. One that fails must not cost all of them their company: they
     are tried again without it, or where nobody tells which one it is, in halves. What is missing at the end is to be
@@ -173,7 +160,7 @@ def _run_in_company(
     try:
         return _run_together(backend, options, group, shelf)
     except Blamed as blamed:
-        parts = [[job for place, job in enumerate(group) if place not in blamed.programs]]
+        parts: list[Sequence[_Job]] = [[job for place, job in enumerate(group) if place not in blamed.programs]]
     except Exception:  # whose fault it is, and what it says, is found out program by program
         half = len(group) // 2
         parts = [group[:half], group[half:]]
@@ -183,7 +170,7 @@ def _run_in_company(
     return answers
 
 
-def _run_together(backend: Backend, options: dict[str, str], group: list[_Job], shelf: Shelf) -> _Answers:
+def _run_together(backend: Backend, options: dict[str, str], group: Sequence[_Job], shelf: Shelf) -> _Answers:
     """Results by number. Nothing when this backend does not do it at all."""
     samples = [load_samples(job.payload["tensors"]) for job in group]
     programs = [
