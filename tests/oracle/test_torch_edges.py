@@ -178,6 +178,19 @@ class TestUnderflow:
         assert finds(torch.exp, (-87.0,), (0.0,))
 
 
+@pytest.mark.parametrize("got", [3.5, INF])
+def test_a_factor_before_or_after_the_quotient(got: float) -> None:
+    """What may overflow on the way, in doubles as well, where the shadow has no more room than the program."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x.double() * (LARGEST * 2.0**896)
+        return torch.addcdiv(torch.full_like(y, 1.5), y, y, value=2.0)
+
+    assert not finds(program, [1.0], [got])
+    assert finds(program, [2.0**-20], [INF])
+    assert finds(program, [2.0**-20], [1.5])
+
+
 class TestEqualElements:
     """The same rounding error on equal numbers is one error; the same one on different numbers is a drift."""
 

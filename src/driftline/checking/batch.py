@@ -153,11 +153,12 @@ class Screening:
 
     def _pieces(self, programs: Mapping[int, _Made], together: int) -> list[dict[int, _Made]]:
         """What a worker takes at a time. Those that are compiled together stay together, so there are more pieces than
-        workers, and who is done early takes another one: the largest first, that they end at about the same time."""
+        workers, and who is done early takes another one. Gradients and several sizes take longest to compile: with them
+        first, all workers end at about the same time."""
         if self._shards == 1 or together == 1:
             return [dict(piece) for piece in evenly(list(programs.items()), self._shards)]
         pieces = [dict(group) for group in in_company(programs.items(), lambda item: item[1]["company"], together)]
-        return sorted(pieces, key=len, reverse=True)
+        return sorted(pieces, key=lambda piece: next(iter(piece.values()))["company"] == "plain")
 
     def _side_by_side(self, work: Callable[[_Piece], _Done], pieces: Sequence[_Piece]) -> list[_Done]:
         if len(pieces) < 2 or self._shards == 1:

@@ -45,8 +45,8 @@ def _by_cause(found: Fingerprint, reason: str) -> Fingerprint:
     wider = _of_any_width(found)
     for one in (found, wider):
         known = known_issue(one, reason)
-        if known and known.cause:
-            return replace(one, kind=known.kind or one.kind, detail=known.cause)
+        if known:
+            return replace(one, kind=known.kind, detail=known.cause)
     return wider
 
 

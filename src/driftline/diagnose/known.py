@@ -20,9 +20,9 @@ class KnownIssue:
     backend: str
     kinds: str  # pattern of the kind
     detail: str  # pattern of the detail
+    cause: str  # all that match are one bug, which goes by this name
+    kind: str  # and by this kind
     url: str = ""  # where it was reported
-    cause: str = ""  # when set, all that match are one bug, which goes by this name
-    kind: str = ""  # the kind under which they are one
     note: str = ""  # whether it is debatable, and why
     reason: str = ""  # pattern that must occur in the verdict's sentence
 
@@ -33,7 +33,7 @@ class KnownIssue:
     def matches(self, found: Fingerprint, reason: str) -> bool:
         if not re.fullmatch(self.backend, found.backend):
             return False
-        if self.cause and found.detail == self.cause:
+        if found.detail == self.cause:
             return True
         return bool(re.search(self.reason, reason)) and (
             bool(re.fullmatch(self.kinds, found.kind)) and bool(re.fullmatch(self.detail, found.detail, re.DOTALL))

@@ -11,6 +11,14 @@ import torch
 from driftline.oracle.shadow.torch_rules import name_of
 
 
+def _addcdiv(
+    start: torch.Tensor, numerator: torch.Tensor, denominator: torch.Tensor, *, value: float = 1
+) -> torch.Tensor:
+    """The quotient first. Eager multiplies first, and its own result is legal as well: so is an overflow in either."""
+    quotient = numerator / denominator
+    return start + (quotient if value == 1 else value * quotient)
+
+
 @cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """Compositions to be recorded as their parts: everything that a compiler may itself take apart."""
@@ -33,6 +41,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
             ]  # type: ignore[list-item]
         )
     )  # fmt: skip
+    table[aten.addcdiv.default] = _addcdiv
     return {
         op: parts
         for op, parts in table.items()
