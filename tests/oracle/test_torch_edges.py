@@ -191,6 +191,41 @@ def test_a_factor_before_or_after_the_quotient(got: float) -> None:
     assert finds(program, [2.0**-20], [1.5])
 
 
+class TestGradientAtNan:
+    """Eager's own gradient at NaN depends on how many elements there are; elsewhere there is but one."""
+
+    functions = (
+        torch.nn.functional.elu,
+        torch.nn.functional.hardshrink,
+        torch.nn.functional.hardswish,
+        torch.nn.functional.hardtanh,
+        torch.nn.functional.softshrink,
+    )
+
+    @staticmethod
+    def gradient(function: Program, values: list[float], got: list[float]) -> bool:
+        def program(x: torch.Tensor) -> torch.Tensor:
+            x = x.detach().requires_grad_()
+            function(x).sum().backward()
+            assert x.grad is not None
+            return x.grad
+
+        return finds(program, values, got)
+
+    @pytest.mark.parametrize("function", functions)
+    @pytest.mark.parametrize("got", [0.0, 1.0, NAN])
+    def test_any_piece(self, function: Program, got: float) -> None:
+        slope = 0.0 if function is torch.nn.functional.hardtanh else 1.0
+        assert not self.gradient(function, [NAN, 4.0], [got, slope])
+        assert self.gradient(function, [NAN, 4.0], [got, 1.0 - slope])
+
+    def test_near_where_the_slope_cancels(self) -> None:
+        x = np.float32(-1.4999)
+        slope = float(x / np.float32(3) + np.float32(0.5))
+        assert not self.gradient(torch.nn.functional.hardswish, [float(x)], [slope])
+        assert self.gradient(torch.nn.functional.hardswish, [float(x)], [slope + 3e-6])
+
+
 class TestEqualElements:
     """The same rounding error on equal numbers is one error; the same one on different numbers is a drift."""
 

@@ -71,6 +71,19 @@ _TORCH = (
         "PyTorch documentation, MaxPool2d and AdaptiveMaxPool2d: silent on NaN",
     ),
     Clause(
+        "torch.gradient-at-nan",
+        (
+            "elu_backward",
+            "hardshrink_backward",
+            "hardswish_backward",
+            "hardtanh_backward",
+            "softshrink_backward",
+        ),
+        "where the argument of a function in pieces is NaN, its gradient may be that of any piece, or NaN",
+        "PyTorch documentation, ELU, Hardshrink, Hardswish, Hardtanh, Softshrink: silent; eager has one for a single"
+        " element and another for many",
+    ),
+    Clause(
         "torch.equal-elements",
         ("sort", "argsort", "topk", "median", "kthvalue", "mode"),
         "which of equal elements comes first is open in an unstable sort",

@@ -12,7 +12,8 @@ _STEPS = {
     "bucketize", "ceil", "eq", "fix", "floor", "floor_divide", "fmod", "frac", "ge", "gt", "heaviside", "isclose",
     "le", "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "ne", "nonzero", "remainder", "round",
     "searchsorted", "sgn", "sign", "signbit", "trunc", "threshold", "threshold_backward", "all", "any", "isin",
-    "count_nonzero", "hardtanh_backward",
+    "count_nonzero", "elu_backward", "hardshrink_backward", "hardswish_backward", "hardtanh_backward",
+    "softshrink_backward",
 }  # fmt: skip
 # choice -> which result holds the indices
 _CHOICES = {

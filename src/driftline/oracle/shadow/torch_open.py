@@ -96,6 +96,14 @@ def _place_of_nan(
     return (plane.gather(-1, places) & several).reshape(result.shape)
 
 
+def _gradient_at_nan(
+    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor
+) -> torch.Tensor | None:
+    name = "self_or_result" if name_of(target) == "elu_backward" else "self"
+    argument: torch.Tensor = schema_argument(target, args, kwargs, name)
+    return argument.isnan()
+
+
 _RULES = {
     "torch.cast-out-of-range": _cast,
     "torch.shift-beyond-width": _shift,
@@ -104,6 +112,7 @@ _RULES = {
     "torch.interpolated-infinity": _interpolated,
     "torch.infinitely-far-sample": _far_sample,
     "torch.place-of-nan": _place_of_nan,
+    "torch.gradient-at-nan": _gradient_at_nan,
 }
 
 

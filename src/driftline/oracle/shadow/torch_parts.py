@@ -10,6 +10,10 @@ import torch
 
 from driftline.oracle.shadow.torch_rules import name_of
 
+# There is a rule, or a clause, about them as a whole.
+_RULED = ("addmm", "addcmul", "baddbmm", "embedding_dense_backward", "avg_pool2d", "var_mean", "var", "std")
+_WITH_CLAUSES = ("elu_backward", "grid_sampler", "hardswish_backward", "hardtanh_backward", "upsample")
+
 
 def _addcdiv(
     start: torch.Tensor, numerator: torch.Tensor, denominator: torch.Tensor, *, value: float = 1
@@ -45,7 +49,5 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {
         op: parts
         for op, parts in table.items()
-        if name_of(op)
-        not in ("addmm", "addcmul", "baddbmm", "embedding_dense_backward", "avg_pool2d", "var_mean", "var", "std")
-        and not name_of(op).startswith(("upsample", "grid_sampler"))  # a clause is about them as a whole
+        if name_of(op) not in _RULED and not name_of(op).startswith(_WITH_CLAUSES)
     }

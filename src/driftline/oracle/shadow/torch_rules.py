@@ -39,7 +39,7 @@ EXACT = {
     "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d", "max_pool1d_with_indices", "maximum",
     "median", "min", "minimum", "mode", "msort", "nan_to_num", "nanmedian", "neg", "negative", "relu", "relu6", "sort",
     "threshold", "threshold_backward", "topk", "unique", "_unique2", "unique_consecutive", "copysign",
-    "hardtanh_backward",
+    "hardshrink_backward", "hardtanh_backward", "softshrink_backward",
     # stepping
     "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "bucketize",
     "ceil", "eq", "equal", "fix", "floor", "floor_divide", "fmod", "frac", "ge", "gt", "heaviside", "isclose",

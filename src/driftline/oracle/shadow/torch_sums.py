@@ -245,6 +245,12 @@ def _as_arrays(args: tuple[Any, ...]) -> list[Any]:
     return [a.detach().clone().numpy() if isinstance(a, torch.Tensor) else a for a in args]
 
 
+def _hardswish_slope(call: Call) -> list[Array | None]:
+    """x/3 + 1/2, times the gradient: the sum cancels where x is near -3/2."""
+    gradient, x = (_magnitude(argument).numpy() for argument in call.args[:2])
+    return [call.unit() * gradient * (x / 3 + 0.5)]
+
+
 SUMS: dict[str, Rule] = {
     **dict.fromkeys(
         ("mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "vdot", "addbmm", "_int_mm"), products(_inner)
@@ -253,6 +259,7 @@ SUMS: dict[str, Rule] = {
     "convolution_backward": products(_backward_convolution_terms),
     "addcmul": products(lambda call: 2.0),
     "ger": products(lambda call: 1.0),
+    "hardswish_backward": _hardswish_slope,
     "sum": _sum,
     "nansum": _sum,
     "mean": _mean,
