@@ -17,6 +17,7 @@ from driftline.programs.script_parts import (
     TORCHAX,
     TORCHSCRIPT,
     WITH_GRADIENTS,
+    WITHOUT_ONEDNN,
     runner,
     xla_arguments,
 )
@@ -52,6 +53,15 @@ def torch_results(base: Recipe, target: Target) -> Recipe:
         return replace(base, expected=base.expected.format("function"), got=base.expected.format(compiled))
     route = _route(target)
     return _through(base, route) if route else replace(base, expected=base.expected.format("function"))
+
+
+def without_onednn(recipe: Recipe) -> Recipe:
+    """What should come out, by torch's own kernels."""
+    return replace(
+        recipe,
+        definitions=(*recipe.definitions, WITHOUT_ONEDNN),
+        expected=f"without_onednn(lambda: {recipe.expected})",
+    )
 
 
 def with_gradients(recipe: Recipe, base: Recipe, seed: int) -> Recipe:

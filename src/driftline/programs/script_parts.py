@@ -259,6 +259,11 @@ def xla(function, *inputs):
 """
 
 # Both passes of a torch program: a fixed combination of its results is derived, by inputs and by weights.
+WITHOUT_ONEDNN = """\
+def without_onednn(run):
+    with torch.backends.mkldnn.flags(enabled=False):
+        return run()
+"""
 WITH_GRADIENTS = """\
 def with_gradients(function, *inputs):
     given = tree_map_only(torch.Tensor, lambda x: x.clone().requires_grad_(x.is_floating_point()), inputs)

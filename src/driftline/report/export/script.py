@@ -16,6 +16,7 @@ from driftline.core.tensors import Arrays
 from driftline.programs.literals import UNPACK
 from driftline.programs.recipe import ROOM, Check, Recipe
 from driftline.programs.recipe_onnx import onnx_recipe, with_literal_expectation
+from driftline.programs.recipe_torch import without_onednn
 from driftline.programs.render import check_script, make_recipe, regression_test
 from driftline.programs.script_check import check_for
 from driftline.programs.script_drift import DRAWN, with_drawn_inputs, with_listed_inputs
@@ -83,8 +84,10 @@ class Way(Protocol):
 
 
 def _recipes(subject: Subject) -> Iterator[Recipe]:
-    """Ways to write it, the best first."""
-    for recipe in _pooled_recipes(subject) if subject.pooled else _single_recipes(subject):
+    """Ways to write it, the best first. The last ones are for what oneDNN gets wrong in eager as well."""
+    recipes = list(_pooled_recipes(subject) if subject.pooled else _single_recipes(subject))
+    plain = [without_onednn(recipe) for recipe in recipes if recipe.flavour == "torch"]
+    for recipe in (*recipes, *plain):
         yield recipe
         if TFLITE in recipe.definitions:
             unsigned = (TFLITE_UNSIGNED if text == TFLITE else text for text in recipe.definitions)
