@@ -191,6 +191,36 @@ def test_a_factor_before_or_after_the_quotient(got: float) -> None:
     assert finds(program, [2.0**-20], [1.5])
 
 
+class TestPadding:
+    """The zeros of a padding times an infinite weight: NaN, or nothing. Inside there is no choice."""
+
+    @staticmethod
+    def convolved(x: torch.Tensor) -> torch.Tensor:
+        weight = torch.tensor([INF, 1.0, 1.0]).reshape(1, 1, 3)
+        return torch.nn.functional.conv1d(x.reshape(1, 1, 4), weight, padding=1)
+
+    @pytest.mark.parametrize("got", [3.0, NAN])
+    def test_an_infinite_weight(self, got: float) -> None:
+        assert not finds(self.convolved, [1.0, 2.0, 3.0, 4.0], [got, INF, INF, INF])
+        assert finds(self.convolved, [1.0, 2.0, 3.0, 4.0], [got, INF, INF, 4.0])
+
+
+class TestProductsOfBfloat16:
+    """Processors flush their subnormal factors and sums; other numbers they do not lose."""
+
+    @staticmethod
+    def product(x: torch.Tensor) -> torch.Tensor:
+        return (x.bfloat16().reshape(1, 2) @ torch.tensor([[1.5], [1.0]]).bfloat16()).float()
+
+    @pytest.mark.parametrize("got", [0.0, 1.29e-38])
+    def test_a_subnormal_factor(self, got: float) -> None:
+        assert not finds(self.product, [8.6e-39, 0.0], [got])
+
+    def test_an_ordinary_factor(self) -> None:
+        assert finds(self.product, [8.6e-37, 0.0], [0.0])
+        assert finds(self.product, [8.6e-39, 1.0], [1.5])
+
+
 class TestGradientAtNan:
     """Eager's own gradient at NaN depends on how many elements there are; elsewhere there is but one."""
 

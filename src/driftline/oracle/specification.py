@@ -71,6 +71,12 @@ _TORCH = (
         "PyTorch documentation, MaxPool2d and AdaptiveMaxPool2d: silent on NaN",
     ),
     Clause(
+        "torch.padding-times-infinity",
+        ("convolution", "convolution_backward"),
+        "the zeros of a padding may be multiplied with infinities, which gives NaN, or left out",
+        "PyTorch documentation, torch.nn.Conv2d: silent; eager leaves them out with oneDNN, and multiplies without",
+    ),
+    Clause(
         "torch.gradient-at-nan",
         (
             "elu_backward",

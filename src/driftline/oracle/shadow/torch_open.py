@@ -96,6 +96,15 @@ def _place_of_nan(
     return (plane.gather(-1, places) & several).reshape(result.shape)
 
 
+def _padded(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> torch.Tensor | None:
+    if not any(schema_argument(target, args, kwargs, "padding")):
+        return None
+    factors = args[1:2] if name_of(target) == "convolution" else args[:3]  # what the zeros are multiplied with
+    if all(bool(factor.isfinite().all()) for factor in factors):
+        return None
+    return result.isnan()
+
+
 def _gradient_at_nan(
     target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor
 ) -> torch.Tensor | None:
@@ -112,6 +121,7 @@ _RULES = {
     "torch.interpolated-infinity": _interpolated,
     "torch.infinitely-far-sample": _far_sample,
     "torch.place-of-nan": _place_of_nan,
+    "torch.padding-times-infinity": _padded,
     "torch.gradient-at-nan": _gradient_at_nan,
 }
 

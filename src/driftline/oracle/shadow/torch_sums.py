@@ -65,10 +65,42 @@ def products(terms: Callable[[Call], float]) -> Rule:
                 size = overflowing(size, _numpy(peak), largest)
             if call.product(index):  # each factor is rounded before it is multiplied
                 size = together(size, 2 * call.product(index) * np.sqrt(np.maximum(total, 0.0)))
+            if call.dtypes[index] == "bfloat16":
+                size = size + _flushed(call, index, count)
             sizes.append(size)
         return sizes
 
     return rule
+
+
+def _flushed(call: Call, index: int, terms: float) -> Array | float:
+    """What is lost where the processor's products of bfloat16 numbers (AVX512-BF16, AMX) take subnormal factors, and
+    make subnormal sums, for zero."""
+    smallest = call.arithmetic.underflow("bfloat16")
+    addends = _addends(call)
+    lost: Array | float = terms * smallest
+    for place, factor in enumerate(call.args):
+        if place in addends or not isinstance(factor, torch.Tensor):
+            continue
+        size = _magnitude(factor)
+        tiny = torch.where(size < smallest, size, 0.0)
+        if bool(tiny.any()):
+            others = [_nothing(a) if at in addends else _magnitude(a) for at, a in enumerate(call.args)]
+            others[place] = tiny
+            made = call.target(*others, **call.kwargs)
+            lost = lost + _numpy(made[index] if isinstance(made, (tuple, list)) else made)
+    return lost
+
+
+def _addends(call: Call) -> set[int]:
+    """The places of arguments that are added to the products."""
+    names = [argument.name for argument in call.target._schema.arguments]
+    added = {"bias"} | ({"self"} if {"beta", "value"} & set(names) else set())
+    return {place for place, name in enumerate(names) if name in added}
+
+
+def _nothing(value: Any) -> Any:
+    return torch.zeros_like(value) if isinstance(value, torch.Tensor) else value
 
 
 def _inner(call: Call) -> float:
