@@ -10,7 +10,7 @@ from driftline.core.execution import Execution, Outcome, Stage
 from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.verdict import Fingerprint, Judgement, Kind, Verdict
-from driftline.diagnose.fingerprint import fingerprint
+from driftline.diagnose.fingerprint import fingerprint, message_fingerprint
 from driftline.diagnose.known import known_issue, known_issues
 
 CLAMPED = "output0: at (0,): expected inf, got 3.4028234663852886e+38"
@@ -38,6 +38,19 @@ def test_one_cause_is_one_bug() -> None:
     ]
     assert len({found.bug_id for found in shows}) == 1
     assert known_issue(shows[0]), "a bug that goes by its cause is still known"
+
+
+def test_one_cause_may_show_while_compiling_and_while_running() -> None:
+    shows = [
+        message_fingerprint("onnxruntime", stage, "error", f"Fail: {words}")
+        for stage, words in (
+            ("COMPILE", "Node (gemm_input_reshape) Op (Reshape) Invalid position of 0."),
+            ("RUN", "while running Reshape node. Name:'gemm_input_reshape'"),
+        )
+    ]
+    assert len({found.bug_id for found in shows}) == 1
+    other = message_fingerprint("onnxruntime", "RUN", "error", "Fail: while running Reshape node. Name:'r'")
+    assert other.bug_id != shows[0].bug_id
 
 
 def test_a_row_may_be_about_several_backends() -> None:

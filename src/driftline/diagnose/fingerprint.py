@@ -46,7 +46,7 @@ def _by_cause(found: Fingerprint, reason: str) -> Fingerprint:
     for one in (found, wider):
         known = known_issue(one, reason)
         if known:
-            return replace(one, kind=known.kind, detail=known.cause)
+            return replace(one, stage=known.stage or one.stage, kind=known.kind, detail=known.cause)
     return wider
 
 

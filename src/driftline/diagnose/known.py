@@ -23,6 +23,7 @@ class KnownIssue:
     cause: str  # all that match are one bug, which goes by this name
     kind: str  # and by this kind
     url: str = ""  # where it was reported
+    stage: str = ""  # and by this stage, where it shows in several
     note: str = ""  # whether it is debatable, and why
     reason: str = ""  # pattern that must occur in the verdict's sentence
 
