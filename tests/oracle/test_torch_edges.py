@@ -205,6 +205,26 @@ class TestPadding:
         assert finds(self.convolved, [1.0, 2.0, 3.0, 4.0], [got, INF, INF, 4.0])
 
 
+def test_a_transposed_convolution_of_infinities() -> None:
+    """There are zeros between its elements, which some multiply."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.conv_transpose1d(x.reshape(1, 1, 2), torch.ones(1, 1, 2), stride=3)
+
+    assert not finds(program, [INF, 1.0], [INF, INF, NAN, 1.0, 1.0])
+    assert finds(program, [2.0, 1.0], [2.0, 2.0, NAN, 1.0, 1.0])
+
+
+def test_weights_of_an_interpolation_are_rounded() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.interpolate(x.double().reshape(1, 1, 2), size=6, mode="linear")
+
+    right = program(torch.tensor([0.0, 1.0])).flatten().tolist()
+    assert right[0] == 0
+    assert not finds(program, [0.0, 1.0], [4.4e-16, *right[1:]])
+    assert finds(program, [0.0, 1.0], [4.4e-13, *right[1:]])
+
+
 class TestProductsOfBfloat16:
     """Processors flush their subnormal factors and sums; other numbers they do not lose."""
 

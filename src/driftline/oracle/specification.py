@@ -73,7 +73,8 @@ _TORCH = (
     Clause(
         "torch.padding-times-infinity",
         ("convolution", "convolution_backward"),
-        "the zeros of a padding may be multiplied with infinities, which gives NaN, or left out",
+        "the zeros of a padding, or between the elements of a transposed convolution, may be multiplied with infinities"
+        " and NaN, or left out",
         "PyTorch documentation, torch.nn.Conv2d: silent; eager leaves them out with oneDNN, and multiplies without",
     ),
     Clause(

@@ -97,12 +97,13 @@ def _place_of_nan(
 
 
 def _padded(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> torch.Tensor | None:
-    if not any(schema_argument(target, args, kwargs, "padding")):
+    forward = name_of(target) == "convolution" and not schema_argument(target, args, kwargs, "transposed")
+    if forward and not any(schema_argument(target, args, kwargs, "padding")):
         return None
-    factors = args[1:2] if name_of(target) == "convolution" else args[:3]  # what the zeros are multiplied with
+    factors = args[1:2] if forward else args[:2] if name_of(target) == "convolution" else args[:3]
     if all(bool(factor.isfinite().all()) for factor in factors):
         return None
-    return result.isnan()
+    return result.isnan() if forward else torch.ones(result.shape, dtype=torch.bool)
 
 
 def _gradient_at_nan(

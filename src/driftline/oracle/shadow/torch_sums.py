@@ -18,6 +18,7 @@ from driftline.oracle.noise import ROOT2, Walk, overflowing, summed, together
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.conditioning import carried
 
+WEIGHTS = 4  # of a cubic interpolation, each of which rounds
 Rule = Callable[[Call], list[Array | None]]
 
 
@@ -277,6 +278,16 @@ def _as_arrays(args: tuple[Any, ...]) -> list[Any]:
     return [a.detach().clone().numpy() if isinstance(a, torch.Tensor) else a for a in args]
 
 
+def _interpolated(call: Call) -> list[Array | None]:
+    """Weights are differences of coordinates, which are rounded: they are off by as much as the longest side has
+    places."""
+    x = call.args[0]
+    over = tuple(range(2, x.dim()))
+    largest = _numpy(_magnitude(x).amax(over, keepdim=True)) if x.numel() else np.zeros(())
+    places = WEIGHTS + max((float(size) for size in (*x.shape[2:], *call.results[0].shape[2:])), default=0.0)
+    return [call.accumulator() * places * np.broadcast_to(largest, call.results[0].shape)]
+
+
 def _hardswish_slope(call: Call) -> list[Array | None]:
     """x/3 + 1/2, times the gradient: the sum cancels where x is near -3/2."""
     gradient, x = (_magnitude(argument).numpy() for argument in call.args[:2])
@@ -292,6 +303,11 @@ SUMS: dict[str, Rule] = {
     "addcmul": products(lambda call: 2.0),
     "ger": products(lambda call: 1.0),
     "hardswish_backward": _hardswish_slope,
+    **dict.fromkeys(
+        ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
+         "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"),
+        _interpolated,
+    ),
     "sum": _sum,
     "nansum": _sum,
     "mean": _mean,
