@@ -225,6 +225,16 @@ def test_weights_of_an_interpolation_are_rounded() -> None:
     assert finds(program, [0.0, 1.0], [4.4e-13, *right[1:]])
 
 
+def test_what_overflows_in_the_program_itself() -> None:
+    """It may be anything there, since float64 has room that the program has not. Beside it nothing changes."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(x * 1e30 - x * 1e29)
+
+    assert not finds(program, [1e10, 1e-31], [-1.0, float(np.tanh(np.float32(0.09)))])
+    assert finds(program, [1e10, 1e-31], [-1.0, 0.1])
+
+
 class TestProductsOfBfloat16:
     """Processors flush their subnormal factors and sums; other numbers they do not lose."""
 

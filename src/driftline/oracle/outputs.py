@@ -190,7 +190,10 @@ def _judge_float(
         value = got.astype(np.float64)
         finding, undecided = _judge_classes(name, got, native, reference, samples, arithmetic)
         noise = Noise(reference, samples - reference, low, high)
-        deviation = measure(value, noise, dtype, arithmetic)
+        # Where the program itself overflows and float64 does not, there is no number to hold against another one.
+        overflown = np.isfinite(reference.astype(got.dtype)) & ~np.isfinite(native)
+        undecided = undecided | overflown
+        deviation = measure(np.where(overflown, reference, value), noise, dtype, arithmetic)
         own = measure(native.astype(np.float64), noise, dtype, arithmetic, aggregates=False)
     evidence = _evidence(name, value, native, reference, deviation, own, samples.shape[0])
     unjudged = int((deviation.unjudged | undecided).sum())
