@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx.parser
+import pytest
 from onnx import TensorProto, helper
 
 from driftline.programs.onnx_evaluator import make_evaluator
@@ -33,3 +35,15 @@ def test_an_output_that_nobody_wants_is_not_taken_for_an_input_that_is_left_out(
     hidden, clipped = make_evaluator(model).run(None, {name: np.asarray(array) for name, array in inputs.items()})
     assert clipped == -7 and hidden.shape == (1, 1, 1)
     assert model.SerializeToString() == before  # the caller's model stays as it is
+
+
+@pytest.mark.parametrize(
+    "pool", ["LpPool <kernel_shape: ints = [2], p: int = 2>", "AveragePool <kernel_shape: ints = [2]>"]
+)
+def test_a_window_with_nan_is_nan(pool: str) -> None:
+    """The evaluator takes NaN for padding."""
+    text = f'<ir_version: 9, opset_import: ["": 19]> g (float[1,1,4] x) => (float[1,1,3] y) {{ y = {pool} (x) }}'
+    x = np.array([[[3.0, 4.0, np.nan, 1.0]]], np.float32)
+    (y,) = make_evaluator(onnx.parser.parse_model(text)).run(None, {"x": x})
+    assert np.isnan(y[0, 0]).tolist() == [False, True, True]
+    assert y[0, 0, 0] == (5.0 if "LpPool" in pool else 3.5)

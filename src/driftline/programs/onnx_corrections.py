@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from onnx import helper
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops import op_average_pool as onnx_average_pool
 from onnx.reference.ops import op_gather_elements as onnx_gather
 from onnx.reference.ops import op_gemm as onnx_gemm
 from onnx.reference.ops import op_loop as onnx_loop
+from onnx.reference.ops import op_lp_pool as onnx_lp_pool
 from onnx.reference.ops import op_resize as onnx_resize
 
 from driftline.core.tensors import is_float
@@ -112,6 +114,32 @@ class Resize(onnx_resize.Resize):
         return (x.reshape(-1)[np.rint(chosen).astype(np.int64)],)
 
 
+class _KeepsNan:
+    """The evaluator's own takes NaN for padding, which it leaves out of a window."""
+
+    op_domain = ""
+
+    def _run(self, x: Any, **attributes: Any) -> tuple[Any]:
+        missing = np.isnan(x)
+        run = super()._run  # type: ignore[misc]
+        if not missing.any():
+            (result,) = run(x, **attributes)
+            return (result,)
+        (result,) = run(np.where(missing, x.dtype.type(0), x), **attributes)
+        (touched,) = run(missing.astype(x.dtype), **attributes)
+        return (np.where(touched > 0, x.dtype.type(np.nan), result),)
+
+
+class LpPool(_KeepsNan, onnx_lp_pool.LpPool):
+    pass
+
+
+class AveragePool(_KeepsNan, onnx_average_pool.AveragePool_19):
+    pass
+
+
 def corrected(opset: int) -> list[type[OpRun]]:
-    """Those to be used in a model of this version of the standard: Gemm and Resize had other forms before."""
-    return [Erf, GatherElements, Loop, Pow, *([Gemm] if opset >= 7 else []), *([Resize] if opset >= 11 else [])]
+    """Those to be used in a model of this version of the standard: some had other forms before."""
+    since: dict[type[OpRun], int] = {Gemm: 7, Resize: 11, AveragePool: 19}
+    later = [operator for operator, first in since.items() if opset >= first]
+    return [Erf, GatherElements, Loop, LpPool, Pow, *later]
