@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -56,6 +56,13 @@ def test_check_agrees(pool: Pool) -> None:
             verdict = Checker(pool).check(case).results[0].verdict
             assert str(verdict.judgement) == result.judgement
             assert str(verdict.kind or "") == result.kind
+
+
+def test_those_that_are_compiled_together_stay_together() -> None:
+    companies = ["plain"] * 5 + ["gradients"] * 2
+    screening = Screening(cast(Pool, None), "torch", shards=2)
+    pieces = screening._pieces({number: {"company": name} for number, name in enumerate(companies)}, 3)
+    assert [sorted(piece) for piece in pieces] == [[5, 6], [0, 1], [2, 3, 4]], "what takes longest comes first"
 
 
 def test_shards_change_nothing(pool: Pool) -> None:

@@ -121,7 +121,7 @@ class Screening:
 
     def screen(self, requests: Sequence[Mapping[str, Any]], target: Target) -> list[Screened]:
         """Make, run and judge. One result for each request, in their order."""
-        made = self._made(requests, sizes=BACKENDS.get(target.backend).sizes)
+        made = self._prepared(requests, sizes=BACKENDS.get(target.backend).sizes)
         results: list[Screened] = []
         runnable: dict[int, dict[str, Any]] = {}
         for number, (request, answer) in enumerate(zip(requests, made, strict=True)):
@@ -146,7 +146,7 @@ class Screening:
 
     # -- in pieces, for a hunt with more processors than targets -----------------------------------------------------
 
-    def _made(self, requests: Sequence[Mapping[str, Any]], *, sizes: bool) -> list[dict[str, Any]]:
+    def _prepared(self, requests: Sequence[Mapping[str, Any]], *, sizes: bool) -> list[dict[str, Any]]:
         pieces = list(evenly(requests, self._shards))
         done = self._side_by_side(lambda piece: self.prepare(piece, sizes=sizes), pieces)
         return [answer for answers in done for answer in answers]

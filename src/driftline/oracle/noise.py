@@ -15,6 +15,7 @@ from driftline.oracle.arithmetic import Arithmetic
 
 ROOT2 = 2.0**0.5
 ROOT3 = 3.0**0.5
+WEIGHTS = 4  # of a cubic interpolation, each of which rounds
 NOTHING = 0.3  # the share of the samples in which a possible extreme is taken
 NEARLY = 0.95  # some others among equal terms do not change how those round
 

@@ -140,6 +140,6 @@ class AveragePool(_KeepsNan, onnx_average_pool.AveragePool_19):
 
 def corrected(opset: int) -> list[type[OpRun]]:
     """Those to be used in a model of this version of the standard: some had other forms before."""
-    since: dict[type[OpRun], int] = {Gemm: 7, Resize: 11, AveragePool: 19}
+    since: dict[type[OpRun], int] = {AveragePool: 7, Gemm: 7, Resize: 11}
     later = [operator for operator, first in since.items() if opset >= first]
     return [Erf, GatherElements, Loop, LpPool, Pow, *later]

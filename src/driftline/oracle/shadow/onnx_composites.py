@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import finite_size
+from driftline.oracle.noise import WEIGHTS, finite_size
 from driftline.oracle.shadow.onnx_pools import POOLS, is_plain_pool
 from driftline.oracle.shadow.onnx_recurrent import RECURRENT
 from driftline.oracle.shadow.onnx_steps import Composite, Steps
 from driftline.oracle.shadow.onnx_sums import interpolation_error
 from driftline.oracle.shadow.onnx_walk import evaluated
-
-WEIGHTS = 4  # of a cubic interpolation, each of which rounds
 
 
 def _per_channel(value: Array, like: Array) -> Array:

@@ -14,11 +14,10 @@ import numpy as np
 import torch
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import ROOT2, Walk, overflowing, summed, together
+from driftline.oracle.noise import ROOT2, WEIGHTS, Walk, overflowing, summed, together
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.conditioning import carried
 
-WEIGHTS = 4  # of a cubic interpolation, each of which rounds
 Rule = Callable[[Call], list[Array | None]]
 
 
