@@ -106,7 +106,7 @@ class Backend:
     @property
     def packages(self) -> tuple[str, ...]:
         """Packages of which `driftline env add` makes versions of this backend."""
-        return tuple(name for name in (self.distribution, *self.also_in) if name)
+        return tuple(dict.fromkeys(name for name in (self.distribution, *self.also_in) if name))
 
     @property
     def install_command(self) -> str:

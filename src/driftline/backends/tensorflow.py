@@ -15,6 +15,7 @@ import numpy as np
 
 from driftline.backends.base import Backend, Compiled, Options, Unsupported
 from driftline.core.execution import Stage
+from driftline.core.packages import TENSORFLOW
 from driftline.core.structure import flatten
 from driftline.core.tensors import Array, Arrays
 from driftline.programs.live import LiveProgram
@@ -25,8 +26,8 @@ class TensorFlow(Backend):
     name = "tensorflow"
     accepts = ("source:tensorflow",)
     module = "tensorflow"
-    distribution = "tensorflow-cpu"
-    also_in = ("tensorflow",)
+    distribution = TENSORFLOW
+    also_in = ("tensorflow-cpu", "tensorflow")
     mutates = True
     reference = True
 

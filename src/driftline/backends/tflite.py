@@ -16,6 +16,7 @@ import numpy as np
 
 from driftline.backends.base import Availability, Backend, Compiled, Option, Options, Unsupported, option
 from driftline.core.execution import Stage
+from driftline.core.packages import TENSORFLOW
 from driftline.core.tensors import Array, Arrays
 from driftline.programs.opened import OpenedProgram
 
@@ -36,8 +37,8 @@ _REJECTION_TEXTS = (
 class TfLite(Backend):
     name = "tflite"
     accepts = ("source:tensorflow", "tflite")
-    distribution = "tensorflow-cpu"
-    also_in = ("tensorflow", "ai-edge-litert")
+    distribution = TENSORFLOW
+    also_in = ("tensorflow-cpu", "tensorflow", "ai-edge-litert")
     renames_outputs = True
     options = {
         "delegate": Option("who runs the operators it can", ("xnnpack", "none"), "xnnpack"),
@@ -49,7 +50,7 @@ class TfLite(Backend):
 
     def installed(self) -> Availability:
         if not _present():
-            return Availability(False, reason="neither 'tensorflow-cpu' nor 'ai-edge-litert' is installed")
+            return Availability(False, reason=f"neither {TENSORFLOW!r} nor 'ai-edge-litert' is installed")
         return Availability(True, self.version(), self.devices)
 
     def warm(self) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import replace
 
+from driftline.core.packages import TENSORFLOW
 from driftline.core.program import SourceBundle
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
@@ -26,7 +27,7 @@ from driftline.programs.script_parts import FILL, LAYOUT, TFLITE, xla_arguments
 
 _STRANGE_LAYOUT = re.compile(r"permute|expand|unfold|as_strided|transpose|::|\.t\(|\.[Tm][TH]?\b")
 ODD_NUMBERS = 'inf, nan = float("inf"), float("nan")'  # as a reduced program names them, whether it needs them or not
-_PACKAGES = {"torch": ("torch",), "tensorflow": ("tensorflow-cpu", "numpy"), "jax": ("jax", "jaxlib", "numpy")}
+_PACKAGES = {"torch": ("torch",), "tensorflow": (TENSORFLOW, "numpy"), "jax": ("jax", "jaxlib", "numpy")}
 
 
 def source_recipe(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import driftline
 from driftline.backends import BACKENDS
+from driftline.core.packages import TENSORFLOW
 from driftline.core.text import tail
 from driftline.report.export.checklist import causes, common_points, fuzzer_points, written
 from driftline.report.export.script import Exported
@@ -24,7 +25,7 @@ _FRAMEWORKS = {
     "torch": ("torch",),
     "onnx": ("onnx",),
     "jax": ("jax", "jaxlib"),
-    "tensorflow": ("tensorflow-cpu", "keras"),
+    "tensorflow": (TENSORFLOW, "keras"),
 }
 
 
