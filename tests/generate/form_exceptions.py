@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -29,6 +30,7 @@ class Absolute:
 
 _TORCH, _ONNX, _JNP = ("torch",), ("onnx",), ("jnp",)
 _ANY = ("torch", "onnx", "jnp")
+_ON_ARM = platform.machine() == "aarch64"
 
 
 def _of(*files: str) -> tuple[str, ...]:
@@ -106,6 +108,7 @@ OPEN: tuple[Open, ...] = (
 
 ABSOLUTE: tuple[Absolute, ...] = (
     Absolute(("gelu", "gelu_tanh"), 8.0, "x * (1 + erf(x)) cancels where x is negative"),
+    *((Absolute(("erf",), 1.0, "the vectorised erf of torch is coarse on Arm"),) if _ON_ARM else ()),
     Absolute(("tanhshrink",), 1.0, "x - tanh(x) cancels near zero"),
     Absolute(("lerp", "addcmul", "addcdiv"), 16.0, "the sum may cancel"),
 )

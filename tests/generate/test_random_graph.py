@@ -32,7 +32,7 @@ def programs(form: str, count: int) -> list[Blueprint]:
     return made
 
 
-def runs(made: Blueprint, seed: str) -> str:
+def runs(made: Blueprint, seed: str, gradients: bool = False) -> str:
     """Run it as its framework does; what went wrong, or nothing."""
     arrays = INPUTS.get("random").draw(made.inputs, seed).arrays
     try:
@@ -51,7 +51,7 @@ def runs(made: Blueprint, seed: str) -> str:
             tensors = [
                 placed.get(n, tensor_from_array(a)) for n, a in zip(live.arguments, arrays.values(), strict=True)
             ]
-            with torch.no_grad():
+            with torch.set_grad_enabled(gradients):
                 function(*tensors)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
@@ -127,3 +127,13 @@ def test_changed_programs_run(form: str) -> None:
                 wrong.append(f"{arm}: {words}")
     assert made > 300
     assert len(wrong) <= made // 50, wrong
+
+
+def test_running_statistics_ask_for_no_gradient() -> None:
+    """torch refuses a running mean that is trainable, unless gradients are switched off altogether."""
+    generator, frozen = RandomGraph(), 0
+    for seed in range(60):
+        made = generator.make(Request("torch", "batch_norm", seed))
+        assert "running_mean" not in runs(made, str(seed), gradients=True)
+        frozen += "requires_grad=False" in str(made.content)
+    assert frozen > 5

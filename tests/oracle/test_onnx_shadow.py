@@ -7,6 +7,7 @@ too, in float16 one that adds up in float16; models in which it departs from the
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from typing import Any
 
@@ -30,6 +31,10 @@ from driftline.programs.onnx_evaluator import make_evaluator
 EVALUATOR_IS_WRONG = {"softmax of opset 11", "lp norm", "lrn", "layer norm far from zero"}
 # OpenVINO: softmax before opset 13 is over one axis instead of everything from the axis on.
 OPENVINO_IS_WRONG = {"softmax of opset 11"}
+# On Arm, its softplus is off by 4e-4, and ONNX Runtime adds float16 up in float16.
+ON_ARM = platform.machine() == "aarch64"
+if ON_ARM:
+    OPENVINO_IS_WRONG.add("functions")
 NAMES = [model.name for model in MODELS]
 
 
@@ -104,16 +109,16 @@ def legitimate(bench: Bench, model: Model) -> list[tuple[str, Arrays]]:
 
 
 def assert_no_alarm(model: Model, dtype: str, seed: int) -> int:
+    # numpy adds float16 up in float16 along some axes
+    narrow = Arithmetic(half_accumulation=dtype != "float32")
     bench = Bench(model, dtype, seed)
+    own = Bench(model, dtype, seed, narrow)
     outputs = legitimate(bench, model)
     for target, got in outputs:
-        judged = bench.judge(got)
+        judged = (own if ON_ARM and "onnxruntime" in target else bench).judge(got)
         assert judged.finding is None, f"{target}: {judged.finding.reason}"
         assert judged.unruled == ()
     if model.name not in EVALUATOR_IS_WRONG:
-        # numpy adds float16 up in float16 along some axes
-        declared = Arithmetic(half_accumulation=dtype != "float32")
-        own = Bench(model, dtype, seed, declared)
         judged = own.judge(evaluate(own.model, own.arrays))
         assert judged.finding is None, f"evaluator: {judged.finding.reason}"
         outputs.append(("evaluator", {}))

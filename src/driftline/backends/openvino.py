@@ -25,7 +25,7 @@ CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "NUM_ST
 REJECTIONS = (
     "No conversion rule found for operations|OpenVINO does not support the following ONNX operations|Unsupported |"
     "(is|are|only) (not )?supported|not supported|doesn't support|does not support|Not Implemented|not implemented|"
-    r"must be a [^.]*constant\.|`fmod` attribute must be set to 1"
+    r"must be a [^.]*constant\.|`fmod` attribute must be set to 1|Supported \w+ executor is not found"
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from driftline.generate.emit_python import numbers_text, statements
 from driftline.generate.graph import Graph, value_name
+from driftline.generate.table import OPERATORS
 
 _HEAD = """\
 import numpy as np
@@ -38,8 +39,13 @@ def _owned(graph: Graph, number: int) -> str:
     leaf, name = graph.leaves[number], value_name(graph, number)
     made = f"torch.from_numpy({numbers_text(leaf)}).to({torch_dtype(leaf.type.dtype)})"
     if leaf.kind == "parameter":
-        return f"self.{name} = torch.nn.Parameter({made})"
+        return f"self.{name} = torch.nn.Parameter({made}{', requires_grad=False' if _frozen(graph) else ''})"
     return f'self.register_buffer("{name}", {made})'
+
+
+def _frozen(graph: Graph) -> bool:
+    """A parameter may have become a running mean: valid where nobody asks for gradients, and only if it says so."""
+    return not graph.grad and any(OPERATORS[node.op].statistics for node in graph.nodes)
 
 
 def torch_dtype(dtype: str) -> str:

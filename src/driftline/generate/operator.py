@@ -143,6 +143,7 @@ class Operator:
     view: bool = False  # in torch the result shares memory with the first input
     inplace: bool = False  # in torch the first input is overwritten
     differentiable: bool = True
+    statistics: bool = False  # torch refuses it where a gradient could go to its running mean and variance
 
     def form(self, language: str) -> Form | None:
         return {"torch": self.torch, "onnx": self.onnx, "jnp": self.jnp}[language]

@@ -44,7 +44,7 @@ def _last_rule(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Se
 def _channels(least: int, positive: int | None = None) -> Any:
     """One weight for each channel, `least` of them or as many and two; the variance, at `positive`, is above zero.
 
-    The first `least` are statistics: no gradient goes to them, so they are no parameters."""
+    The first `least` are statistics: no gradient goes to them, so they are no parameters where one is asked for."""
 
     def drawn(draw: Draw, first: TensorType) -> Drawn:
         kind = TensorType(first.dtype, (first.shape[1],))
@@ -228,7 +228,7 @@ OPERATORS = [
         rank=(1, 5), fits=not_empty),
     row("rms_norm", _last_rule, _last_axes(1), _rms_torch, _rms_onnx, _rms_jnp, rank=(1, 5), fits=not_empty),
     row("batch_norm", _channel_rule, _channels(2, positive=1), _batch_torch, _batch_onnx, _batch_jnp, rank=(2, 5),
-        fits=not_empty),
+        fits=not_empty, statistics=True),
     row("instance_norm", _channel_rule, _channels(0), _instance_torch, _instance_onnx, _instance_jnp,
         onnx_dtypes=IEEE, rank=(3, 5), fits=_many),
     row("group_norm", _channel_rule, _group_draw, _group_torch, _group_onnx, _group_jnp, onnx_dtypes=IEEE,
