@@ -59,6 +59,32 @@ def test_a_row_may_be_about_several_backends() -> None:
     assert len({found.bug_id for found in shows}) == 2
 
 
+def test_sums_in_half_precision_are_not_mixed_up_with_mixed_up_groups() -> None:
+    """Both show in float16 convolutions of ONNX Runtime: one is rounding, the other takes the wrong numbers."""
+    rounded = "output0: at (0, 1) expected -0.0026, got -0.0025: legal rounding moves this element by 9e-07; the"
+    sums = [
+        seen("onnxruntime", Kind.WRONG_VALUE, f"{operator}(float16)", f"{rounded} compiler moved it by 171 times that")
+        for operator in ("conv1d", "mm", "global_avg_pool2d", "linear")
+    ]
+    sums.append(seen("onnxruntime", Kind.WRONG_NONFINITE, "conv1d(float16)", "at (0,): expected -inf, got nan"))
+    assert len({found.bug_id for found in sums}) == 1
+    groups = seen(
+        "onnxruntime", Kind.WRONG_VALUE, "conv2d(float16)", f"{rounded} compiler moved it by 2.61e+05 times that"
+    )
+    assert groups.bug_id != sums[0].bug_id
+    assert seen("onnxruntime", Kind.WRONG_VALUE, "conv1d(float)", rounded).detail == "conv1d(float)"
+
+
+def test_a_logarithm_without_nan_is_one_bug() -> None:
+    shows = [
+        seen("openvino", Kind.WRONG_NONFINITE, "log(float)", "at (0, 0): expected -inf, got -88.02969360351562"),
+        seen("openvino", Kind.WRONG_NONFINITE, "log10(float)", "at (0,): expected nan, got 83.86715698242188"),
+        seen("openvino", Kind.WRONG_VALUE, "logsumexp(float)", "at (7, 4) expected 2.94882261, got 2.94882107"),
+    ]
+    assert len({found.bug_id for found in shows}) == 1
+    assert seen("openvino", Kind.WRONG_VALUE, "logical_and(float)").detail == "logical_and(float)"
+
+
 def test_others_keep_their_own_name() -> None:
     first, second = seen("openvino", Kind.WRONG_VALUE, "atan(float)"), seen("openvino", Kind.WRONG_VALUE, "gelu(float)")
     assert first.bug_id != second.bug_id

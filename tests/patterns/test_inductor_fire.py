@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from inductor_processors import of_fusions, of_single_precision
 
 from driftline.backends.inductor_rules.recorder import recorder
 from driftline.backends.inductor_rules.registry import Registered, registered
@@ -24,7 +25,14 @@ def _rule(name: str, at: int = 0) -> Registered:
 
 @pytest.mark.parametrize(
     "name",
-    ["pointless_view_pair", "normalize_cat_default", "cat_slice_cat", "decompose_mm", "qreshape", "dequant_promotion"],
+    [
+        "pointless_view_pair",
+        "normalize_cat_default",
+        "cat_slice_cat",
+        "decompose_mm",
+        pytest.param("qreshape", marks=of_fusions),
+        "dequant_promotion",
+    ],
 )
 def test_fires(name: str) -> None:
     rule = _rule(name).rule
@@ -35,12 +43,20 @@ def test_fires(name: str) -> None:
     assert set(firing.also) == again.fired - {rule.id}
 
 
-def test_what_only_rules_make_is_made_on_the_way() -> None:
-    """The lowering of a fused quantised layer needs the packing and the fusion to fire first."""
-    firing = fire(_rule("qlinear_binary").rule.id, range(40))
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [
+        pytest.param("qlinear_binary", {"qlinear_weight_prepack", "qlinear_post_op_fusion"}, marks=of_fusions),
+        pytest.param("linear_bias_pattern", {"linear"}, marks=of_single_precision),
+    ],
+)
+def test_what_only_rules_make_is_made_on_the_way(name: str, before: set[str]) -> None:
+    """The lowering of a fused quantised layer needs the packing and the fusion to fire first; a bias can be put into a
+    packed layer only."""
+    firing = fire(_rule(name).rule.id, range(40))
     assert firing.reach is Reach.FIRED
     names = {each.rule.name.rpartition(".")[2] for each in registered() if each.rule.id in firing.also}
-    assert {"qlinear_weight_prepack", "qlinear_post_op_fusion"} <= names
+    assert before <= names
 
 
 def test_a_forbidden_rule_does_not_fire() -> None:

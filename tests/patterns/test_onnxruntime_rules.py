@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+
 import pytest
 from onnx_audits import audit
 
@@ -24,10 +26,24 @@ def test_optimisers_are_listed_with_their_level_or_why_they_cannot_fire(pool: Po
     assert len(rules) > 70
     assert (rules["FuseReluClip"].kind, rules["FuseReluClip"].unreachable) == ("rewrite rule", "")
     assert rules["MatMulScaleFusion"].group == "extended"
-    assert rules["NchwcTransformer"].group == "layout"
     assert "CUDA" in rules["BiasDropoutFusion"].unreachable
     assert rules["GeluApproximation"].needs == (("enable", "GeluApproximation"),)
     assert sum(not rule.unreachable for rule in rules.values()) > 55
+
+
+def test_what_the_processor_has_no_kernels_for_is_said(pool: Pool) -> None:
+    rules = {rule.name: rule for rule in OnnxRuntimeRules().rules(pool)}
+    blocks, signed, fusion = (
+        rules[name] for name in ("NchwcTransformer", "QDQS8ToU8Transformer", "ConvAddActivationFusion")
+    )
+    assert fusion.group == "layout" and not fusion.unreachable
+    if platform.machine() == "aarch64":
+        assert blocks.group == "not run" and "not on this processor: ONNX Runtime has no kernels" in blocks.unreachable
+        assert signed.group == "not run" and "not on this processor: its kernels take signed" in signed.unreachable
+        assert fusion.needs == ()
+    else:
+        assert blocks.group == "layout" and not blocks.unreachable and not signed.unreachable
+        assert fusion.needs == (("disable", "NchwcTransformer"),)
 
 
 def test_an_optimiser_off_by_default_can_be_asked_for() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from driftline.backends import resolve
@@ -41,6 +41,13 @@ _ELSEWHERE = {
     "MatMulActivationFusion": "only for DirectML",
 }
 
+# The processor decides whether a session runs these (the same file): why it does not, where its log does not name them.
+_OF_THE_PROCESSOR = {
+    "Avx2WeightS8ToU8Transformer": "not on this processor: its products of 8-bit integers do not overflow",
+    "NchwcTransformer": "not on this processor: ONNX Runtime has no kernels for blocks of channels here",
+    "QDQS8ToU8Transformer": "not on this processor: its kernels take signed 8-bit integers as they are",
+}
+
 # Another one does the same if these are left out: they are seen to fire only without it.
 _SHADOWED = {
     "ConvAddActivationFusion": "NchwcTransformer",
@@ -75,7 +82,7 @@ class OnnxRuntimeRules(Auditee):
         if report.ending != "done":
             raise InternalError(f"the optimisers of ONNX Runtime could not be listed: {report.ending} {report.detail}")
         levels, present = report.result["levels"], set(report.result["present"])
-        rules = [_rule(name, levels.get(name), name in present) for name in sorted(OPTIMIZERS | _plain(levels))]
+        rules = [_rule(name, levels, name in present) for name in sorted(OPTIMIZERS | _plain(levels))]
         self._rules = {rule.name: rule for rule in rules}
         self._names = [rule.name for rule in rules if not rule.unreachable]
         return rules
@@ -109,24 +116,27 @@ def _plain(levels: dict[str, int]) -> set[str]:
     return {name for name, level in levels.items() if level in _LEVELS and name in OPTIMIZERS}
 
 
-def _rule(name: str, level: int | None, present: bool) -> Rule:
+def _rule(name: str, levels: Mapping[str, int], present: bool) -> Rule:
+    level = levels.get(name)
     rewrites = name in REWRITE_RULES
     unreachable = _ELSEWHERE.get(name, "")
     if not unreachable and level is None and not (rewrites and present):
-        unreachable = "in the library, but no session on the CPU runs it" if present else "not in this build"
+        missing = "in the library, but no session on the CPU runs it" if present else "not in this build"
+        unreachable = _OF_THE_PROCESSOR.get(name, missing)
     return Rule(
         id=f"onnxruntime.{name}",
         compiler="onnxruntime",
         group="rewrite rules" if rewrites else _LEVELS.get(-1 if level is None else level, "not run"),
         name=name,
         kind="rewrite rule" if rewrites else "optimiser",
-        needs=_needs(name),
+        needs=_needs(name, levels),
         unreachable=unreachable,
         text=name,
     )
 
 
-def _needs(name: str) -> tuple[tuple[str, str], ...]:
+def _needs(name: str, levels: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
     enabled = (("enable", name),) if name in SETTINGS else ()
-    disabled = (("disable", _SHADOWED[name]),) if name in _SHADOWED else ()
+    shadow = _SHADOWED.get(name, "")
+    disabled = (("disable", shadow),) if shadow in levels else ()  # what does not run here is in nobody's way
     return (*enabled, *disabled)

@@ -187,30 +187,43 @@ def _watch_folding(watcher: Watcher, signature: Signature) -> None:
 
 
 def _watch_decompositions(watcher: Watcher) -> None:
-    select = compile_fx.select_decomp_table
-    wrapped: dict[Any, Any] = {}
+    compile_fx.select_decomp_table = _WatchedSelection(watcher, compile_fx.select_decomp_table)
 
-    def watched_one(target: Any, function: Any) -> Any:
+
+class _WatchedSelection:
+    """Inductor's choice of decompositions, each of which is watched."""
+
+    def __init__(self, watcher: Watcher, select: Callable[[], dict[Any, Any]]) -> None:
+        self._watcher, self._select = watcher, select
+        self._wrapped: dict[Any, Any] = {}
+
+    def __call__(self) -> dict[Any, Any]:
+        table = self._select()
+        for target, function in table.items():
+            if (target, function) not in self._wrapped:
+                self._wrapped[target, function] = self._watched(target, function)
+        return {
+            target: self._wrapped[target, function]
+            for target, function in table.items()
+            if not self._watcher.forbids(f"{DECOMPOSITION}/{target}")
+        }
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Keys of Inductor's caches are made of pickles; to them it is what it stands for."""
+        return _call, (self._select,)
+
+    def _watched(self, target: Any, function: Any) -> Any:
         @functools.wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:
             result = function(*args, **kwargs)
-            watcher.note(f"{DECOMPOSITION}/{target}", result is not NotImplemented)
+            self._watcher.note(f"{DECOMPOSITION}/{target}", result is not NotImplemented)
             return result
 
         return called
 
-    def selected() -> dict[Any, Any]:
-        table = select()
-        for target, function in table.items():
-            if (target, function) not in wrapped:
-                wrapped[target, function] = watched_one(target, function)
-        return {
-            target: wrapped[target, function]
-            for target, function in table.items()
-            if not watcher.forbids(f"{DECOMPOSITION}/{target}")
-        }
 
-    compile_fx.select_decomp_table = selected
+def _call(function: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, Any]]:
+    return function
 
 
 def _watch_lowerings(watcher: Watcher) -> None:

@@ -54,6 +54,14 @@ def main_dtype(pattern_text: str) -> torch.dtype:
     """The dtype that a rule computes in, as its pattern tells it."""
     if "to_fp16" in pattern_text:
         return _HALF
-    if any(sign in pattern_text for sign in ("to_bf16", "mkldnn._linear_pointwise", "KeywordArg(scales)")):
-        return _BRAIN  # linear layers of float32 are packed in another way; packed int8 weights go with bfloat16
+    if "mkldnn._linear_pointwise" in pattern_text and not _packs_single_alike():
+        return _BRAIN
+    if any(sign in pattern_text for sign in ("to_bf16", "KeywordArg(scales)")):
+        return _BRAIN  # packed int8 weights go with bfloat16
     return _SINGLE
+
+
+def _packs_single_alike() -> bool:
+    """Are linear layers of float32 packed as those of bfloat16 are? On Arm, where not every processor computes in
+    bfloat16, they are; on x86 they are packed by MKL, into another operator."""
+    return bool(torch.ops.mkldnn._is_mkldnn_acl_supported())

@@ -1,0 +1,42 @@
+"""Rounded otherwise, or something else computed? The rule of `check`, asked by a worker that has the results.
+
+A processor that multiplies and adds in one instruction rounds once where others round twice: there, hardly any fusion
+leaves the bits as they were. A share of the largest number does for a first look, but does not tell that from a wrong
+result: a small number may be wrong where a large one beside it is merely rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from driftline.core.execution import Execution, Outcome, Stage
+from driftline.core.tensors import Arrays
+from driftline.core.verdict import Judgement
+from driftline.oracle.judge import Reference, ReferenceSample, Trait, judge
+from driftline.oracle.rule import ShadowAnswer
+from driftline.oracle.shadow.onnx_shadow import OnnxShadow
+from driftline.oracle.shadow.player import Player
+from driftline.patterns.survey import Job
+
+
+def only_rounded(job: Job, got: Sequence[Arrays]) -> bool:
+    """Would `check` pass these results of the job's samples, on a compiler that declares IEEE arithmetic?"""
+    try:
+        data, native = job.data(), job.expected()
+        samples = tuple(_sample(data, *pair) for pair in zip(job.samples(), native, strict=True))
+        execution = Execution("", Outcome.OK, Stage.RUN, outputs=tuple(got))
+        verdict = judge(execution, Reference(samples), Trait(calls_user_code=False, positional=False))
+    except Exception:  # it cannot be told here: what differs stays a suspect, and `check` has the last word
+        return False
+    return verdict.judgement is Judgement.PASS
+
+
+def _sample(data: bytes, arrays: Arrays, native: Arrays) -> ReferenceSample:
+    import onnx
+
+    player = Player(OnnxShadow(onnx.load_model_from_string(data), arrays))
+
+    def ask(arithmetic: str, runs: int, outputs: Arrays | None) -> ShadowAnswer:
+        return player.ask(runs, outputs)
+
+    return ReferenceSample(native=native, exact=player.reference(), shadow=ask)
