@@ -175,6 +175,17 @@ def test_whether_a_partial_sum_overflows_is_a_matter_of_order() -> None:
     assert small.judge({"output": np.array(INF, np.float32)}).finding
 
 
+def test_a_sum_of_float16_has_more_room_than_its_result() -> None:
+    """20000 of terms as large: infinite only where sums are kept in float16, which a target would have to declare."""
+    factors = [torch.tensor(each, dtype=torch.float16) for each in ([200.0, 200, -200, -100], [200.0, 200, 200, 200])]
+    program = Program(torch.matmul, *factors)
+    assert program.native["output"] == 20000
+    infinite = {"output": np.array(INF, np.float16)}
+    assert program.judge(infinite).finding
+    narrow = Program(torch.matmul, *factors, arithmetic=Arithmetic(half_accumulation=True))
+    assert narrow.judge(infinite).finding is None
+
+
 def test_what_infinities_do_in_a_complex_product_is_not_judged() -> None:
     program = Program(lambda x: x * x, torch.tensor([complex(INF, 1), 1 + 2j], dtype=torch.complex64))
     outputs = program.copy()

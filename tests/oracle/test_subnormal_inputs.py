@@ -15,7 +15,8 @@ def _verdict(arithmetic: str, *, subnormal: bool) -> Judgement:
     native = {"y": np.full(8, 0.31, np.float32)}
     exact = {"y": np.full(8, 0.31, np.float64)}
     got: Arrays = {"y": np.zeros(8, np.float32)}
-    reference = Reference((ReferenceSample(native=native, exact=exact, subnormal=subnormal),))
+    inputs = {"x": np.array([1.0, 1e-40 if subnormal else 0.0], np.float32)}
+    reference = Reference((ReferenceSample(native=native, exact=exact, inputs=inputs),))
     execution = Execution("iree", Outcome.OK, Stage.RUN, outputs=(got,))
     return judge(execution, reference, Trait(False, False, arithmetic=arithmetic)).judgement
 

@@ -16,6 +16,8 @@ from driftline.core.errors import DriftlineError
 from driftline.core.execution import Execution, Outcome, Stage
 from driftline.core.program import SourceBundle
 from driftline.core.target import parse_targets
+from driftline.core.tensors import Arrays
+from driftline.core.verdict import Judgement, Verdict
 from driftline.oracle.choice import Tolerance, parse_oracle
 from driftline.oracle.judge import Reference, ReferenceSample, Trait, judge
 
@@ -110,3 +112,19 @@ def test_outputs_without_a_name_are_called_by_their_place() -> None:
     assert verdict.reason == "the result misses output 0, the change of x"
     tolerant = Tolerance().judge({"0": np.ones(2)}, {"0": np.zeros(2)})
     assert tolerant.reason.startswith("output 0: ")
+
+
+def test_a_change_that_only_one_of_them_shows() -> None:
+    """What is written over an infinity is often infinite too: that nothing changed does not say nothing was written."""
+    inputs = {"x": np.array([np.inf, 2.0])}
+    same = {"0": np.zeros(2)}
+
+    def judged(got: Arrays, expected: Arrays) -> Verdict:
+        reference = Reference((ReferenceSample(native=expected, exact=expected, inputs=inputs),))
+        return judge(Execution("any", Outcome.OK, Stage.RUN, (got,)), reference, Trait(True, False))
+
+    hidden = {**same, "mutated:x": np.array([np.nan, 2.0])}
+    assert judged(hidden, same).judgement is judged(same, hidden).judgement is Judgement.PASS
+    plain = {**same, "mutated:x": np.array([np.inf, 3.0])}
+    assert judged(plain, same).reason == "the result has the change of x in surplus"
+    assert judged(same, plain).reason == "the result misses the change of x"

@@ -31,7 +31,7 @@ from driftline.generate.blueprint import blueprint
 from driftline.generate.graph import Graph, value_name
 from driftline.inputs.plan import InputPlan
 from driftline.inputs.strategies import INPUTS
-from driftline.oracle.arithmetic import declared, has_subnormals
+from driftline.oracle.arithmetic import declared
 from driftline.oracle.judge import NoShadow, Reference, ReferenceSample, Trait, judge
 from driftline.oracle.reference import REFERENCES, measure_spread
 from driftline.oracle.references.base import NoExactReference
@@ -251,8 +251,7 @@ def _judge_sample(opened: OpenedProgram, arrays: Arrays, native: Arrays, got: Ar
         exact = shadow.exact()
     except NoExactReference as reason:
         return Verdict(Judgement.INCONCLUSIVE, f"no exact reference: {first_line(str(reason), 150)}")
-    small = has_subnormals(arrays)
-    sample = ReferenceSample(native=native, exact=exact, shadow=shadow.ask, sparing=True, subnormal=small)
+    sample = ReferenceSample(native=native, exact=exact, shadow=shadow.ask, sparing=True, inputs=arrays)
     return judge(_finished(got), Reference((sample,)), trait)
 
 
@@ -264,8 +263,7 @@ def _spread_sample(opened: OpenedProgram, arrays: Arrays, native: Arrays) -> Ref
     """For frameworks whose graphs have no shadow."""
     reference = import_string(REFERENCES[opened.framework])(opened)
     exact, spread, note = measure_spread(reference, arrays, native)
-    small = has_subnormals(arrays)
-    return ReferenceSample(native=native, exact=exact, spread=spread, note=note, subnormal=small)
+    return ReferenceSample(native=native, exact=exact, spread=spread, note=note, inputs=arrays)
 
 
 class _LocalShadow:

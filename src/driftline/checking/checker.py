@@ -32,7 +32,6 @@ from driftline.core.text import tail
 from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.execute.pool import Pool, Report, WorkerKind, WorkerStartError
 from driftline.inputs.make import random_inputs
-from driftline.oracle.arithmetic import has_subnormals
 from driftline.oracle.choice import parse_oracle
 from driftline.oracle.judge import AskArithmetic, NoShadow, Reference, ReferenceSample, Trait, judge
 from driftline.oracle.rule import ShadowAnswer
@@ -288,7 +287,7 @@ class Checker:
                 samples = tuple(
                     replace(
                         _reference_sample(value, partial(self._ask_shadow, case, index)),
-                        subnormal=has_subnormals(case.samples[index].arrays),
+                        inputs=case.samples[index].arrays,
                     )
                     for index, value in enumerate(report.result["samples"])
                 )

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from driftline.core.execution import Execution, Failure, Outcome, Stage
-from driftline.core.tensors import Arrays, is_float
+from driftline.core.tensors import Array, Arrays, is_float
 from driftline.core.verdict import Judgement, Kind, Verdict
-from driftline.oracle.arithmetic import declared
+from driftline.oracle.arithmetic import declared, has_subnormals
 from driftline.oracle.choice import Tolerance
 from driftline.oracle.compare import Expected, compare_values, flipped_zero
 from driftline.oracle.outputs import called
@@ -43,7 +43,7 @@ class ReferenceSample:
     note: str = ""
     shadow: AskArithmetic | None = None  # how far rounding may move the result, on demand
     sparing: bool = False  # it is worth while to ask the shadow for a few runs first, and then for more
-    subnormal: bool = False  # among the inputs are numbers that a compiler may take for zero, if it says so
+    inputs: Arrays = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,8 @@ def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample]
     thorough = len(samples) > 1
     for index, (got, sample) in enumerate(zip(outputs, samples, strict=True)):
         verdict = _judge_sample(got, sample, trait, thorough)
-        if sample.subnormal and verdict.kind in _OF_VALUES and declared(trait.arithmetic).flush_to_zero:
+        flushes = verdict.kind in _OF_VALUES and declared(trait.arithmetic).flush_to_zero
+        if flushes and has_subnormals(sample.inputs):
             verdict = _inconclusive("an input is subnormal, which this compiler declares that it may take for zero")
         if verdict.judgement is Judgement.FAIL:
             return Verdict(verdict.judgement, verdict.reason, verdict.kind, {**verdict.evidence, "sample": index})
@@ -149,6 +150,8 @@ def _judge_sample(got: Arrays, sample: ReferenceSample, trait: Trait, thorough: 
         got = dict(zip(expected, got.values(), strict=True))
     # A gradient of nothing: the unoptimised run has none where a compiler may return zeros.
     got = {n: array for n, array in got.items() if n in expected or not n.startswith("grad:") or array.any()}
+    if set(got) != set(expected):
+        got, expected = _seen_to_change(got, expected, sample.inputs), _seen_to_change(expected, got, sample.inputs)
     if set(got) != set(expected):
         return _wrong_structure(got, expected)
     for name, native in expected.items():
@@ -232,6 +235,19 @@ def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
     if sample.note:
         reason += f"; {sample.note}"
     return Verdict(Judgement.PASS, reason, evidence=worst)
+
+
+def _seen_to_change(these: Arrays, others: Arrays, inputs: Arrays) -> Arrays:
+    """Without the inputs that only these have changed, and only where they were infinite or NaN: what is written there
+    is often what stood there, and then nobody sees that it was written."""
+
+    def seen(name: str, after: Array) -> bool:
+        before = inputs.get(name.removeprefix("mutated:"))
+        if name in others or not name.startswith("mutated:") or before is None or before.shape != after.shape:
+            return True
+        return bool((np.isfinite(before) & (after != before)).any()) if is_float(before.dtype.name) else True
+
+    return {name: array for name, array in these.items() if seen(name, array)}
 
 
 def _wrong_structure(got: Arrays, expected: Arrays) -> Verdict:

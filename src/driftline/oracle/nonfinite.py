@@ -14,6 +14,7 @@ def compare_classes(
     """Elements that differ from the reference in being finite, NaN, Inf or -Inf: first those for which there is no
     excuse, then all of them. Where the program's own run or a legal one shows the same, it is legal."""
     dtype = got.dtype
+    unit = arithmetic.unit(dtype.name)
     value, own = got.astype(np.float64), native.astype(np.float64)
     perfect = reference.astype(dtype).astype(np.float64)
     if bool(np.isfinite(value).all() and np.isfinite(perfect).all()):  # as nearly always: there is nothing to compare
@@ -26,13 +27,16 @@ def compare_classes(
     by_rounding = np.isfinite(perfect) & (np.isinf(own) | np.isinf(drawn).any(axis=0))
     legal |= np.isinf(value) & by_rounding
     legal |= _on_an_edge([right, class_of(own), *class_of(drawn)])
-    slack = 4 * arithmetic.unit(dtype.name)  # at the very end of the range, rounding decides between finite and Inf
+    slack = 4 * unit  # at the very end of the range, rounding decides between finite and Inf
     largest = arithmetic.largest(dtype.name)
     at_the_edge = (np.abs(reference) > largest * (1 - slack)) & (np.abs(reference) < largest * (1 + slack))
     legal |= at_the_edge & ~np.isnan(value)
     # Terms near the end of the range: whether a partial sum overflows is a matter of their order. The size of the terms
     # shows in the noise, which is theirs times the rounding unit. A run of the program that overflowed tells too.
-    terms = np.abs(samples - reference).max(axis=0, initial=0.0) / arithmetic.unit(dtype.name)
+    moved = np.abs(samples - reference).max(axis=0, initial=0.0)
+    if arithmetic.largest_sum(dtype.name) > largest:  # sums have more room: that the result is rounded tells nothing
+        moved = np.maximum(moved - 2 * unit * np.abs(reference), 0.0)
+    terms = moved / unit
     overflows = np.isfinite(reference) & (np.abs(reference) + 4 * terms > largest)
     overflows |= np.isfinite(perfect) & ~np.isfinite(own)
     legal |= overflows & ~np.isfinite(value)
