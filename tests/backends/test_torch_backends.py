@@ -75,6 +75,9 @@ def branches():
 def singular_values():
     return (lambda x: torch.linalg.svd(x)[1]), (torch.eye(3),)
 
+def renormed():
+    return (lambda x: torch.renorm(x, float("inf"), 0, 0.5)), (torch.ones(2, 2, dtype=torch.bfloat16),)
+
 def draws():
     return (lambda x: x + torch.rand(3)), (A,)
 
@@ -142,6 +145,7 @@ def test_bfloat16_arrives_and_returns(checker: Checker, tmp_path: Path, target: 
         ("branches", "xla", Stage.CONVERT),
         ("structures", "torchscript:mode=script", Stage.CONVERT),
         ("singular_values", "executorch", Stage.COMPILE),
+        ("renormed", "executorch", Stage.COMPILE),
         ("draws", "xla", Stage.COMPILE),
     ],
 )

@@ -22,6 +22,7 @@ _REJECTION_TEXTS = (
     "taking Tensor inputs with mismatched dtypes",
     "not supported",  # "0 in strides is not supported for ExecuTorch", "onesided=False is not supported yet in ..."
     "Missing operator:",
+    "Missing out variants:",  # of an operator that its decompositions leave over
     "Unhandled dtype",
     "Unsupported",
     "Expect input tensor to be 3-D or 4-D",  # a convolution over three axes has no kernel
