@@ -43,8 +43,9 @@ class Channel:
             if fd is None:
                 self._socket.sendall(frame)
             else:
-                sent = socket.send_fds(self._socket, [frame], [fd])
-                self._socket.sendall(frame[sent:])
+                rest = frame[socket.send_fds(self._socket, [frame], [fd]) :]
+                if rest:  # sending nothing fails too, once who has read it all has closed its end
+                    self._socket.sendall(rest)
         except OSError as error:
             raise ChannelClosed(str(error)) from error
 
