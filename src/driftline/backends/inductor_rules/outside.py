@@ -210,7 +210,7 @@ class _WatchedSelection:
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Keys of Inductor's caches are made of pickles; to them it is what it stands for."""
-        return _call, (self._select,)
+        return _itself, (self._select,)
 
     def _watched(self, target: Any, function: Any) -> Any:
         @functools.wraps(function)
@@ -222,7 +222,7 @@ class _WatchedSelection:
         return called
 
 
-def _call(function: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, Any]]:
+def _itself(function: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, Any]]:
     return function
 
 
