@@ -85,6 +85,14 @@ def test_a_logarithm_without_nan_is_one_bug() -> None:
     assert seen("openvino", Kind.WRONG_VALUE, "logical_and(float)").detail == "logical_and(float)"
 
 
+def test_a_lost_infinity_is_not_the_reported_bug_of_lost_nan() -> None:
+    lost = seen("tvm", Kind.WRONG_NONFINITE, "maximum(float)", "at (11, 1): expected nan, got 0.0")
+    capped = seen("tvm", Kind.WRONG_NONFINITE, "maximum(float)", "at (2,): expected -inf, got -3.4028234663852886e+38")
+    reported, own = known_issue(lost), known_issue(capped)
+    assert reported and reported.reported and own and not own.reported
+    assert lost.bug_id != capped.bug_id
+
+
 def test_others_keep_their_own_name() -> None:
     first, second = seen("openvino", Kind.WRONG_VALUE, "atan(float)"), seen("openvino", Kind.WRONG_VALUE, "gelu(float)")
     assert first.bug_id != second.bug_id
