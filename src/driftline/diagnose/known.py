@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +27,7 @@ class KnownIssue:
     stage: str = ""  # and by this stage, where it shows in several
     note: str = ""  # whether it is debatable, and why
     reason: str = ""  # pattern that must occur in the verdict's sentence
+    machine: str = ""  # pattern of the processors that show it, where others do not
 
     @property
     def reported(self) -> bool:
@@ -36,6 +38,8 @@ class KnownIssue:
             return False
         if found.detail == self.cause:
             return True
+        if self.machine and not re.fullmatch(self.machine, platform.machine()):
+            return False
         return bool(re.search(self.reason, reason)) and (
             bool(re.fullmatch(self.kinds, found.kind)) and bool(re.fullmatch(self.detail, found.detail, re.DOTALL))
         )
