@@ -8,8 +8,10 @@ operations these are is the business of each front end; what is legal at them is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,25 @@ EXTREMES = 3  # runs in which every deciding argument is pushed one way, then th
 SHUFFLES = 6  # runs in which each is pushed at random
 MOST_PLACES = 64  # of a choice that are each tried
 DRAWN = 12  # further runs in which they are drawn
+
+
+@dataclass(frozen=True)
+class Order:
+    """Open elements in some order: falling, rising, then drawn. What chooses among them chooses otherwise."""
+
+    number: int
+
+    def numbers(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+        """No two alike, where the type has room for that."""
+        size = max(math.prod(shape), 1)
+        limits = np.iinfo(dtype if dtype.kind in "iu" else np.int32)
+        low, high = max(int(limits.min), -(2**62)), min(int(limits.max), 2**62)
+        ranks = np.random.default_rng(self.number).permutation(size) if self.number > 1 else np.arange(size)
+        values = low + np.minimum(ranks * max((high - low) // size, 1), high - low)
+        return (values if self.number else values[::-1])[: math.prod(shape)].reshape(shape).astype(dtype)
+
+
+ORDERS = tuple(Order(number) for number in range(8))
 
 
 @dataclass

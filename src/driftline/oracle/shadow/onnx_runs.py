@@ -10,7 +10,7 @@ import numpy as np
 from driftline.core.tensors import Array
 from driftline.oracle.noise import NoiseSource
 from driftline.oracle.shadow.call import Call
-from driftline.oracle.shadow.decisions import Decision
+from driftline.oracle.shadow.decisions import Decision, Order
 from driftline.oracle.shadow.onnx_open import index_range, open_elements, replaced
 from driftline.oracle.shadow.onnx_rules import amplitudes
 from driftline.oracle.shadow.onnx_sums import terms_of
@@ -136,7 +136,7 @@ class Pushed(Run):
 class Alternative(Run):
     """Makes something else of what is left open."""
 
-    def __init__(self, memory: Memory, value: int | str, masks: dict[Key, dict[int, Array]]) -> None:
+    def __init__(self, memory: Memory, value: int | str | Order, masks: dict[Key, dict[int, Array]]) -> None:
         super().__init__(memory)
         self._value = value
         self._masks = masks

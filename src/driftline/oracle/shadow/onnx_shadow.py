@@ -18,7 +18,7 @@ from driftline.oracle.arithmetic import IEEE, Arithmetic
 from driftline.oracle.noise import NoiseSource
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call
-from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision, choice_runs, touched
+from driftline.oracle.shadow.decisions import EXTREMES, ORDERS, SHUFFLES, Decision, choice_runs, touched
 from driftline.oracle.shadow.onnx_composites import COMPOSITES
 from driftline.oracle.shadow.onnx_decisions import Choice, axis_of, index_result, own_errors, unsettled_by
 from driftline.oracle.shadow.onnx_open import ALTERNATIVES
@@ -88,6 +88,8 @@ class OnnxShadow:
         """Runs in which what the specification leaves open is something else, and the clauses that apply."""
         memory = self._memory
         values = (*ALTERNATIVES, *choice_runs(memory.open_indices))
+        if any(index_result(node) is not None for node in self._makers.values()):
+            values = (*values, *ORDERS)
         runs = [self._tried(Alternative(memory, value, memory.open)) for value in values] if memory.open else []
         wavering = self._wavering()
         if not wavering:

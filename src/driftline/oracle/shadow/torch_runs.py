@@ -11,7 +11,7 @@ import torch
 from driftline.core.tensors import Array
 from driftline.oracle.noise import NoiseSource, Walk
 from driftline.oracle.shadow.call import Call
-from driftline.oracle.shadow.decisions import Decision
+from driftline.oracle.shadow.decisions import Decision, Order
 from driftline.oracle.shadow.tape import Node
 from driftline.oracle.shadow.torch_decisions import index_result
 from driftline.oracle.shadow.torch_open import open_elements, replaced
@@ -109,7 +109,7 @@ class Pushed(Run):
 class Alternative(Run):
     """Makes something else of what is left open."""
 
-    def __init__(self, memory: Memory, value: int, masks: dict[int, dict[int, torch.Tensor]]) -> None:
+    def __init__(self, memory: Memory, value: int | Order, masks: dict[int, dict[int, torch.Tensor]]) -> None:
         super().__init__(memory)
         self._value = value
         self._masks = masks

@@ -15,7 +15,16 @@ from driftline.oracle.arithmetic import IEEE, Arithmetic
 from driftline.oracle.noise import NoiseSource
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call, schema_argument
-from driftline.oracle.shadow.decisions import EXTREMES, SHUFFLES, Decision, choice_problem, choice_runs, touched
+from driftline.oracle.shadow.decisions import (
+    EXTREMES,
+    ORDERS,
+    SHUFFLES,
+    Decision,
+    Order,
+    choice_problem,
+    choice_runs,
+    touched,
+)
 from driftline.oracle.shadow.tape import Constant, Node, OpenOrder, Recorder, Slot, Tape, fill
 from driftline.oracle.shadow.torch_decisions import FIRST_WINS, decides, index_result
 from driftline.oracle.shadow.torch_open import ALTERNATIVES
@@ -100,7 +109,9 @@ class TorchShadow:
     def alternatives(self) -> tuple[list[Arrays], set[str]]:
         """Runs in which what the specification leaves open is something else, and the clauses that apply."""
         memory = self._memory
-        runs = [self._play(Alternative(memory, value, memory.open)) for value in ALTERNATIVES] if memory.open else []
+        chooses = any(index_result(node.target, len(node.dtypes)) is not None for node in self._tape.nodes)
+        values: tuple[int | Order, ...] = (*ALTERNATIVES, *ORDERS) if chooses else ALTERNATIVES
+        runs = [self._play(Alternative(memory, value, memory.open)) for value in values] if memory.open else []
         wavering = self._wavering()
         if not wavering:
             return runs, memory.clauses
