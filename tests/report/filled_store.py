@@ -45,16 +45,25 @@ def add_bug(
     special: bool = False,
     failure: dict[str, str] | None = None,
     log: str = "",
+    pattern: str = "",
+    detail: str = "",
     **more: Any,
 ) -> Bug:
-    """A bug with one finding; `more` goes into its verdict."""
+    """A bug with one finding; `more` goes into its verdict. `pattern` is what a hunt cut it down to."""
     rng = np.random.default_rng(len(op) + shape[1])
     path = store.path / "program.tmp"
     text = TEXT.format(op=op, rows=shape[0], columns=shape[1])
     path.write_bytes(SourceBundle("model.py", "program", {"model.py": text}).dump())
     specs = (TensorSpec("x", "float32", shape), TensorSpec("y", "float32", shape))
     program = Program(
-        "source", "torch", file_digest(path), path, "model.py:program", specs, ("output",), ("mul", op, "sum", "div")
+        "source",
+        "torch",
+        file_digest(path),
+        path,
+        "model.py:program",
+        specs,
+        ("output",),
+        (pattern,) if pattern else ("mul", op, "sum", "div"),
     )
     arrays = {spec.name: rng.standard_normal(shape).astype(np.float32) for spec in specs}
     if special:
@@ -89,7 +98,7 @@ def add_bug(
         "durations": {"compile": 1.25, "run": 0.01, "total": 1.3},
         "version": {"inductor": "2.13.0+cpu", "onnxruntime": "1.31.1", "tvm": "0.27.0"}.get(compiler, "1.0"),
     }
-    mark = Fingerprint(compiler, stage, str(kind), f"mul+{op}+sum")
+    mark = Fingerprint(compiler, stage, str(kind), detail or pattern or f"mul+{op}+sum")
     bug = store.add_finding(
         mark,
         case,

@@ -73,7 +73,7 @@ def emit_onnx(graph: Graph) -> bytes:
             node.outputs,
             node.attributes,
         )
-        for number, made in zip(produced, _apply(writer, node.op, use), strict=True):
+        for number, made in zip(produced, apply(writer, node.op, use), strict=True):
             names[number] = made
     outputs = []
     for position, number in enumerate(graph.outputs):
@@ -93,7 +93,8 @@ def emit_onnx(graph: Graph) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def _apply(writer: OnnxWriter, op: str, use: Use) -> Sequence[str]:
+def apply(writer: OnnxWriter, op: str, use: Use) -> Sequence[str]:
+    """Write one operator of the table; gives the names of its results."""
     form = OPERATORS[op].onnx
     assert form, f"{op} has no ONNX form"
     made = writer.node(form.emit, *use.inputs) if isinstance(form.emit, str) else form.emit(writer, use)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from driftline.core.verdict import Status
 from driftline.programs.render import render_script
 from driftline.report import words
 from driftline.report.explained import explained_so_far
+from driftline.report.kinship import with_likeness
 from driftline.report.mismatch import describe_tensor, from_arrays, from_evidence, is_ordinary
 from driftline.report.program import reduced_text
 from driftline.report.results import replay_command
@@ -59,6 +61,7 @@ def gather_store(store: Store) -> Report:
     bugs = [_bug(store, store.bug(bug.id), sightings.get(bug.id, 0)) for bug in store.bugs()]
     statistics = statistics_of(log, hunts) if hunts else None
     bugs.sort(key=lambda bug: (_ORDER[bug.group], bug.severity, -bug.sightings, bug.compiler, bug.id))
+    bugs = with_likeness(bugs)
     return Report(
         str(store.path),
         _now(),
@@ -79,6 +82,8 @@ def compare(before: Path, after: Path) -> Comparison:
     new = [bug for name, bug in now.items() if name not in old and bug.group not in (FIXED, KNOWN)]
     still = [bug for name, bug in now.items() if name in old and bug.group != FIXED]
     fixed = [bug for name, bug in old.items() if name not in now or now[name].group == FIXED]
+    shown = {bug.id for bugs in (new, still, fixed) for bug in bugs}
+    new = [bug if bug.like and bug.like.bug in shown else replace(bug, like=None) for bug in new]
     notes = {bug.id: "it was fixed and is back" for bug in new if bug.id in was_fixed}
     notes |= {bug.id: "marked as fixed" if bug.id in now else "not seen again" for bug in fixed}
     verdict = words.compare_line(len(new), len(fixed), len(still))

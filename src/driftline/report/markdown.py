@@ -53,12 +53,18 @@ def _matrix(report: Report) -> list[str]:
 
 
 def _bug_table(bugs: Sequence[Bug]) -> list[str]:
-    rows = [(f"`{bug.id}`", bug.severity_name, bug.title, bug.sightings) for bug in bugs]
+    rows = [(f"`{bug.id}`", bug.severity_name, _titled(bug), bug.sightings) for bug in bugs]
     return _table(("bug", "severity", "what happens", "sightings"), rows)
+
+
+def _titled(bug: Bug) -> str:
+    return f"{bug.title} (like `{bug.like.bug}`)" if bug.like else bug.title
 
 
 def _details(bug: Bug) -> list[str]:
     lines = [f"### {bug.id}: {_plain(bug.title)}", "", _plain(bug.reason), ""]
+    if bug.like:
+        lines += [f"Looks like `{bug.like.bug}`: {words.likeness(bug.like)}.", ""]
     if bug.rule:
         proof = f"; it passes on `{bug.rule.proof}`" if bug.rule.proof else ""
         lines += [f"Rewrite rule `{bug.rule.name}` ({bug.rule.where}), brought out by: {bug.rule.change}{proof}.", ""]

@@ -81,6 +81,15 @@ class Explanation:
 
 
 @dataclass(frozen=True)
+class Likeness:
+    """Another bug that may have the same cause, and what the two share."""
+
+    bug: str
+    kernel: str
+    dtype: str
+
+
+@dataclass(frozen=True)
 class Bug:
     """One distinct bug with its first finding."""
 
@@ -122,6 +131,7 @@ class Bug:
     durations: Mapping[str, float]
     rule: BlamedRule | None = None
     explanation: Explanation | None = None
+    like: Likeness | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from driftline.core.verdict import Kind
-from driftline.report.view import FLAKY, KNOWN, OPEN, Bug, Statistics
+from driftline.report.view import FLAKY, KNOWN, OPEN, Bug, Likeness, Statistics
 
 # The worst first: what dies or lies on ordinary numbers, then what is wrong at the edges, then what at least says so.
 SEVERITIES = (
@@ -120,11 +120,18 @@ def verdict_line(bugs: Sequence[Bug], statistics: Statistics | None) -> str:
         if (count := sum(bug.group == group for bug in bugs))
     ]
     apart = f" ({', '.join(aside)}, counted apart)" if aside else ""
+    if alike := sum(bug.like is not None for bug in fresh):
+        found += f"; {alike} of them {'looks' if alike == 1 else 'look'} like another one"
     if statistics is None:
         return f"Single checks found {found}{apart}. How many programs passed is not recorded."
     targets = plural(sum(lane.programs > 0 for lane in statistics.lanes), "target")
     tested = f"{plural(statistics.programs, 'program')} on {targets} in {duration(statistics.seconds)}"
     return f"{tested}: {found}{apart}." if not fresh else f"{tested} showed {found}{apart}."
+
+
+def likeness(like: Likeness) -> str:
+    """What a bug shares with the one that it looks like, to be put behind the other's name."""
+    return f"{like.kernel} of {like.dtype} goes wrong in both, so they may have one cause"
 
 
 def compare_line(new: int, fixed: int, still: int) -> str:

@@ -1,0 +1,98 @@
+"""Which kernels stand behind an operator: `log10` and `logit` both need a logarithm, all convolutions are `Conv`.
+
+Read off the ONNX forms of the table, so that it is known of every operator that has one. What only moves or combines
+elements has no kernel of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from driftline.core.tensors import Array
+from driftline.generate.base import NoProgram, Request
+from driftline.generate.emit_onnx import OnnxWriter, apply
+from driftline.generate.operator import Use
+from driftline.generate.random_graph import random_graph
+from driftline.generate.table import OPERATORS
+
+_PLUMBING = frozenset(
+    """
+    Abs Add And Cast CastLike Concat Constant ConstantOfShape Div Dropout Equal Expand Flatten Gather GatherElements
+    GatherND Identity Mul Neg Not Or Pad Range Reshape Shape Size Slice Split Squeeze Sub Transpose Unsqueeze Where Xor
+    """.split()
+)
+_FAMILIES = {
+    "a matrix product": "Gemm MatMul Einsum",
+    "a logarithm": "Log LogSoftmax ReduceLogSum ReduceLogSumExp",
+    "an ordering": "ArgMax ArgMin TopK",
+    "a comparison": "Greater GreaterOrEqual Less LessOrEqual",
+    "a maximum or minimum": "Max Min ReduceMax ReduceMin",
+    "a normalisation": (
+        "BatchNormalization GroupNormalization InstanceNormalization LayerNormalization RMSNormalization"
+    ),
+    "a recurrence": "GRU LSTM RNN",
+    "a pooled maximum": "GlobalMaxPool MaxPool",
+    "a pooled mean": "AveragePool GlobalAveragePool",
+    "a sine": "Cos Sin Tan",
+    "a hyperbolic sine": "Cosh Sinh Tanh",
+    "a softmax": "LogSoftmax Softmax",
+    "a resize": "Resize Upsample",
+}
+
+
+def _families(table: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for family, names in table.items():
+        for name in names.split():
+            found[name] = (*found.get(name, ()), family)
+    return found
+
+
+_FAMILY = _families(_FAMILIES)
+
+
+@cache
+def kernels(operator: str) -> frozenset[str]:
+    """In words; nothing for an operator that only moves or combines elements. One that is not in the table, or has no
+    ONNX form, is its own kernel."""
+    known = OPERATORS.get(operator)
+    if known is None or known.onnx is None:
+        return _in_words([operator])
+    try:
+        nodes = _nodes(operator)
+    except NoProgram:
+        return _in_words([operator])
+    return _in_words(name for name in nodes if name not in _PLUMBING)
+
+
+def _in_words(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(word for name in names for word in _FAMILY.get(name, (name,)))
+
+
+class _Listener(OnnxWriter):
+    """Hears which nodes a form asks for, and makes none: reading a report must not need the onnx package."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._count = 0
+
+    def node(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
+        self.asked.append(kind)
+        return [self.fresh() for _ in range(outputs)] if outputs > 1 else self.fresh()
+
+    def array(self, values: Array, name: str = "") -> str:
+        return name or self.fresh()
+
+    def cast(self, value: str, dtype: str) -> str:
+        return str(self.node("Cast", value))
+
+
+def _nodes(operator: str) -> list[str]:
+    graph = random_graph(Request("onnx", operator, number=0))
+    types, listener = graph.types(), _Listener()
+    for node in graph.nodes:
+        names = [str(number) for number in node.inputs]
+        apply(listener, node.op, Use(names, [types[number] for number in node.inputs], node.outputs, node.attributes))
+    return listener.asked

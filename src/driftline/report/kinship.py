@@ -1,0 +1,79 @@
+"""Bugs that look like others: one compiler, one kernel, one type, one way to fail. They may have one cause.
+
+Bugs stay apart, since two causes in one kernel are common; but whoever reads a report knows what to read together.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from driftline.core.verdict import Kind
+from driftline.generate.kernels import kernels
+from driftline.report.view import FIXED, Bug, Likeness
+
+ALIKE = 0.85  # how much two messages must have in common
+FEW = 3  # kernels: what a larger program shares with another says little
+_RESULTS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS)
+_NAME = re.compile(r"([\w.:+]+)\(")
+_DTYPE = re.compile(r"\b(bfloat16|float\w*|u?int\d*|bool|complex\d*)\b(?!\()")
+
+
+def with_likeness(bugs: Sequence[Bug]) -> list[Bug]:
+    """Each bug knows the first one that it looks like, those with a known cause before others, and stands behind it
+    where their order allows."""
+    leaders = [bug for bug in bugs if bug.known_title]
+    like: dict[str, Likeness] = {}
+    for bug in bugs:
+        if bug.known_title or bug.group == FIXED:
+            continue
+        nearest_first = sorted(leaders, key=lambda leader: leader.kind != bug.kind)
+        found = next(filter(None, (_likeness(bug, leader) for leader in nearest_first)), None)
+        if found:
+            like[bug.id] = found
+        else:
+            leaders.append(bug)
+    place = {bug.id: number for number, bug in enumerate(bugs)}
+    section = {bug.id: (bug.group, bug.severity) for bug in bugs}
+
+    def order(bug: Bug) -> tuple[int, bool, int]:
+        leader = like[bug.id].bug if bug.id in like else bug.id
+        together = section[leader] == section[bug.id]
+        return place[leader if together else bug.id], bug.id in like, place[bug.id]
+
+    return [replace(bug, like=like.get(bug.id)) for bug in sorted(bugs, key=order)]
+
+
+def _likeness(bug: Bug, other: Bug) -> Likeness | None:
+    if other.group == FIXED or bug.compiler != other.compiler or not _fail_alike(bug, other):
+        return None
+    shared = _kernels(bug) & _kernels(other)
+    any_width = Kind.WRONG_VALUE not in (bug.kind, other.kind)
+    types = _types(bug, any_width) & _types(other, any_width)
+    return Likeness(other.id, " and ".join(sorted(shared)), ", ".join(sorted(types))) if shared and types else None
+
+
+def _fail_alike(bug: Bug, other: Bug) -> bool:
+    if bug.kind in _RESULTS and other.kind in _RESULTS:
+        return True
+    if bug.kind != other.kind:
+        return False
+    if bug.kind != Kind.ERROR:
+        return True
+    return difflib.SequenceMatcher(None, bug.fingerprint, other.fingerprint, autojunk=False).ratio() >= ALIKE
+
+
+def _kernels(bug: Bug) -> frozenset[str]:
+    """Of the operators of its pattern; the operators themselves where none has a kernel."""
+    names = [name for pattern in bug.operators for group in _NAME.findall(pattern) for name in group.split("+")]
+    found = frozenset().union(*map(kernels, names)) or frozenset(names)
+    return found if len(found) <= FEW else frozenset()
+
+
+def _types(bug: Bug, any_width: bool) -> frozenset[str]:
+    found = [name for pattern in bug.operators for name in _DTYPE.findall(pattern)]
+    if any_width:
+        found = [re.sub(r"^b?(?=float)|^u(?=int)|\d+$", "", name) for name in found]
+    return frozenset(found)
