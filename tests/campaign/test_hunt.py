@@ -170,3 +170,38 @@ def test_bad_input_is_one_sentence(arguments: list[str], sentence: str, tmp_path
     assert done.returncode == 2
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+NEEDY = """
+from driftline.generate import register_generator
+from driftline.generate.base import Generator
+
+
+@register_generator
+class Needy(Generator):
+    name = "needy"
+    forms = ("onnx",)
+
+    def arms(self, form):
+        import a_package_that_nobody_has
+"""
+
+
+def test_a_generator_that_lacks_a_package_is_left_out(tmp_path: Path) -> None:
+    plugin = tmp_path / "needy.py"
+    plugin.write_text(NEEDY)
+    lacks = "needy makes no onnx programs here: the package a_package_that_nobody_has is not installed"
+    both, alone = (
+        subprocess.run(
+            [*command(tmp_path / "s", "--plugin", str(plugin)), "--programs", "3", "--generators", names],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        for names in ("few,needy", "needy")
+    )
+    assert both.returncode in (0, 1), both.stderr
+    assert f"Left out: {lacks}." in both.stderr
+    assert alone.returncode == 2
+    assert f"name graph too ({lacks})" in alone.stderr
+    assert "Traceback" not in alone.stderr

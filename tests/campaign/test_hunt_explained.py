@@ -43,7 +43,7 @@ def test_the_live_table_counts_a_bug_once() -> None:
         targets=("tvm", "tvm:opt=0"), generators=("graph",), inputs=("random",), seed=0, seconds=0.0, programs=5
     )
     progress = HuntProgress(plan)
-    progress(Started(plan.targets, (), 0.0, 5, 0, 0.0))
+    progress(Started(plan.targets, (), (), 0.0, 5, 0, 0.0))
     for lane in plan.targets:
         progress(TurnDone(lane, 0, {"fail": 2}, 1.0))
     for backend, name in (("tvm", "tvm-1"), ("tvm", "tvm-1"), ("a converter", "converter-1")):

@@ -15,6 +15,7 @@ class Started:
 
     targets: tuple[str, ...]
     skipped: tuple[Skipped, ...]
+    left_out: tuple[str, ...]  # generators that lack something, each with a sentence's worth of why
     seconds: float  # the budget; 0: none
     programs: int  # for each target; 0: no limit
     resumed: int

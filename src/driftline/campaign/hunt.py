@@ -71,6 +71,7 @@ class Hunter:
         self._options = CheckOptions(seed=plan.seed, timeout=plan.timeout, plugins=plan.plugins)
         self._triage = Triage(Checker(pool, jobs=1), store, self._options, self._peers)
         self._lanes: dict[str, Lane] = {}
+        self._left_out: list[str] = []
         self._failure: BaseException | None = None
 
     # -- from beginning to end ---------------------------------------------------------------------------------------
@@ -93,6 +94,7 @@ class Hunter:
                 Started(
                     tuple(self._lanes),
                     (*skipped, *missing),
+                    tuple(self._left_out),
                     self._plan.seconds,
                     self._plan.programs,
                     before,
@@ -137,8 +139,9 @@ class Hunter:
                 continue
             if not set(arms[form]) - changing:
                 names = ", ".join(self._plan.generators)
+                why = f" ({'; '.join(self._left_out)})" if self._left_out else ""
                 raise DriftlineError(
-                    f"No generator among {names} makes new {form} programs, which {target} needs; name graph too."
+                    f"No generator among {names} makes new {form} programs, which {target} needs; name graph too{why}."
                 )
             language = LANGUAGE[form]
             alone = {name: len(made.dtypes) for name, op in OPERATORS.items() if (made := op.form(language))}
@@ -154,6 +157,8 @@ class Hunter:
         report = self._pool.run(worker, "driftline.checking.batch_tasks:arms", payload)
         if report.ending != "done":
             raise InternalError(f"the generators could not be listed: {report.ending} ({report.detail})\n{report.log}")
+        for name, package in report.result["missing"].items():
+            self._left_out.append(f"{name} makes no {form} programs here: the package {package} is not installed")
         return {name: found for name, found in report.result["arms"].items() if found}
 
     def _rebuilt(self, hunt: Hunt) -> Iterator[int]:

@@ -45,15 +45,19 @@ _REDRAWS = 2
 
 
 def arms(payload: dict[str, Any], context: object) -> dict[str, Any]:
-    """What each generator can be asked for in this form."""
+    """What each generator can be asked for in this form, and which package one needs that is not installed."""
     load_plugins(payload["plugins"])
     form = payload["form"]
-    found = {}
+    found, missing = {}, {}
     for name in payload["generators"]:
         generator = GENERATORS.get(name)
-        if form in generator.forms:
+        if form not in generator.forms:
+            continue
+        try:
             found[name] = list(generator.arms(form))
-    return {"arms": found}
+        except ModuleNotFoundError as error:
+            missing[name] = error.name
+    return {"arms": found, "missing": missing}
 
 
 # -- making ----------------------------------------------------------------------------------------------------------

@@ -65,6 +65,8 @@ class HuntProgress:
         self._tell(f"Hunting on {', '.join(event.targets)} ({goal}, seed {self._plan.seed}{resumed}).")
         for skipped in event.skipped:
             self._tell(f"Not hunted: {skipped.target} ({skipped.reason}).")
+        for reason in event.left_out:
+            self._tell(f"Left out: {reason}.")
 
     def _line(self) -> None:
         now = time.monotonic()
