@@ -8,6 +8,7 @@ from typing import Any
 from driftline.campaign.lane import Lane
 from driftline.checking.batch import Screened
 from driftline.core.target import Target
+from driftline.generate.graph import Graph, Leaf, Node, TensorType
 from driftline.store.hunts import Turn
 
 ARMS = {"graph": ["abs", "exp", "relu"], "optests": ["Abs"], "mutate": ["change a dtype"]}
@@ -72,6 +73,18 @@ def test_what_is_refused_or_hopeless_is_avoided() -> None:
     lane = make_lane()
     played(lane, 8)
     assert lane.avoid == ["exp float32", "relu float32"]
+
+
+def test_a_graph_that_can_only_fail_is_not_changed_further() -> None:
+    kind = TensorType("float32", (2,))
+    graphs = {
+        name: Graph((Leaf("input", kind),), (Node(name, (0,), (kind,)),), (1,)).to_json() for name in ("abs", "exp")
+    }
+    lane = make_lane()
+    played(lane, 8)
+    lane.graphs.extend(graphs.values())
+    bases = [r["base"] for turn in played(lane, 20) for r in turn if r["generator"] == "mutate"]
+    assert bases and all(base == graphs["abs"] for base in bases)
 
 
 def test_no_generator_starves() -> None:

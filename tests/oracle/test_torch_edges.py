@@ -316,3 +316,20 @@ class TestOrderOfOpenElements:
     def test_any_order(self, got: tuple[int, ...]) -> None:
         assert not finds(self.places, [3e10, -2e10, 7e12], got)
         assert finds(self.places, [3.0, 2.0, 1.0], got) == (got != (2, 1, 0))
+
+
+class TestTransforms:
+    """Signals that are transformed side by side: a large one, or one with NaN, changes nothing for the others."""
+
+    @staticmethod
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.fft.fft(x, dim=0).real
+
+    @pytest.mark.parametrize("neighbour", [1.0, LARGEST, NAN, INF])
+    def test_a_cancelled_sum_may_leave_something(self, neighbour: float) -> None:
+        x = np.array([[1.0, neighbour], [1.0, -1.0], [1.0, 2.0], [1.0, 0.5]])
+        result = self.program(torch.tensor(x, dtype=torch.float32)).numpy().copy()
+        result[1, 0] = 1e-7
+        assert not finds(self.program, x, result)
+        result[1, 0] = 1e-4
+        assert finds(self.program, x, result)

@@ -7,26 +7,25 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from driftline.backends._torch import TorchCalls, as_arrays, backward, cotangents, torch_runner
-from driftline.backends.base import Blamed, Compiled, CompiledTogether
+from driftline.backends._torch import TorchCalls, as_arrays, backward, cotangents, placed, torch_runner
+from driftline.backends.base import Blamed, Compiled, CompiledTogether, Options
 from driftline.core.execution import Stage
 from driftline.core.tensors import Arrays
 from driftline.programs.opened import OpenedProgram
 
 
 def compile_with_dynamo(
-    program: OpenedProgram, backend: str | Callable[..., Any], device: str = "cpu", **settings: Any
+    program: OpenedProgram, backend: str | Callable[..., Any], target: Options, **settings: Any
 ) -> Compiled:
-    """`torch.compile` the program and run it once, so that compiling is done when this returns."""
+    """`torch.compile` the program and run it once, so that compiling is done when this returns. `target` are the
+    options of the target; of these only the device and its arithmetic count here."""
     import torch
     import torch._dynamo
 
     torch._dynamo.reset()
     # Random operations must draw the same numbers as eager, or nothing could be compared.
     torch._inductor.config.fallback_random = True
-    function = program.live.function
-    if device != "cpu" and hasattr(function, "to"):
-        function = function.to(device)
+    function, device = placed(program.live.function, target)
     compiled = torch.compile(function, backend=backend, **settings)
     run = torch_runner(program, compiled, device)
     with _announce_stages(program):
@@ -43,6 +42,7 @@ def compile_together_with_dynamo(
     programs: Sequence[OpenedProgram],
     samples: Sequence[Sequence[Arrays]],
     backend: str | Callable[..., Any],
+    target: Options,
     **settings: Any,
 ) -> CompiledTogether:
     """Independent programs as one graph: what a compilation costs at least is paid once for all of them.
@@ -56,8 +56,8 @@ def compile_together_with_dynamo(
 
     torch._dynamo.reset()
     torch._inductor.config.fallback_random = True
-    functions = [program.live.function for program in programs]
-    calls = [TorchCalls(program) for program in programs]
+    functions = [placed(program.live.function, target)[0] for program in programs]
+    calls = [TorchCalls(program, target.get("device", "cpu")) for program in programs]
     axes = [_open_axes(own) for own in samples]
 
     def together(*prepared: Any) -> list[Any]:

@@ -6,17 +6,21 @@ Gradients and changed inputs are results like any other: they appear as outputs 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from driftline.backends.base import Backend, Compiled
+from driftline.backends.base import Backend, Compiled, Options
 from driftline.core.structure import flatten
 from driftline.core.tensors import Array, Arrays, is_float
 from driftline.programs.live import is_tensor, to_array
 from driftline.programs.opened import OpenedProgram
+
+# What libraries of torch say of programs that are not for them.
+_DECLINED = re.compile("cudnn RNN backward can only be called in training mode")
 
 
 class TorchBackend(Backend):
@@ -33,7 +37,29 @@ class TorchBackend(Backend):
     def find_devices(self) -> tuple[str, ...]:
         import torch
 
-        return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+        return tuple(device for device in self.devices if device == "cpu" or torch.cuda.is_available())
+
+    def is_rejection(self, error: BaseException) -> bool:
+        return super().is_rejection(error) or bool(_DECLINED.search(str(error)))
+
+
+def placed(function: Callable[..., Any], options: Options) -> tuple[Callable[..., Any], str]:
+    """The callable with its weights on the device that the target names, and that device.
+
+    A GPU is told to compute as the target's `arithmetic` declares. Left to itself torch would have TF32 in cuDNN's
+    convolutions and recurrences and nowhere else, and sums of parts in half precision.
+    """
+    import torch
+
+    device = options.get("device", "cpu")
+    if device == "cpu":
+        return function, device
+    declared = options.get("arithmetic", "").split("+")
+    products = torch.backends.cuda.matmul
+    torch.backends.cudnn.allow_tf32 = products.allow_tf32 = "tf32" in declared
+    products.allow_fp16_reduced_precision_reduction = "half-accumulation" in declared
+    products.allow_bf16_reduced_precision_reduction = "half-accumulation" in declared
+    return (function.to(device) if isinstance(function, torch.nn.Module) else function), device
 
 
 def torch_runner(program: OpenedProgram, function: Callable[..., Any], device: str = "cpu") -> Compiled:

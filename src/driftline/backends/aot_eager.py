@@ -10,14 +10,16 @@ from driftline.programs.opened import OpenedProgram
 
 class AotEager(TorchBackend):
     name = "aot_eager"
+    devices = ("cpu", "cuda")
     batch = 60
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        return compile_with_dynamo(program, "aot_eager")
+        return compile_with_dynamo(program, "aot_eager", options)
 
 
 class AotEagerDecomp(TorchBackend):
     name = "aot_eager_decomp"
+    devices = ("cpu", "cuda")
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        return compile_with_dynamo(program, "aot_eager_decomp_partition")
+        return compile_with_dynamo(program, "aot_eager_decomp_partition", options)

@@ -59,7 +59,7 @@ class DynamoBackend(TorchBackend):
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         self._needs.prepare()
         self._point.load()  # some change Dynamo's configuration when imported: in the midst of compiling is too late
-        return compile_with_dynamo(program, self.member, options=dict(self._needs.options) or None)
+        return compile_with_dynamo(program, self.member, options, options=dict(self._needs.options) or None)
 
     def is_rejection(self, error: BaseException) -> bool:
         """Dynamo wraps what a backend raises, and says more in the wrapping: the innermost error is the backend's."""

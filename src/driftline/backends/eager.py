@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from driftline.backends._torch import TorchBackend, torch_runner
+from driftline.backends._torch import TorchBackend, placed, torch_runner
 from driftline.backends.base import Compiled, Options
 from driftline.programs.opened import OpenedProgram
 
@@ -13,8 +13,4 @@ class Eager(TorchBackend):
     reference = True
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        device = options.get("device", "cpu")
-        function = program.live.function
-        if device != "cpu" and hasattr(function, "to"):
-            function = function.to(device)
-        return torch_runner(program, function, device)
+        return torch_runner(program, *placed(program.live.function, options))

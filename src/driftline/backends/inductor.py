@@ -84,9 +84,7 @@ class Inductor(TorchBackend):
         # Some settings (freezing) are read while Dynamo traces, which `options` do not reach; later recompilations see
         # the `options` alone.
         with torch._inductor.config.patch(config), _forbidding(options):
-            run = compile_with_dynamo(
-                program, "inductor", options.get("device", "cpu"), options=config or None, dynamic=dynamic
-            )
+            run = compile_with_dynamo(program, "inductor", options, options=config or None, dynamic=dynamic)
 
         def watched(arrays: Arrays) -> Arrays:
             with _forbidding(options):  # other sizes are compiled anew
@@ -99,11 +97,12 @@ class Inductor(TorchBackend):
     ) -> CompiledTogether | None:
         import torch._inductor.config
 
-        if options.get("device", "cpu") != "cpu" or options.get("forbid"):
+        if options.get("forbid"):
             return None
         config, dynamic = _settings(options)
-        config |= LOOPS_SIDE_BY_SIDE
-        run = compile_together_with_dynamo(programs, samples, "inductor", options=config, dynamic=dynamic)
+        if options.get("device", "cpu") == "cpu":
+            config |= LOOPS_SIDE_BY_SIDE
+        run = compile_together_with_dynamo(programs, samples, "inductor", options, options=config, dynamic=dynamic)
 
         def patched(each: Sequence[Arrays]) -> list[Arrays]:
             with torch._inductor.config.patch(config):  # it compiles on the first call
@@ -123,8 +122,7 @@ class Inductor(TorchBackend):
         settings = {**config, "force_disable_caches": True}
         patched, watched = torch._inductor.config.patch(settings), recorder().recording(forbidden)
         with patched, watched as seen, contextlib.suppress(Exception):
-            device = options.get("device", "cpu")
-            compile_with_dynamo(program, "inductor", device, options=config or None, dynamic=dynamic)
+            compile_with_dynamo(program, "inductor", options, options=config or None, dynamic=dynamic)
         fired = [name for name, activity in seen.items() if activity.changed or activity.error]
         return [Knob("forbid", rule.id, rule.kind, rule.about, rule.label) for rule in described(fired)]
 

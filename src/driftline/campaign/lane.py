@@ -17,6 +17,7 @@ from typing import Any
 from driftline.checking.batch import Screened
 from driftline.core.target import Target
 from driftline.core.text import normalise_message
+from driftline.generate.graph import Graph
 from driftline.store.hunts import Turn
 
 FLOOR = 0.1  # the share of every generator, whatever it brings
@@ -56,6 +57,7 @@ class Lane:
     coverage: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     graphs: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=KEPT_GRAPHS))
     seen: set[str] = field(default_factory=set)
+    _bases: list[dict[str, Any]] = field(default_factory=list)  # graphs that may be changed further
 
     @property
     def name(self) -> str:
@@ -81,6 +83,7 @@ class Lane:
         """The next batch. Half of it operators alone, as long as there are some that were not tried."""
         rng = random.Random(f"{self.seed}/{self.form}/{self.name}/{self.turns}")
         size, avoid = min(self.batch if self.turns else self.shortest, limit), self.avoid
+        self._bases = [graph for graph in self.graphs if not _pairs(graph) & set(avoid)]
         asked: Counter[tuple[str, str]] = Counter()
         made = [self._request("graph", arm, asked, rng) for arm in self._untried(size // 2 or 1, rng)]
         while len(made) < size:
@@ -97,7 +100,7 @@ class Lane:
 
     def _generator(self, rng: random.Random) -> str:
         """Thompson sampling over the generators, with a floor."""
-        names = [name for name in self.arms if name not in self.needs_base or self.graphs]
+        names = [name for name in self.arms if name not in self.needs_base or self._bases]
         if rng.random() < FLOOR * len(names):
             return rng.choice(names)
         total = {name: self._sum_of(name) for name in names}
@@ -117,7 +120,7 @@ class Lane:
         key = (generator, arm)
         number = self.stats[key].programs + asked[key]
         asked[key] += 1
-        base = rng.choice(list(self.graphs)) if generator in self.needs_base else None
+        base = rng.choice(self._bases) if generator in self.needs_base else None
         return {
             "generator": generator,
             "arm": arm,
@@ -221,6 +224,13 @@ class Lane:
         if result.request["generator"] == "mutate" or about == "pairs":  # there the arm does not say what it is about
             about = " ".join(sorted({operator for operator, _ in result.coverage}))
         return f"{result.kind} {about}"
+
+
+def _pairs(graph: Mapping[str, Any]) -> set[str]:
+    """The operators of a graph, each with the dtype of its first input, as coverage counts them."""
+    built = Graph.from_json(graph)
+    types = built.types()
+    return {f"{node.op} {types[node.inputs[0]].dtype}" for node in built.nodes if node.inputs}
 
 
 def _sampled(arm: Arm, rng: random.Random) -> float:

@@ -14,6 +14,7 @@ from driftline.programs.script_parts import (
     EXECUTORCH,
     EXPORT,
     LITERT,
+    ON_CUDA,
     TORCHAX,
     TORCHSCRIPT,
     WITH_GRADIENTS,
@@ -49,10 +50,30 @@ def torch_results(base: Recipe, target: Target) -> Recipe:
         first.append("torch._inductor.config.freezing = True")
     base = replace(base, setup=(*first, *base.setup))
     compiled = torch_compile(target.backend, options)
+    if compiled and target.device != "cpu":
+        return _on_cuda(base, target, compiled)
     if compiled:
         return replace(base, expected=base.expected.format("function"), got=base.expected.format(compiled))
     route = _route(target)
     return _through(base, route) if route else replace(base, expected=base.expected.format("function"))
+
+
+def _on_cuda(base: Recipe, target: Target, compiled: str) -> Recipe:
+    """Expected on the processor, got on the GPU."""
+    declared = dict(target.options).get("arithmetic", "").split("+")
+    text = ON_CUDA.format(
+        tf32="tf32" in declared,
+        half="half-accumulation" in declared,
+        moved="    function = copy.deepcopy(function).cuda()\n" if _is_module(base) else "",
+        compiled="function" if target.backend == "eager" else compiled,
+    )
+    return replace(
+        base,
+        imports=(*base.imports, "import copy", "from torch.utils._pytree import tree_map_only"),
+        definitions=(*base.definitions, text),
+        expected=base.expected.format("function"),
+        got=base.expected.format("on_cuda(function)"),
+    )
 
 
 def without_onednn(recipe: Recipe) -> Recipe:
@@ -68,6 +89,8 @@ def with_gradients(recipe: Recipe, base: Recipe, seed: int) -> Recipe:
     """Both passes: the results and the gradients of inputs and weights. `base` has the call without its function."""
 
     def both(call: str) -> str:
+        if "on_cuda(" in call:
+            return ""  # weights and their gradients are on two devices: too much for a few lines
         before, after = base.expected.split("{}")
         function = call.removeprefix(before).removesuffix(after)
         return _called(base.expected, "with_gradients", function) if call else ""

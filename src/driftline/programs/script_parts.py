@@ -258,6 +258,21 @@ def xla(function, *inputs):
     return jax.device_get(jax.jit(translated{options})(weights, [x.numpy() for x in inputs]))
 """
 
+# On a GPU, which computes as the target declares.
+ON_CUDA = """\
+def on_cuda(function):
+    products = torch.backends.cuda.matmul
+    torch.backends.cudnn.allow_tf32 = products.allow_tf32 = {tf32}
+    products.allow_fp16_reduced_precision_reduction = {half}
+    products.allow_bf16_reduced_precision_reduction = {half}
+{moved}
+    def run(*inputs):
+        result = {compiled}(*tree_map_only(torch.Tensor, lambda x: x.cuda(), inputs))
+        return tree_map_only(torch.Tensor, lambda x: x.cpu(), result)
+
+    return run
+"""
+
 # Both passes of a torch program: a fixed combination of its results is derived, by inputs and by weights.
 WITHOUT_ONEDNN = """\
 def without_onednn(run):

@@ -139,7 +139,7 @@ OPERATORS = [
     row("kthvalue", _reduce_axis(), _kth, "torch.kthvalue({0}, {k}, {axis}, keepdim={keepdim}).values", dtypes=NUMBERS,
         rank=(1, 5), fits=not_empty),
     row("bucketize", lambda types, attributes: (types[0].with_dtype("int64"),), _bounds,
-        "torch.bucketize({0}, torch.tensor({bounds}, dtype={0}.dtype), right={right})", None,
+        "torch.bucketize({0}, torch.tensor({bounds}, dtype={0}.dtype, device={0}.device), right={right})", None,
         lambda u: f"jnp.searchsorted(jnp.array({u['bounds']}, dtype={u.inputs[0]}.dtype), {u.inputs[0]}, "
                   f"side={'right' if u['right'] else 'left'!r}).astype(jnp.int64)",
         FLOATS, differentiable=False, edges=(-2.0, 0.0, 0.25, 1.0)),

@@ -239,11 +239,17 @@ def _scattered(call: Call) -> list[Array | None]:
 
 
 def _transformed(call: Call) -> list[Array | None]:
-    """Fourier transforms: log2(n) levels, each of which rounds numbers as large as the norm of the signal."""
-    result = call.results[0]
-    count = max(call.args[0].numel(), 2)
-    norm = float(np.sqrt(np.mean(np.abs(result.detach().numpy()) ** 2))) if result.numel() else 0.0
-    return [np.full(result.shape, 4 * call.accumulator() * math.log2(count) * norm)]
+    """Fourier transforms: log2(n) levels, each of which rounds numbers as large as the norm of the signal. Signals that
+    are transformed side by side are none of each other's business."""
+    result, axes = call.results[0], tuple(call.args[1])
+    if not result.numel():
+        return [np.zeros(result.shape)]
+    count = max(math.prod(call.args[0].shape[axis] for axis in axes), 2)
+    sizes = np.abs(result.detach().numpy())
+    sizes = np.where(np.isfinite(sizes), sizes, 0.0)
+    peak = np.maximum(sizes.max(axes, keepdims=True), np.finfo(np.float64).tiny)  # squares of large numbers overflow
+    norm = peak * np.sqrt(np.mean((sizes / peak) ** 2, axes, keepdims=True))
+    return [np.broadcast_to(4 * call.accumulator() * math.log2(count) * norm, result.shape)]
 
 
 def generous(call: Call, index: int) -> Array:

@@ -1,0 +1,112 @@
+"""What a target on a GPU needs: flags, devices, and a script that goes there. None of it needs a GPU to be tested."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from driftline.backends import BACKENDS
+from driftline.core.program import Program, SourceBundle, file_digest
+from driftline.core.target import Target
+from driftline.core.tensors import TensorSpec
+from driftline.programs.render import render_script
+
+FUNCTION = """
+import torch
+
+
+def model(x):
+    return torch.relu(x), {"twice": x * 2}
+
+
+def program():
+    return model, (torch.tensor([1.0, -2.0]),)
+"""
+MODULE = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.tensor([3.0, 5.0]))
+
+    def forward(self, x):
+        return self.weight * x
+
+
+def program():
+    return Net().eval(), (torch.tensor([1.0, -2.0]),)
+"""
+# What `cuda` and `cpu` do where there is no GPU: they leave a trace.
+STAND_IN = """
+import torch
+
+torch.Tensor.cuda = lambda self: (print("to the GPU"), self)[1]
+torch.nn.Module.cuda = lambda self: (print("weights to the GPU"), self)[1]
+"""
+
+
+def program_of(text: str, folder: Path) -> Program:
+    path = folder / "program"
+    path.write_bytes(SourceBundle("model.py", "program", {"model.py": text}).dump())
+    specs = (TensorSpec("x", "float32", (2,)),)
+    return Program("source", "torch", file_digest(path), path, "model.py:program", specs, ("output",), ())
+
+
+def script(text: str, target: str, folder: Path, *, grad: bool = False) -> str:
+    inputs = {"x": np.array([1.0, -2.0], np.float32)}
+    return render_script(program_of(text, folder), inputs, target, grad=grad)
+
+
+@pytest.mark.parametrize("target", ["eager:device=cuda", "aot_eager:device=cuda", "inductor:device=cuda"])
+@pytest.mark.parametrize("text", [FUNCTION, MODULE])
+def test_a_script_goes_to_the_gpu_and_comes_back(text: str, target: str, tmp_path: Path) -> None:
+    made = script(text, target, tmp_path)
+    ran = subprocess.run([sys.executable, "-c", STAND_IN + made], capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    lines = ran.stdout.splitlines()
+    assert "to the GPU" in lines
+    assert ("weights to the GPU" in lines) == (text is MODULE)
+    expected, got = (next(line for line in lines if line.startswith(word)) for word in ("expected:", "got:"))
+    assert expected.partition(":")[2].strip() == got.partition(":")[2].strip()
+
+
+def test_a_script_computes_as_the_target_declares(tmp_path: Path) -> None:
+    plain = script(FUNCTION, "inductor:device=cuda", tmp_path)
+    assert "allow_tf32 = False" in plain
+    assert "allow_tf32 = True" in script(FUNCTION, "inductor:device=cuda:arithmetic=tf32", tmp_path)
+    assert "on_cuda" not in script(FUNCTION, "inductor", tmp_path)
+
+
+def test_gradients_on_two_devices_have_no_short_script(tmp_path: Path) -> None:
+    assert "has no short call" in script(MODULE, "inductor:device=cuda", tmp_path, grad=True)
+
+
+def test_a_target_sets_the_flags_of_a_gpu() -> None:
+    code = (
+        "import torch; from driftline.backends._torch import placed\n"
+        "def flags(): return (torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32,\n"
+        "    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction)\n"
+        "before = flags(); placed(torch.sin, {}); assert flags() == before\n"
+        "placed(torch.sin, {'device': 'cuda'}); print(flags())\n"
+        "placed(torch.sin, {'device': 'cuda', 'arithmetic': 'tf32+half-accumulation'}); print(flags())"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert ran.stdout.splitlines() == ["(False, False, False)", "(True, True, True)"]
+
+
+def test_what_only_a_library_of_the_gpu_declines_is_no_bug() -> None:
+    eager = BACKENDS.get("eager")
+    assert eager.is_rejection(RuntimeError("cudnn RNN backward can only be called in training mode"))
+    assert not eager.is_rejection(RuntimeError("Expected all tensors to be on the same device"))
+
+
+@pytest.mark.parametrize(("name", "devices"), [("eager", 2), ("aot_eager", 2), ("inductor", 2), ("torchscript", 1)])
+def test_only_who_can_has_a_device(name: str, devices: int) -> None:
+    assert len(BACKENDS.get(name).devices) == devices
+    assert Target.parse(f"{name}:device=cuda").device == "cuda"
