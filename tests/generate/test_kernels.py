@@ -14,7 +14,8 @@ from driftline.generate.table import OPERATORS
 @pytest.mark.parametrize(
     ("one", "other"),
     [("log", "log10"), ("erf", "gelu"), ("tanh", "tanhshrink"), ("mm", "linear"), ("conv1d_same", "conv3d"),
-     ("layer_norm", "instance_norm"), ("argmax", "topk_by_position"), ("avg_pool1d", "global_avg_pool2d")],
+     ("layer_norm", "instance_norm"), ("argmax", "topk_by_position"), ("avg_pool1d", "global_avg_pool2d"),
+     ("nn.functional.adaptive_max_pool1d", "adaptive_max_pool2d")],
 )  # fmt: skip
 def test_one_kernel(one: str, other: str) -> None:
     assert kernels(one) & kernels(other)

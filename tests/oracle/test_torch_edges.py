@@ -333,3 +333,22 @@ class TestTransforms:
         assert not finds(self.program, x, result)
         result[1, 0] = 1e-4
         assert finds(self.program, x, result)
+
+
+class TestInterpolation:
+    """Weights are computed once for each place along an axis: what is wrong with one shows in every image."""
+
+    x = np.random.default_rng(0).normal(1000.0, 1.0, (32, 2, 1, 3)).astype(np.float32)
+
+    @staticmethod
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.interpolate(x, size=[5, 7], mode="bicubic", align_corners=False)
+
+    def with_weights_off_by(self, roundings: float) -> Array:
+        result = self.program(torch.from_numpy(self.x)).numpy()
+        off = np.array([1.0, -0.5, 0.8, -1.0, 0.6], np.float32).reshape(5, 1)
+        return np.asarray(result * (1 + roundings * np.finfo(np.float32).eps * off))
+
+    def test_errors_in_weights_are_shared(self) -> None:
+        assert not finds(self.program, self.x, self.with_weights_off_by(2.0))
+        assert finds(self.program, self.x, self.with_weights_off_by(100.0))

@@ -6,6 +6,7 @@ elements has no kernel of its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -42,6 +43,9 @@ _FAMILIES = {
 }
 
 
+_DIMENSIONS = re.compile(r"[123]d(?=_|$)")  # how many an image has makes no other kernel
+
+
 def _families(table: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for family, names in table.items():
@@ -58,12 +62,13 @@ def kernels(operator: str) -> frozenset[str]:
     """In words; nothing for an operator that only moves or combines elements. One that is not in the table, or has no
     ONNX form, is its own kernel."""
     known = OPERATORS.get(operator)
+    own = _DIMENSIONS.sub("", operator.removeprefix("nn.functional."))
     if known is None or known.onnx is None:
-        return _in_words([operator])
+        return _in_words([own])
     try:
         nodes = _nodes(operator)
     except NoProgram:
-        return _in_words([operator])
+        return _in_words([own])
     return _in_words(name for name in nodes if name not in _PLUMBING)
 
 

@@ -6,6 +6,7 @@ float64 arrays. An amplitude is the rms-sized error of the worst legal implement
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,6 +74,27 @@ class Walk:
     axis: int
     factor: Array | float = 1.0  # what it is multiplied with where it shows
 
+    def drawn(self, result: Array, errors: Callable[[Array], Array]) -> Array:
+        return np.asarray(np.cumsum(self.steps * errors(result), axis=self.axis) * self.factor)
+
+
+@dataclass(frozen=True)
+class SharedFactors:
+    """Errors of factors that are computed once for each place along an axis: all that lie there have them."""
+
+    size: float
+    axes: tuple[int, ...]
+
+    def drawn(self, result: Array, errors: Callable[[Array], Array]) -> Array:
+        total: Array = np.zeros_like(result)
+        for axis in self.axes:
+            shape = [size if at == axis else 1 for at, size in enumerate(result.shape)]
+            total = total + result * self.size * errors(np.zeros(shape, result.dtype))
+        return total
+
+
+Joint = Walk | SharedFactors  # errors of elements that have to do with each other
+
 
 class NoiseSource:
     """Draws the errors of one shadow run. Every second run also rounds to the grid of the stored type, so that what a
@@ -83,7 +105,7 @@ class NoiseSource:
         self._arithmetic = arithmetic
         self._on_grid = on_grid
 
-    def disturb(self, result: Array, amplitude: Array, dtype: str, walk: Walk | None = None) -> Array:
+    def disturb(self, result: Array, amplitude: Array, dtype: str, joint: Joint | None = None) -> Array:
         """The result with an error of that size, and one error common to all elements: a constant rounded once."""
         common = (self._random.random() * 2 - 1) * self._arithmetic.accumulator(dtype)
         with np.errstate(all="ignore"):
@@ -93,8 +115,8 @@ class NoiseSource:
             # An error as large as the number itself may take it to nothing, of which there is no logarithm or quotient.
             vanishing = np.isfinite(result) & (amplitude >= np.abs(result)) & (np.abs(errors) < NOTHING)
             moved = np.where(vanishing, 0.0, moved)
-            if walk is not None:
-                moved += np.cumsum(walk.steps * self._errors(result), axis=walk.axis) * walk.factor
+            if joint is not None:
+                moved += joint.drawn(result, self._errors)
             if not np.isfinite(moved.sum()):
                 # A rounding error makes no finite number infinite. An overflow on the way does, to either side, and two
                 # that meet leave NaN.

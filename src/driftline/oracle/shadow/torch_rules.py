@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import Walk, stored, together, transcendental
+from driftline.oracle.noise import Joint, stored, together, transcendental
 from driftline.oracle.shadow.call import Call
-from driftline.oracle.shadow.torch_sums import SUMS, WALKS, generous
+from driftline.oracle.shadow.torch_sums import JOINT, SUMS, generous
 
 # Move, choose or step: exact on what they are given.
 EXACT = {
@@ -99,9 +99,9 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
     return sizes, known
 
 
-def walk(call: Call) -> Walk | None:
-    """The errors that this operation carries along an axis, if it does."""
-    rule = WALKS.get(name_of(call.target))
+def joint_errors(call: Call) -> Joint | None:
+    """The errors that elements of the result have in common, or carry on from one to the next."""
+    rule = JOINT.get(name_of(call.target))
     return rule(call) if rule and call.dtypes[0] and call.results[0].dim() else None
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import NoiseSource, Walk
+from driftline.oracle.noise import Joint, NoiseSource
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.decisions import Decision, Order
 from driftline.oracle.shadow.tape import Node
 from driftline.oracle.shadow.torch_decisions import index_result
 from driftline.oracle.shadow.torch_open import open_elements, replaced
-from driftline.oracle.shadow.torch_rules import amplitudes, name_of, walk
+from driftline.oracle.shadow.torch_rules import amplitudes, joint_errors, name_of
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Memory:
     """What one run finds out and others use; operations go by their number on the tape."""
 
     sizes: dict[int, list[Array | None]] = field(default_factory=dict)  # of rounding errors
-    walks: dict[int, Walk | None] = field(default_factory=dict)
+    joint: dict[int, Joint | None] = field(default_factory=dict)
     places: dict[int, int] = field(default_factory=dict)  # among how many places a choice is made
     open: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)  # what the specification leaves open
     clauses: set[str] = field(default_factory=set)
@@ -65,7 +65,7 @@ class Reference(Run):
 
     def round(self, number: int, call: Call) -> tuple[Any, ...]:
         self.memory.sizes[number], known = amplitudes(call)
-        self.memory.walks[number] = walk(call)
+        self.memory.joint[number] = joint_errors(call)
         self.memory.roundings += sum(size.size for size in self.memory.sizes[number] if size is not None)
         fed = [a.numel() for a in call.args if isinstance(a, torch.Tensor)]
         self.memory.terms = max(self.memory.terms, *fed, 1)
@@ -86,9 +86,9 @@ class Sample(Run):
         return args
 
     def round(self, number: int, call: Call) -> tuple[Any, ...]:
-        sizes, carried = self.memory.sizes[number], self.memory.walks[number]
+        sizes, joint = self.memory.sizes[number], self.memory.joint[number]
         return tuple(
-            result if size is None or dtype is None else _disturb(result, size, dtype, self._noise, carried, call.args)
+            result if size is None or dtype is None else _disturb(result, size, dtype, self._noise, joint, call.args)
             for result, size, dtype in zip(call.results, sizes, call.dtypes, strict=True)
         )
 
@@ -138,9 +138,9 @@ def _floats(args: tuple[Any, ...]) -> dict[int, Array]:
 
 
 def _disturb(
-    result: torch.Tensor, size: Array, dtype: str, noise: NoiseSource, carried: Walk | None, args: tuple[Any, ...]
+    result: torch.Tensor, size: Array, dtype: str, noise: NoiseSource, joint: Joint | None, args: tuple[Any, ...]
 ) -> torch.Tensor:
-    moved = torch.from_numpy(np.asarray(noise.disturb(result.detach().numpy(), size, dtype, carried)))
+    moved = torch.from_numpy(np.asarray(noise.disturb(result.detach().numpy(), size, dtype, joint)))
     if any(result is a for a in args):  # written in place: the caller and its views hold this very tensor
         result.copy_(moved)
         return result

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import ROOT2, WEIGHTS, Walk, overflowing, summed, together
+from driftline.oracle.noise import ROOT2, WEIGHTS, Joint, SharedFactors, Walk, overflowing, summed, together
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.conditioning import carried
 
@@ -283,6 +283,17 @@ def _as_arrays(args: tuple[Any, ...]) -> list[Any]:
     return [a.detach().clone().numpy() if isinstance(a, torch.Tensor) else a for a in args]
 
 
+_INTERPOLATIONS = (
+    "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
+    "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa",
+)  # fmt: skip
+
+
+def _weighted(call: Call) -> SharedFactors:
+    """Weights are computed once for each place along an axis."""
+    return SharedFactors(WEIGHTS * call.accumulator(), tuple(range(2, call.results[0].dim())))
+
+
 def _interpolated(call: Call) -> list[Array | None]:
     """Weights are differences of coordinates, which are rounded: they are off by as much as the longest side has
     places."""
@@ -308,11 +319,7 @@ SUMS: dict[str, Rule] = {
     "addcmul": products(lambda call: 2.0),
     "ger": products(lambda call: 1.0),
     "hardswish_backward": _hardswish_slope,
-    **dict.fromkeys(
-        ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
-         "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"),
-        _interpolated,
-    ),
+    **dict.fromkeys(_INTERPOLATIONS, _interpolated),
     "sum": _sum,
     "nansum": _sum,
     "mean": _mean,
@@ -331,9 +338,10 @@ SUMS: dict[str, Rule] = {
     **dict.fromkeys(("_fft_r2c", "_fft_c2c", "_fft_c2r"), _transformed),
 }  # fmt: skip
 
-# Operations whose errors are carried along an axis.
-WALKS: dict[str, Callable[[Call], Walk]] = {
+# Operations in which the error of one element has to do with that of others.
+JOINT: dict[str, Callable[[Call], Joint]] = {
     "cumsum": _running_sum,
     "cumprod": _running_product,
     "logcumsumexp": _running_logarithm,
+    **dict.fromkeys(_INTERPOLATIONS, _weighted),
 }
