@@ -348,3 +348,20 @@ class TestOrderOfOpenElements:
     def test_any_order(self, got: tuple[int, ...]) -> None:
         assert not finds(self.places, self.large, got)
         assert finds(self.places, self.small, got) == (got != (2, 1, 0))
+
+    @pytest.mark.parametrize(("dtype", "code"), [("int8", 3), ("uint8", 2), ("int64", 7), ("uint64", 13)])
+    def test_in_every_type(self, dtype: str, code: int) -> None:
+        model = (
+            f"(float[300,3] x) => (int64[300,3] y)"
+            f" {{ p = Cast<to={code}>(x) k = Constant<value_ints=[3]>() v, y = TopK<largest=0>(p, k) }}"
+        )
+        assert not finds(model, {"x": np.tile([3e30, -2e30, 7e25], (300, 1))}, [[2, 1, 0]] * 300)
+        assert finds(model, {"x": np.tile([3.0, 1.0, 2.0], (300, 1))}, [[2, 1, 0]] * 300)
+
+    @pytest.mark.parametrize("got", [True, False])
+    @pytest.mark.parametrize("compared", ["Less", "Greater", "Equal"])
+    def test_two_that_are_compared(self, compared: str, got: bool) -> None:
+        model = (
+            f"(float[1] a, float[1] b) => (bool[1] y) {{ c = Cast<to=6>(a) d = Cast<to=6>(b) y = {compared}(c, d) }}"
+        )
+        assert not finds(model, {"a": [5e10], "b": [3e10]}, [got])

@@ -317,6 +317,20 @@ class TestOrderOfOpenElements:
         assert not finds(self.places, [3e10, -2e10, 7e12], got)
         assert finds(self.places, [3.0, 2.0, 1.0], got) == (got != (2, 1, 0))
 
+    @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int64])
+    def test_in_every_type(self, dtype: torch.dtype) -> None:
+        def places(x: torch.Tensor) -> torch.Tensor:
+            return torch.sort(x.to(dtype), stable=True).indices
+
+        assert not finds(places, np.tile([3e30, -2e30, 7e25], (300, 1)), [[2, 1, 0]] * 300)
+        assert finds(places, np.tile([3.0, 1.0, 2.0], (300, 1)), [[2, 1, 0]] * 300)
+
+    @pytest.mark.parametrize("got", [True, False])
+    @pytest.mark.parametrize("compare", [torch.lt, torch.gt, torch.eq])
+    def test_two_that_are_compared(self, compare: Callable[..., torch.Tensor], got: bool) -> None:
+        assert not finds(lambda x: compare(x.to(torch.int32), (x * 2).to(torch.int32)), [5e10], [got])
+        assert finds(lambda x: compare(x.to(torch.int32), (x * 2).to(torch.int32)), [5.0, 5.0], [True, False])
+
 
 class TestTransforms:
     """Signals that are transformed side by side: a large one, or one with NaN, changes nothing for the others."""

@@ -203,7 +203,7 @@ class Screening:
             folder = self._new_folder()
             payload = {
                 "backend": target.backend,
-                "options": {key: value for key, value in target.options if key != "arithmetic"},
+                "options": target.told,
                 "jobs": list(waiting.values()),
                 "folder": str(folder),
                 "plugins": list(self._plugins),

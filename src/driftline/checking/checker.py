@@ -226,7 +226,7 @@ class Checker:
         payload = {
             **self._payload(case, program),
             "backend": target.backend,
-            "options": {key: value for key, value in target.options if key != "arithmetic"},
+            "options": target.told,
         }
         worker = worker_for_target(backend, target, case.options.plugins)
         with self._running(worker, "driftline.execute.tasks:run", payload, case, fresh=fresh) as report:

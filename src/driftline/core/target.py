@@ -54,6 +54,12 @@ class Target:
     def device(self) -> str:
         return dict(self.options).get("device", "cpu")
 
+    @property
+    def told(self) -> dict[str, str]:
+        """The options that the backend itself is told. What arithmetic it declares is for the oracle; a GPU has to be
+        asked for it."""
+        return {key: value for key, value in self.options if key != "arithmetic" or self.device != "cpu"}
+
     def __str__(self) -> str:
         version = f"@{self.version}" if self.version else ""
         family, colon, member = self.backend.partition(":")

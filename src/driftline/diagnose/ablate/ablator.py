@@ -188,7 +188,7 @@ class _Course:
             "path": str(program.path),
             "inputs": [str(folder / "input")],
             "backend": target.backend,
-            "options": {key: value for key, value in target.options if key != "arithmetic"},
+            "options": target.told,
             "grad": options.grad,
             "seed": options.seed,
             "plugins": list(options.plugins),

@@ -26,21 +26,31 @@ DRAWN = 12  # further runs in which they are drawn
 
 @dataclass(frozen=True)
 class Order:
-    """Open elements in some order: falling, rising, then drawn. What chooses among them chooses otherwise."""
+    """Open elements in some order: falling, rising, then drawn. What chooses among them, or compares them, comes out
+    otherwise. Several operations with open elements come in some order too: `turn` is the place of this one."""
 
     number: int
 
-    def numbers(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
-        """No two alike, where the type has room for that."""
-        size = max(math.prod(shape), 1)
+    def numbers(self, dtype: np.dtype[Any], shape: tuple[int, ...], turn: int, turns: int) -> Array:
+        """As many different ones as the type has room for."""
+        size = math.prod(shape)
+        if dtype.kind == "b":
+            return np.asarray((np.arange(size) + turn + self.number) % 2 == 0).reshape(shape)
         limits = np.iinfo(dtype if dtype.kind in "iu" else np.int32)
-        low, high = max(int(limits.min), -(2**62)), min(int(limits.max), 2**62)
-        ranks = np.random.default_rng(self.number).permutation(size) if self.number > 1 else np.arange(size)
-        values = low + np.minimum(ranks * max((high - low) // size, 1), high - low)
-        return (values if self.number else values[::-1])[: math.prod(shape)].reshape(shape).astype(dtype)
+        low, high = max(int(limits.min), -(2**61)), min(int(limits.max), 2**61)
+        if self.number > 1:
+            ranks = np.random.default_rng((self.number, turn)).permutation(size)
+            room, start = high - low, low
+        else:
+            ranks = np.arange(size) if self.number else np.arange(size)[::-1]
+            room = max((high - low) // turns, 1)
+            start = low + room * (turn if self.number else turns - 1 - turn)
+        values = start + ranks * max(room // max(size, 1), 1) % room
+        return np.asarray(values.reshape(shape).astype(dtype))
 
 
 ORDERS = tuple(Order(number) for number in range(8))
+FEW_ORDERS = ORDERS[:3]  # where nothing chooses among many
 
 
 @dataclass

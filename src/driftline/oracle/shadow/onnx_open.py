@@ -10,7 +10,7 @@ import numpy as np
 from driftline.core.tensors import Array
 from driftline.oracle.arithmetic import IEEE
 from driftline.oracle.noise import finite_size
-from driftline.oracle.shadow.decisions import DRAWN, Order, other_places
+from driftline.oracle.shadow.decisions import DRAWN, other_places
 from driftline.oracle.specification import clauses_of
 
 # What open elements are replaced by in the runs that show what depends on them: small and large, of either sign, odd
@@ -225,8 +225,11 @@ _RULES: dict[str, Callable[[Any, list[Any], Array], Array | None]] = {
 }
 
 
-def replaced(node: Any, inputs: list[Any], result: Array, mask: Array, alternative: int | str | Order) -> Array:
+def replaced(node: Any, inputs: list[Any], result: Array, mask: Array, alternative: int | str | Array) -> Array:
     """The result with its open elements set to something else. Indices stay indices: others could not be used."""
+    count = index_range(node, inputs)
+    if isinstance(alternative, np.ndarray):
+        return result if count and result.dtype.kind == "i" else np.where(mask, alternative, result)
     if alternative == NAN_LOSES:
         worst = _LOSERS.get(node.op_type)
         if worst is None or result.dtype.kind != "f":
@@ -235,11 +238,6 @@ def replaced(node: Any, inputs: list[Any], result: Array, mask: Array, alternati
         return np.where(mask, np.asarray(node.run(*compared)[0]), result)
     if isinstance(alternative, str):
         return np.where(mask, np.nan, result) if result.dtype.kind == "f" else result
-    count = index_range(node, inputs)
-    if isinstance(alternative, Order):
-        if count and result.dtype.kind == "i":
-            return result  # a choice is tried by its places
-        return np.where(mask, alternative.numbers(result.dtype, result.shape), result)
     value: Any = alternative
     if count and result.dtype.kind == "i":
         value = other_places(result.shape, count, abs(alternative) % (count + DRAWN))

@@ -140,12 +140,20 @@ class Alternative(Run):
         super().__init__(memory)
         self._value = value
         self._masks = masks
+        self._turns = {key: turn for turn, key in enumerate(masks)}
 
     def leave_open(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
         changed = list(results)
         for index, mask in self._masks.get(key, {}).items():
-            if mask.shape == results[index].shape:
-                changed[index] = replaced(node, inputs, results[index], mask, self._value)
+            if mask.shape != results[index].shape:
+                continue
+            alternative: int | str | Array
+            if isinstance(self._value, Order):
+                turn, turns = self._turns[key], len(self._turns)
+                alternative = self._value.numbers(results[index].dtype, mask.shape, turn, turns)
+            else:
+                alternative = self._value
+            changed[index] = replaced(node, inputs, results[index], mask, alternative)
         return tuple(changed)
 
 

@@ -18,7 +18,7 @@ from driftline.oracle.arithmetic import IEEE, Arithmetic
 from driftline.oracle.noise import NoiseSource
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call
-from driftline.oracle.shadow.decisions import EXTREMES, ORDERS, SHUFFLES, Decision, choice_runs, touched
+from driftline.oracle.shadow.decisions import EXTREMES, FEW_ORDERS, ORDERS, SHUFFLES, Decision, choice_runs, touched
 from driftline.oracle.shadow.onnx_composites import COMPOSITES
 from driftline.oracle.shadow.onnx_decisions import Choice, axis_of, index_result, own_errors, unsettled_by
 from driftline.oracle.shadow.onnx_open import ALTERNATIVES
@@ -51,6 +51,7 @@ class OnnxShadow:
         self._known: dict[Key, tuple[list[Any], tuple[Any, ...]]] = {}  # arguments and results in the reference run
         self._choices: dict[Key, tuple[Array, Array]] = {}  # what the reference run chose: places and values
         self._forced: dict[Key, Array] = {}
+        self._chooses = False  # does anything, in the graph or inside one of its nodes?
         self._tossed: dict[Key, tuple[Any, Array]] = {}  # choices that come out otherwise when they are pushed
         self._decided: dict[Key, tuple[Any, list[tuple[int, ...]]]] = {}  # deciding nodes, the shapes of their results
 
@@ -88,9 +89,8 @@ class OnnxShadow:
         """Runs in which what the specification leaves open is something else, and the clauses that apply."""
         memory = self._memory
         values = (*ALTERNATIVES, *choice_runs(memory.open_indices))
-        if any(index_result(node) is not None for node in self._makers.values()):
-            values = (*values, *ORDERS)
-        runs = [self._tried(Alternative(memory, value, memory.open)) for value in values] if memory.open else []
+        orders = ORDERS if self._chooses else FEW_ORDERS
+        runs = [self._tried(Alternative(memory, value, memory.open)) for value in (*values, *orders) if memory.open]
         wavering = self._wavering()
         if not wavering:
             return runs, memory.clauses
@@ -173,6 +173,7 @@ class OnnxShadow:
         if plan.container:  # what is inside passes through here itself
             return evaluated(node, inputs, context)
         key = self._key(plan.names)
+        self._chooses |= index_result(node) is not None
         dtypes = plan.dtypes
         if plan.may_be_random:
             _refuse_random(node, inputs)

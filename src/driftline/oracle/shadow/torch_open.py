@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from driftline.core.tensors import Array
 from driftline.oracle.shadow.call import schema_argument
-from driftline.oracle.shadow.decisions import DRAWN, Order, other_places
+from driftline.oracle.shadow.decisions import DRAWN, other_places
 from driftline.oracle.shadow.torch_rules import is_cast, name_of
 from driftline.oracle.specification import clauses_of
 
@@ -127,13 +128,10 @@ _RULES = {
 }
 
 
-def replaced(result: torch.Tensor, mask: torch.Tensor, alternative: int | Order, places: int = 0) -> torch.Tensor:
+def replaced(result: torch.Tensor, mask: torch.Tensor, alternative: int | Array, places: int = 0) -> torch.Tensor:
     """The result with its open elements set to something else; a choice among so many places stays one."""
-    if isinstance(alternative, Order):
-        if places:
-            return result  # a choice is tried by its places
-        numbers = alternative.numbers(result.numpy().dtype, tuple(result.shape))
-        return torch.from_numpy(np.where(mask.numpy(), numbers, result.numpy()))
+    if isinstance(alternative, np.ndarray):
+        return result if places else torch.where(mask, torch.from_numpy(alternative), result)
     if places:
         other = torch.from_numpy(other_places(tuple(result.shape), places, abs(alternative) % (places + DRAWN)))
         return torch.where(mask, other.to(result.dtype), result)

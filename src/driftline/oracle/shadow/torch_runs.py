@@ -113,6 +113,7 @@ class Alternative(Run):
         super().__init__(memory)
         self._value = value
         self._masks = masks
+        self._turns = {number: turn for turn, number in enumerate(masks)}
 
     def leave_open(self, number: int, node: Node, args: Any, kwargs: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
         changed = list(results)
@@ -121,7 +122,13 @@ class Alternative(Run):
             if not isinstance(results[index], torch.Tensor) or mask.shape != results[index].shape:
                 continue
             places = self.memory.places.get(number, 0) if index == chosen else 0
-            other = replaced(results[index], mask, self._value, places)
+            alternative: int | Array
+            if isinstance(self._value, Order):
+                kind = torch.empty(0, dtype=results[index].dtype).numpy().dtype
+                alternative = self._value.numbers(kind, tuple(mask.shape), self._turns[number], len(self._turns))
+            else:
+                alternative = self._value
+            other = replaced(results[index], mask, alternative, places)
             if any(results[index] is a for a in args):
                 results[index].copy_(other)
             else:

@@ -17,6 +17,7 @@ from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call, schema_argument
 from driftline.oracle.shadow.decisions import (
     EXTREMES,
+    FEW_ORDERS,
     ORDERS,
     SHUFFLES,
     Decision,
@@ -110,8 +111,8 @@ class TorchShadow:
         """Runs in which what the specification leaves open is something else, and the clauses that apply."""
         memory = self._memory
         chooses = any(index_result(node.target, len(node.dtypes)) is not None for node in self._tape.nodes)
-        values: tuple[int | Order, ...] = (*ALTERNATIVES, *ORDERS) if chooses else ALTERNATIVES
-        runs = [self._play(Alternative(memory, value, memory.open)) for value in values] if memory.open else []
+        values: tuple[int | Order, ...] = (*ALTERNATIVES, *(ORDERS if chooses else FEW_ORDERS))
+        runs = [self._play(Alternative(memory, value, memory.open)) for value in values if memory.open]
         wavering = self._wavering()
         if not wavering:
             return runs, memory.clauses
