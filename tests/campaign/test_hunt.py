@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from driftline.report.gather import gather_store
 from driftline.store import Store
 from driftline.store.hunts import HuntLog
 
@@ -203,5 +204,8 @@ def test_a_generator_that_lacks_a_package_is_left_out(tmp_path: Path) -> None:
     assert both.returncode in (0, 1), both.stderr
     assert f"Left out: {lacks}." in both.stderr
     assert alone.returncode == 2
-    assert f"name graph too ({lacks})" in alone.stderr
+    assert f"which wrong-abs needs: {lacks}." in alone.stderr
+    with Store.open(tmp_path / "s") as store:
+        statistics = gather_store(store).statistics
+        assert statistics and f"{lacks}." in statistics.untested
     assert "Traceback" not in alone.stderr

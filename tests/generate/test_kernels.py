@@ -29,6 +29,7 @@ def test_several_kernels(one: str, other: str) -> None:
 
 
 def test_what_only_moves_elements_has_none() -> None:
+    assert not kernels("Pad") | kernels("Transpose")
     assert not kernels("transpose") | kernels("select") | kernels("dropout_eval") | kernels("identity")
 
 

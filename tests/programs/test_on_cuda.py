@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from driftline.backends import BACKENDS
+from driftline.core.errors import DriftlineError
 from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.target import Target
 from driftline.core.tensors import TensorSpec
@@ -42,6 +44,13 @@ class Net(torch.nn.Module):
 def program():
     return Net().eval(), (torch.tensor([1.0, -2.0]),)
 """
+CALLED_BY_NAME = """
+import torch
+
+
+def program():
+    return lambda x: torch.nn.functional.relu(x), {"x": torch.tensor([1.0, -2.0])}
+"""
 # What `cuda` and `cpu` do where there is no GPU: they leave a trace.
 STAND_IN = """
 import torch
@@ -64,7 +73,7 @@ def script(text: str, target: str, folder: Path, *, grad: bool = False) -> str:
 
 
 @pytest.mark.parametrize("target", ["eager:device=cuda", "aot_eager:device=cuda", "inductor:device=cuda"])
-@pytest.mark.parametrize("text", [FUNCTION, MODULE])
+@pytest.mark.parametrize("text", [FUNCTION, MODULE, CALLED_BY_NAME])
 def test_a_script_goes_to_the_gpu_and_comes_back(text: str, target: str, tmp_path: Path) -> None:
     made = script(text, target, tmp_path)
     ran = subprocess.run([sys.executable, "-c", STAND_IN + made], capture_output=True, text=True, timeout=300)
@@ -100,13 +109,25 @@ def test_a_target_sets_the_flags_of_a_gpu() -> None:
     assert ran.stdout.splitlines() == ["(False, False, False)", "(True, True, True)"]
 
 
+def test_a_gpu_is_told_what_its_target_declares_and_a_processor_is_not() -> None:
+    declared = {"device": "cuda", "arithmetic": "tf32"}
+    assert Target.parse("inductor:device=cuda:arithmetic=tf32").told == declared
+    assert Target.parse("inductor:freezing=true:arithmetic=tf32").told == {"freezing": "true"}
+
+
 def test_what_only_a_library_of_the_gpu_declines_is_no_bug() -> None:
     eager = BACKENDS.get("eager")
     assert eager.is_rejection(RuntimeError("cudnn RNN backward can only be called in training mode"))
     assert not eager.is_rejection(RuntimeError("Expected all tensors to be on the same device"))
 
 
-@pytest.mark.parametrize(("name", "devices"), [("eager", 2), ("aot_eager", 2), ("inductor", 2), ("torchscript", 1)])
-def test_only_who_can_has_a_device(name: str, devices: int) -> None:
-    assert len(BACKENDS.get(name).devices) == devices
-    assert Target.parse(f"{name}:device=cuda").device == "cuda"
+@pytest.mark.parametrize(("name", "goes"), [("eager", True), ("aot_eager", True), ("torchscript", False)])
+def test_a_device_is_named_only_where_there_is_code_for_it(
+    name: str, goes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = BACKENDS.get(name)
+    for there in (True, False):
+        monkeypatch.setattr("torch.cuda.is_available", lambda there=there: there)
+        assert ("cuda" in backend.find_devices()) == (goes and there)
+    with contextlib.nullcontext() if goes else pytest.raises(DriftlineError, match="device=cuda is not valid"):
+        backend.validate({"device": "cuda"}, f"{name}:device=cuda")

@@ -78,7 +78,7 @@ class Hunter:
 
     def run(self, resume: Hunt | None = None, skipped: Sequence[Skipped] = ()) -> HuntResult:
         lanes, missing = self._make_lanes()
-        hunt = resume or self._log.begin(self._plan.to_json(), _environment(lanes))
+        hunt = resume or self._log.begin(self._plan.to_json(), _environment(lanes, self._left_out))
         with locked(self._store, hunt):
             self._hunt, self._result = hunt, HuntResult(hunt)
             self._lanes = {lane.name: lane for lane in lanes}
@@ -139,9 +139,10 @@ class Hunter:
                 continue
             if not set(arms[form]) - changing:
                 names = ", ".join(self._plan.generators)
-                why = f" ({'; '.join(self._left_out)})" if self._left_out else ""
+                lacks = [why for why in self._left_out if f" {form} programs " in why]
+                advice = "; ".join(lacks) or "name graph too"
                 raise DriftlineError(
-                    f"No generator among {names} makes new {form} programs, which {target} needs; name graph too{why}."
+                    f"No generator among {names} makes new {form} programs, which {target} needs: {advice}."
                 )
             language = LANGUAGE[form]
             alone = {name: len(made.dtypes) for name, op in OPERATORS.items() if (made := op.form(language))}
@@ -310,10 +311,11 @@ def _suspects(lane: Lane, results: Sequence[Screened], new_keys: set[str]) -> It
             new_keys.discard(key)
 
 
-def _environment(lanes: Sequence[Lane]) -> dict[str, Any]:
+def _environment(lanes: Sequence[Lane], left_out: Sequence[str]) -> dict[str, Any]:
     return {
         "versions": {lane.name: lane.target.version or BACKENDS.get(lane.target.backend).version() for lane in lanes},
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "driftline": __version__,
+        "left_out": list(left_out),
     }

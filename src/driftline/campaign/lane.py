@@ -57,7 +57,6 @@ class Lane:
     coverage: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     graphs: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=KEPT_GRAPHS))
     seen: set[str] = field(default_factory=set)
-    _bases: list[dict[str, Any]] = field(default_factory=list)  # graphs that may be changed further
 
     @property
     def name(self) -> str:
@@ -83,13 +82,22 @@ class Lane:
         """The next batch. Half of it operators alone, as long as there are some that were not tried."""
         rng = random.Random(f"{self.seed}/{self.form}/{self.name}/{self.turns}")
         size, avoid = min(self.batch if self.turns else self.shortest, limit), self.avoid
-        self._bases = [graph for graph in self.graphs if not _pairs(graph) & set(avoid)]
+        bases = self._bases(frozenset(avoid))
         asked: Counter[tuple[str, str]] = Counter()
-        made = [self._request("graph", arm, asked, rng) for arm in self._untried(size // 2 or 1, rng)]
+        made = [self._request("graph", arm, asked) for arm in self._untried(size // 2 or 1, rng)]
         while len(made) < size:
-            generator = self._generator(rng)
-            made.append(self._request(generator, self._arm(generator, rng), asked, rng))
+            generator = self._generator(rng, can_change=bool(bases))
+            request = self._request(generator, self._arm(generator, rng), asked)
+            made.append({**request, "base": rng.choice(bases)} if generator in self.needs_base else request)
         return [{**request, "avoid": avoid} for request in made]
+
+    def _bases(self, avoid: frozenset[str]) -> list[dict[str, Any]]:
+        """The graphs that may be changed further: those that can do anything but fail once more."""
+        return [
+            graph
+            for graph in self.graphs
+            if avoid.isdisjoint(f"{operator} {dtype}" for operator, dtype in Graph.from_json(graph).coverage)
+        ]
 
     def _untried(self, count: int, rng: random.Random) -> list[str]:
         """Arms of `graph` whose dtypes were not all tried alone, the least tried first."""
@@ -98,9 +106,9 @@ class Lane:
         left.sort(key=lambda arm: self.stats[("graph", arm)].programs)
         return left[:count]
 
-    def _generator(self, rng: random.Random) -> str:
+    def _generator(self, rng: random.Random, *, can_change: bool) -> str:
         """Thompson sampling over the generators, with a floor."""
-        names = [name for name in self.arms if name not in self.needs_base or self._bases]
+        names = [name for name in self.arms if name not in self.needs_base or can_change]
         if rng.random() < FLOOR * len(names):
             return rng.choice(names)
         total = {name: self._sum_of(name) for name in names}
@@ -116,16 +124,15 @@ class Lane:
         few = rng.sample(list(arms), min(len(arms), 4))
         return max(few, key=lambda arm: _sampled(self.stats[(generator, arm)], rng))
 
-    def _request(self, generator: str, arm: str, asked: Counter[tuple[str, str]], rng: random.Random) -> dict[str, Any]:
+    def _request(self, generator: str, arm: str, asked: Counter[tuple[str, str]]) -> dict[str, Any]:
         key = (generator, arm)
         number = self.stats[key].programs + asked[key]
         asked[key] += 1
-        base = rng.choice(self._bases) if generator in self.needs_base else None
         return {
             "generator": generator,
             "arm": arm,
             "number": number,
-            "base": base,
+            "base": None,
             "strategies": self._strategies(number),
             "seed": f"{self.seed}/{generator}/{arm}/{number}",
         }
@@ -224,13 +231,6 @@ class Lane:
         if result.request["generator"] == "mutate" or about == "pairs":  # there the arm does not say what it is about
             about = " ".join(sorted({operator for operator, _ in result.coverage}))
         return f"{result.kind} {about}"
-
-
-def _pairs(graph: Mapping[str, Any]) -> set[str]:
-    """The operators of a graph, each with the dtype of its first input, as coverage counts them."""
-    built = Graph.from_json(graph)
-    types = built.types()
-    return {f"{node.op} {types[node.inputs[0]].dtype}" for node in built.nodes if node.inputs}
 
 
 def _sampled(arm: Arm, rng: random.Random) -> float:

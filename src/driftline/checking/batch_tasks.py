@@ -56,6 +56,8 @@ def arms(payload: dict[str, Any], context: object) -> dict[str, Any]:
         try:
             found[name] = list(generator.arms(form))
         except ModuleNotFoundError as error:
+            if not error.name or error.name.partition(".")[0] == "driftline":
+                raise  # a fault of ours
             missing[name] = error.name
     return {"arms": found, "missing": missing}
 

@@ -16,7 +16,6 @@ LANGUAGE = {"torch": "torch", "onnx": "onnx", "jax": "jnp"}
 
 def blueprint(graph: Graph, form: str, sizes: tuple[Mapping[str, tuple[int, ...]], ...] = ()) -> Blueprint:
     """Write the graph down."""
-    types = graph.types()
     plans = []
     for number in graph.inputs:
         leaf = graph.leaves[number]
@@ -26,7 +25,7 @@ def blueprint(graph: Graph, form: str, sizes: tuple[Mapping[str, tuple[int, ...]
         content=emit(graph, form),
         inputs=tuple(plans),
         operators=graph.operators,
-        coverage=tuple((node.op, types[node.inputs[0]].dtype) for node in graph.nodes),
+        coverage=graph.coverage,
         graph=graph,
         grad=graph.grad,
         edges=tuple(sorted({edge for node in graph.nodes for edge in OPERATORS[node.op].edges})),

@@ -119,6 +119,12 @@ class Graph:
     def operators(self) -> tuple[str, ...]:
         return tuple(node.op for node in self.nodes)
 
+    @property
+    def coverage(self) -> tuple[tuple[str, str], ...]:
+        """Every use of an operator, with the dtype of its first input."""
+        types = self.types()
+        return tuple((node.op, types[node.inputs[0]].dtype) for node in self.nodes)
+
     def without_unused_leaves(self) -> Graph:
         """Renumbered without the leaves that nothing reads."""
         read = {number for node in self.nodes for number in node.inputs} | set(self.outputs)

@@ -69,11 +69,11 @@ def kernels(operator: str) -> frozenset[str]:
         nodes = _nodes(operator)
     except NoProgram:
         return _in_words([own])
-    return _in_words(name for name in nodes if name not in _PLUMBING)
+    return _in_words(nodes)
 
 
 def _in_words(names: Iterable[str]) -> frozenset[str]:
-    return frozenset(word for name in names for word in _FAMILY.get(name, (name,)))
+    return frozenset(word for name in names if name not in _PLUMBING for word in _FAMILY.get(name, (name,)))
 
 
 class _Listener(OnnxWriter):

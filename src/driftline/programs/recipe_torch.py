@@ -64,7 +64,6 @@ def _on_cuda(base: Recipe, target: Target, compiled: str) -> Recipe:
     text = ON_CUDA.format(
         tf32="tf32" in declared,
         half="half-accumulation" in declared,
-        moved="    function = copy.deepcopy(function).cuda()\n" if _is_module(base) else "",
         compiled="function" if target.backend == "eager" else compiled,
     )
     return replace(

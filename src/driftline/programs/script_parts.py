@@ -265,10 +265,12 @@ def on_cuda(function):
     torch.backends.cudnn.allow_tf32 = products.allow_tf32 = {tf32}
     products.allow_fp16_reduced_precision_reduction = {half}
     products.allow_bf16_reduced_precision_reduction = {half}
-{moved}
-    def run(*inputs):
-        result = {compiled}(*tree_map_only(torch.Tensor, lambda x: x.cuda(), inputs))
-        return tree_map_only(torch.Tensor, lambda x: x.cpu(), result)
+    if isinstance(function, torch.nn.Module):
+        function = copy.deepcopy(function).cuda()
+
+    def run(*args, **kwargs):
+        args, kwargs = tree_map_only(torch.Tensor, lambda x: x.cuda(), (args, kwargs))
+        return tree_map_only(torch.Tensor, lambda x: x.cpu(), {compiled}(*args, **kwargs))
 
     return run
 """

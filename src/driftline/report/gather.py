@@ -83,12 +83,17 @@ def compare(before: Path, after: Path) -> Comparison:
     still = [bug for name, bug in now.items() if name in old and bug.group != FIXED]
     fixed = [bug for name, bug in old.items() if name not in now or now[name].group == FIXED]
     shown = {bug.id for bugs in (new, still, fixed) for bug in bugs}
-    new = [bug if bug.like and bug.like.bug in shown else replace(bug, like=None) for bug in new]
+    new, still, fixed = ([_among(shown, bug) for bug in bugs] for bugs in (new, still, fixed))
     notes = {bug.id: "it was fixed and is back" for bug in new if bug.id in was_fixed}
     notes |= {bug.id: "marked as fixed" if bug.id in now else "not seen again" for bug in fixed}
     verdict = words.compare_line(len(new), len(fixed), len(still))
     made, version = second.made, second.driftline
     return Comparison(str(before), str(after), made, version, verdict, tuple(new), tuple(fixed), tuple(still), notes)
+
+
+def _among(shown: set[str], bug: Bug) -> Bug:
+    """The bug, without a word of one that is not shown."""
+    return bug if bug.like is None or bug.like.bug in shown else replace(bug, like=None)
 
 
 def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:

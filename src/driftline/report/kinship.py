@@ -18,7 +18,7 @@ ALIKE = 0.85  # how much two messages must have in common
 FEW = 3  # kernels: what a larger program shares with another says little
 _RESULTS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS)
 _NAME = re.compile(r"([\w.:+]+)\(")
-_DTYPE = re.compile(r"\b(bfloat16|float\w*|u?int\d*|bool|complex\d*)\b(?!\()")
+_DTYPE = re.compile(r"\b(b?float\w*|u?int\d*|bool|complex\d*)\b(?!\()")
 
 
 def with_likeness(bugs: Sequence[Bug]) -> list[Bug]:
@@ -47,12 +47,12 @@ def with_likeness(bugs: Sequence[Bug]) -> list[Bug]:
 
 
 def _likeness(bug: Bug, other: Bug) -> Likeness | None:
-    if other.group == FIXED or bug.compiler != other.compiler or not _fail_alike(bug, other):
+    if other.group == FIXED or bug.compiler != other.compiler:
         return None
-    shared = _kernels(bug) & _kernels(other)
-    any_width = Kind.WRONG_VALUE not in (bug.kind, other.kind)
-    types = _types(bug, any_width) & _types(other, any_width)
-    return Likeness(other.id, " and ".join(sorted(shared)), ", ".join(sorted(types))) if shared and types else None
+    shared, types = _kernels(bug) & _kernels(other), _shared_types(bug, other)
+    if not shared or not types or not _fail_alike(bug, other):
+        return None
+    return Likeness(other.id, " and ".join(sorted(shared)), types)
 
 
 def _fail_alike(bug: Bug, other: Bug) -> bool:
@@ -72,8 +72,25 @@ def _kernels(bug: Bug) -> frozenset[str]:
     return found if len(found) <= FEW else frozenset()
 
 
-def _types(bug: Bug, any_width: bool) -> frozenset[str]:
-    found = [name for pattern in bug.operators for name in _DTYPE.findall(pattern)]
-    if any_width:
-        found = [re.sub(r"^b?(?=float)|^u(?=int)|\d+$", "", name) for name in found]
-    return frozenset(found)
+def _shared_types(bug: Bug, other: Bug) -> str:
+    """The types that both compute with, in words. How a NaN is lost, and what is raised, is hardly ever about the width
+    of the numbers; a wrong value often is."""
+    one, two = _types(bug), _types(other)
+    if one & two:
+        return ", ".join(sorted(one & two))
+    if {bug.kind, other.kind} & {Kind.WRONG_VALUE, Kind.BIAS}:
+        return ""
+    families = {_family(name) for name in one} & {_family(name) for name in two}
+    return " and ".join(f"{name} of several widths" for name in sorted(families))
+
+
+def _types(bug: Bug) -> frozenset[str]:
+    """Those that are computed with: an index or a mask beside floats is not."""
+    found = frozenset(name for pattern in bug.operators for name in _DTYPE.findall(pattern))
+    return frozenset(name for name in found if _family(name) in ("floats", "complex numbers")) or found
+
+
+def _family(name: str) -> str:
+    if "float" in name:
+        return "floats"
+    return "complex numbers" if name.startswith("complex") else "booleans" if name == "bool" else "integers"

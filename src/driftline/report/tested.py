@@ -81,7 +81,7 @@ def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
         coverage={o: {d: dict(c) for d, c in sorted(by.items())} for o, by in sorted(coverage.items())},
         generators=dict(generators.most_common()),
         never_drawn=never,
-        untested=tuple(_untested(lanes, suspects, coverage, never)),
+        untested=(*_left_out(hunts), *_untested(lanes, suspects, coverage, never)),
     )
 
 
@@ -101,6 +101,12 @@ def _never_drawn(coverage: Mapping[str, Any]) -> tuple[str, ...]:
 
     known = set(OPERATORS)
     return tuple(sorted(known - set(coverage))) if known & set(coverage) else ()
+
+
+def _left_out(hunts: Sequence[Hunt]) -> Iterable[str]:
+    """Generators that lacked something, each once."""
+    told = (str(why) for hunt in hunts for why in hunt.environment.get("left_out") or ())
+    return dict.fromkeys(f"{why}." for why in told)
 
 
 def _untested(
