@@ -1,14 +1,25 @@
-"""Type rules on what a mutation may leave behind: the attributes of one tensor with another that they do not fit."""
+"""Type rules on what a mutation may leave behind: attributes and inputs that do not fit each other.
+
+What a rule accepts becomes a program, and what a reference makes of a program that is not valid would be held against
+compilers that refuse it or read it in another way.
+"""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from driftline.generate.graph import TensorType
+from driftline.generate.graph import Graph, TensorType
 from driftline.generate.operator import Draw, Invalid, Operator
 from driftline.generate.table import OPERATORS
+
+from form_runs import Runner, numbers, one_node  # isort: skip
+
+pytest.importorskip("torch")
+pytest.importorskip("onnx")
 
 FAR = 9
 SHAPE = (2, 3, 4, 5)
@@ -50,3 +61,51 @@ def test_an_axis_that_is_not_there_is_refused(name: str) -> None:
     assert OPERATORS[name].infer([first], attributes)
     with pytest.raises(Invalid):
         OPERATORS[name].infer([first], {**attributes, "axis": FAR})
+
+
+def _other_shapes(kind: TensorType) -> Iterator[TensorType]:
+    """One axis more or less, another size, other orders."""
+    shape = kind.shape
+    made = {shape[1:], shape[::-1]} | ({(1, *shape), (*shape, 1)} if kind.rank < 4 else set())
+    for axis, size in enumerate(shape):
+        made |= {(*shape[:axis], other, *shape[axis + 1 :]) for other in (1, size + 1)}
+    yield from (kind.with_shape(other) for other in sorted(made - {shape}))
+
+
+def _changed(graph: Graph, language: str) -> Iterator[Graph]:
+    """The graph with one input of another shape, where the rule accepts that."""
+    (node,) = graph.nodes
+    operator = OPERATORS[node.op]
+    chosen = any(":" in leaf.values for leaf in graph.leaves)  # indices, which may lie beyond a smaller tensor
+    for place, leaf in enumerate(graph.leaves):
+        for kind in _other_shapes(leaf.type) if place or not chosen else ():
+            leaves = [replace(one, type=kind) if at == place else one for at, one in enumerate(graph.leaves)]
+            try:
+                if not place and not operator.takes(language, kind):
+                    continue
+                outputs = tuple(operator.infer([one.type for one in leaves], node.attributes))
+            except Invalid:
+                continue
+            if len(outputs) == len(node.outputs):
+                yield replace(graph, leaves=tuple(leaves), nodes=(replace(node, outputs=outputs),))
+
+
+# The evaluator of ONNX knows no groups with several outputs each.
+UNKNOWN = {("onnx", "conv_transpose1d_depthwise"), ("onnx", "conv_transpose2d_depthwise")}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_what_a_rule_accepts_is_a_program(name: str) -> None:
+    for language in ("torch", "onnx"):
+        form = OPERATORS[name].form(language)
+        for seed in (0, 1, 2) if form and (language, name) not in UNKNOWN else ():
+            graph = one_node(OPERATORS[name], form.dtypes[0], seed, language)  # type: ignore[union-attr]
+            for changed in _changed(graph, language) if graph else ():
+                told = [(kind.dtype, kind.shape) for kind in changed.nodes[0].outputs]
+                shapes = [leaf.type.shape for leaf in changed.leaves]
+                try:
+                    results = Runner(changed).run(language, numbers(changed, (), (), seed))
+                except IndexError:  # an index that is now about another axis
+                    continue
+                given = [(array.dtype.name, array.shape) for array in results]
+                assert given == told, f"{language} {name} {shapes} {changed.nodes[0].attributes}"

@@ -73,7 +73,7 @@ def _draw_concat(draw: Draw, first: TensorType) -> Drawn:
 
 def _concat(types: Types, attributes: Attributes) -> Types:
     axis = normal_axis(attributes["axis"], types[0].rank)
-    if len({(t.dtype, replaced(t.shape, axis)) for t in types}) > 1:
+    if len({(t.dtype, t.rank, replaced(t.shape, axis)) for t in types}) > 1:
         raise Invalid("the inputs differ in more than the axis")
     return (types[0].with_shape(replaced(types[0].shape, axis, sum(t.shape[axis] for t in types))),)
 

@@ -64,7 +64,9 @@ def _check_weights(types: Types, attributes: Attributes, weight: tuple[int, ...]
 
 def _conv(types: Types, attributes: Attributes) -> Types:
     (batch, channels, *image), groups = types[0].shape, attributes["groups"]
-    outputs = types[1].shape[0]
+    outputs = types[1].shape[0] if types[1].shape else 0
+    if channels % groups:
+        raise Invalid("the channels do not make up groups")
     _check_weights(types, attributes, (outputs, channels // groups, *attributes["kernel"]), outputs)
     pads = attributes["pads"]
     shape = []

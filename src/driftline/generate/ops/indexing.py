@@ -65,6 +65,12 @@ def _index_select(types: Types, attributes: Attributes) -> Types:
     return (types[0].with_shape(replaced(types[0].shape, axis, *types[1].shape)),)
 
 
+def _one_axis_select(types: Types, attributes: Attributes) -> Types:
+    if types[1].rank != 1:
+        raise Invalid("the indices are a vector")
+    return _index_select(types, attributes)
+
+
 def _draw_embedding(draw: Draw, first: TensorType) -> Drawn:
     index = TensorType(draw.choice(("int64", "int32")), tuple(draw.integer(1, 5) for _ in range(draw.integer(1, 2))))
     return (Need(index, f"index:{first.shape[0]}"),), {}
@@ -200,8 +206,7 @@ def _draw_fill(draw: Draw, first: TensorType) -> Drawn:
 
 
 def _fill(types: Types, attributes: Attributes) -> Types:
-    normal_axis(attributes["axis"], types[0].rank)
-    _is_index(types[1])
+    _one_axis_select(types, attributes)
     return (types[0],)
 
 
@@ -263,7 +268,7 @@ OPERATORS = [
         rank=(1, 4), fits=lambda first: first.size > 0 and bool(_short(first)),
     ),
     Operator(
-        "index_select", _index_select, _draw_index_select,
+        "index_select", _one_axis_select, _draw_index_select,
         Form("torch.index_select({0}, {axis}, {1})", _KNOWN),
         Form(lambda w, u: w.node("Gather", *u.inputs, axis=u["axis"]), MOVED_REAL),
         Form("jnp.take({0}, {1}, axis={axis})", MOVED), rank=(1, 4), fits=not_empty,

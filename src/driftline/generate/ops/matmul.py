@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import FLOATS, Draw, Invalid, Need, Use
+from driftline.generate.operator import FLOATS, Draw, Invalid, Need, Rule, Use
 from driftline.generate.ops.rules import IEEE, Drawn, broadcast_shapes, one_of, row
 
 if TYPE_CHECKING:
@@ -26,6 +26,18 @@ def product_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, .
         raise Invalid(f"{left} times {right}")
     batch = broadcast_shapes([rows[:-2], columns[:-2]])
     return (*batch, *(rows[-2:-1] if len(left) > 1 else ()), *(columns[-1:] if len(right) > 1 else ()))
+
+
+def _of_ranks(infer: Rule, *ranks: int) -> Rule:
+    """A product of operands of these ranks alone, without broadcasting between batches. A bias may have fewer axes."""
+
+    def strict(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
+        operands = types[: len(ranks)]
+        if tuple(t.rank for t in operands) != ranks or any(t.shape[:-2] != types[0].shape[:-2] for t in operands):
+            raise Invalid("the operands are of other ranks")
+        return infer(types, attributes)
+
+    return strict
 
 
 def _product(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
@@ -211,18 +223,22 @@ def _attention_jnp(use: Use) -> str:
     return f"jax.nn.softmax({score}, axis=-1) @ {value}"
 
 
+_TWO_MATRICES, _TWO_BATCHES = _of_ranks(_product, 2, 2), _of_ranks(_product, 3, 3)
+
 OPERATORS = [
-    row("mm", _product, _columns, "torch.mm({0}, {1})", "MatMul", "{0} @ {1}", _PRODUCTS, rank=(2, 2)),
-    row("bmm", _product, _columns, "torch.bmm({0}, {1})", "MatMul", "{0} @ {1}", _PRODUCTS, rank=(3, 3)),
+    row("mm", _TWO_MATRICES, _columns, "torch.mm({0}, {1})", "MatMul", "{0} @ {1}", _PRODUCTS, rank=(2, 2)),
+    row("bmm", _TWO_BATCHES, _columns, "torch.bmm({0}, {1})", "MatMul", "{0} @ {1}", _PRODUCTS, rank=(3, 3)),
     row("matmul", _product, _right, "torch.matmul({0}, {1})", "MatMul", "jnp.matmul({0}, {1})", _PRODUCTS, rank=(1, 5)),
-    row("mv", _product, _matrix_vector, "torch.mv({0}, {1})", "MatMul", "{0} @ {1}", _PRODUCTS, rank=(2, 2)),
-    row("dot", _product, _vector, "torch.dot({0}, {1})", "MatMul", "jnp.dot({0}, {1})", _PRODUCTS, rank=(1, 1)),
-    row("outer", _outer, _any_vector, "torch.outer({0}, {1})",
+    row("mv", _of_ranks(_product, 2, 1), _matrix_vector, "torch.mv({0}, {1})", "MatMul", "{0} @ {1}", _PRODUCTS,
+        rank=(2, 2)),
+    row("dot", _of_ranks(_product, 1, 1), _vector, "torch.dot({0}, {1})", "MatMul", "jnp.dot({0}, {1})", _PRODUCTS,
+        rank=(1, 1)),
+    row("outer", _of_ranks(_outer, 1, 1), _any_vector, "torch.outer({0}, {1})",
         lambda w, u: w.node("Mul", w.node("Unsqueeze", u.inputs[0], w.ints([1])), u.inputs[1]),
         "jnp.outer({0}, {1})", _PRODUCTS, rank=(1, 1)),
-    row("addmm", _product, _with_bias, "torch.addmm({2}, {0}, {1}, beta={beta}, alpha={alpha})", _gemm, _scaled_jnp,
-        _PRODUCTS, onnx_dtypes=FLOATS, rank=(2, 2)),  # scaled by a float, integers do not wrap around in Gemm
-    row("baddbmm", _product, _with_bias, "torch.baddbmm({2}, {0}, {1}, beta={beta}, alpha={alpha})", _scaled_sum,
+    row("addmm", _TWO_MATRICES, _with_bias, "torch.addmm({2}, {0}, {1}, beta={beta}, alpha={alpha})", _gemm,
+        _scaled_jnp, _PRODUCTS, onnx_dtypes=FLOATS, rank=(2, 2)),  # scaled by a float, integers wrap around otherwise
+    row("baddbmm", _TWO_BATCHES, _with_bias, "torch.baddbmm({2}, {0}, {1}, beta={beta}, alpha={alpha})", _scaled_sum,
         _scaled_jnp, _PRODUCTS, rank=(3, 3)),
     row("linear", _layer_rule, _layer, lambda u: f"F.linear({', '.join(u.inputs)})", _layer_onnx,
         lambda u: f"{u.inputs[0]} @ {u.inputs[1]}.T" + (f" + {u.inputs[2]}" if len(u.inputs) > 2 else ""),

@@ -81,6 +81,12 @@ def _kth(draw: Draw, first: TensorType) -> Drawn:
     return (), {"k": draw.integer(1, first.shape[axis]), "axis": axis, "keepdim": draw.chance(0.5)}
 
 
+def _kth_value(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
+    _top(types, attributes)
+    made: Sequence[TensorType] = _reduce_axis()(types, attributes)
+    return made
+
+
 def _arg(kind: str, last: int = 0) -> Any:
     return lambda w, u: w.node(kind, u.inputs[0], axis=u["axis"], keepdims=int(u["keepdim"]), select_last_index=last)
 
@@ -136,7 +142,7 @@ OPERATORS = [
     *_arg_rows("argmin", "ArgMin"),
     row("median", _reduce_axis(), _ARG, "torch.median({0}, {axis}, keepdim={keepdim}).values", dtypes=NUMBERS,
         rank=(1, 5), fits=not_empty),
-    row("kthvalue", _reduce_axis(), _kth, "torch.kthvalue({0}, {k}, {axis}, keepdim={keepdim}).values", dtypes=NUMBERS,
+    row("kthvalue", _kth_value, _kth, "torch.kthvalue({0}, {k}, {axis}, keepdim={keepdim}).values", dtypes=NUMBERS,
         rank=(1, 5), fits=not_empty),
     row("bucketize", lambda types, attributes: (types[0].with_dtype("int64"),), _bounds,
         "torch.bucketize({0}, torch.tensor({bounds}, dtype={0}.dtype, device={0}.device), right={right})", None,

@@ -23,18 +23,25 @@ def padded(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequen
     return (types[0].with_shape(shape),)
 
 
+def _image(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
+    """What torch pads in one call: all axes but the first, or the first two."""
+    if types[0].rank - len(attributes["pads"]) not in (1, 2):
+        raise Invalid("pads for all axes of an image")
+    return padded(types, attributes)
+
+
 def _below_size(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
     pads = attributes["pads"]
     if any(max(pair) >= size for pair, size in zip(pads, types[0].shape[-len(pads) :], strict=True)):
         raise Invalid("a mirror image is smaller than what is mirrored")
-    return padded(types, attributes)
+    return _image(types, attributes)
 
 
 def _up_to_size(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
     pads = attributes["pads"]
     if any(max(pair) > size for pair, size in zip(pads, types[0].shape[-len(pads) :], strict=True)):
         raise Invalid("what is repeated is smaller than the padding")
-    return padded(types, attributes)
+    return _image(types, attributes)
 
 
 def _draw_constant(draw: Draw, first: TensorType) -> Drawn:
@@ -52,8 +59,6 @@ def _draw_crop(draw: Draw, first: TensorType) -> Drawn:
 
 
 def _draw_image(least: int) -> Any:
-    """Pads of the axes that torch pads in one call: all but the first, or the first two."""
-
     def drawn(draw: Draw, first: TensorType) -> Drawn:
         axes = first.rank - draw.choice([skip for skip in (1, 2) if 1 <= first.rank - skip <= 3])
         return (), {"pads": [[draw.integer(0, min(3, s - least)) for _ in "ab"] for s in first.shape[-axes:]]}
@@ -128,7 +133,7 @@ OPERATORS = [
         rank=(2, 5), fits=not_empty,
     ),
     Operator(
-        "pad_edge", padded, _draw_image(-3),
+        "pad_edge", _image, _draw_image(-3),
         Form(_torch("replicate"), FLOATS), Form(_onnx("edge"), MOVED_REAL), Form(_jnp("edge"), MOVED),
         rank=(2, 5), fits=not_empty,
     ),

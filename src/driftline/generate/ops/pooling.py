@@ -18,10 +18,12 @@ ONNX_FLOATS = ("float32", "float64", "float16")
 def _count(size: int, kernel: int, stride: int, pad: int, dilation: int, ceil: bool) -> tuple[int, int]:
     """How many windows there are, and by how much the last one reaches beyond the padding."""
     room = size + 2 * pad - dilation * (kernel - 1) - 1
-    if room < 0 or 2 * pad > kernel:
+    if room < 0 or kernel > size or 2 * pad > kernel:
         raise Invalid("the window is larger than the image, or the padding than half the window")
     count = room // stride + 1
-    if ceil and room % stride and count * stride < size + pad:  # the last window starts inside
+    if ceil and room % stride:
+        if count * stride >= size + pad:
+            raise Invalid("standards differ about a last window that starts behind the image")
         count += 1
     for start in range(-pad, count * stride - pad, stride):
         if not any(0 <= start + at * dilation < size for at in range(kernel)):

@@ -50,6 +50,8 @@ def reduced(dtype: str | None = None, least: int = 0) -> Callable[..., Sequence[
     def infer(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
         (x,) = types
         axes = reduced_axes(attributes["axes"], x.rank)
+        if axes and not x.rank:
+            raise Invalid("a number has no axes")
         if len(set(axes)) < len(axes):
             raise Invalid("an axis is named twice")
         if least and (not x.size or _count(x, axes) < least + attributes.get("correction", 0)):

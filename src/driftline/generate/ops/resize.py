@@ -26,6 +26,8 @@ def _draw_scales(draw: Draw, first: TensorType) -> Drawn:
 
 
 def _scaled(types: Types, attributes: Attributes) -> Types:
+    if len(attributes["scales"]) != types[0].rank - 2:
+        raise Invalid("a scale for each axis of the image")
     sizes = [int(n * scale) for n, scale in zip(types[0].shape[2:], attributes["scales"], strict=True)]
     if min(sizes) < 1:
         raise Invalid("nothing is left of the image")
@@ -47,10 +49,11 @@ def _sized(types: Types, attributes: Attributes) -> Types:
 
 
 def _multiples(types: Types, attributes: Attributes) -> Types:
+    made = _sized(types, attributes)
     for have, want in zip(types[0].shape[2:], attributes["sizes"], strict=True):
         if have % want and want % have:
             raise Invalid("one size is no multiple of the other")
-    return _sized(types, attributes)
+    return made
 
 
 def _torch(mode: str, corners: bool | None = None) -> Any:

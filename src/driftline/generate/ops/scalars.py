@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import ALL, FLOATS, INTEGERS, NUMBERS, Draw, Need, Use
+from driftline.generate.operator import ALL, FLOATS, INTEGERS, NUMBERS, Draw, Invalid, Need, Use
 from driftline.generate.ops.rules import Drawn, broadcast, broadcast_shapes, choosing, more_of, one_of, row, same
 
 if TYPE_CHECKING:
@@ -74,6 +74,13 @@ def _mixed_floats(types: Sequence[TensorType], attributes: Mapping[str, Any]) ->
     return (made if made.dtype in FLOATS else made.with_dtype("float32"),)
 
 
+def _mixed_where(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
+    *values, condition = types
+    if condition.dtype != "bool":
+        raise Invalid("a condition is bool")
+    return (TensorType(promoted(*values), broadcast_shapes([t.shape for t in types])),)
+
+
 def _other_dtype(draw: Draw, first: TensorType) -> Drawn:
     dtype = draw.choice([name for name in ALL if name != first.dtype])
     return (Need(TensorType(dtype, draw.broadcastable(first.shape))),), {}
@@ -98,7 +105,7 @@ OPERATORS = [
     row("add_mixed", _mixed, _other_dtype, "{0} + {1}", dtypes=ALL),
     row("mul_mixed", _mixed, _other_dtype, "{0} * {1}", dtypes=ALL),
     row("div_mixed", _mixed_floats, _other_dtype, "{0} / {1}", dtypes=ALL),
-    row("where_mixed", lambda types, attributes: _mixed(types[:2], attributes),
+    row("where_mixed", _mixed_where,
         lambda draw, first: ((*_other_dtype(draw, first)[0], Need(TensorType("bool", first.shape))), {}),
         "torch.where({2}, {0}, {1})", dtypes=ALL),
 ]  # fmt: skip
