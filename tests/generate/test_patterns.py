@@ -34,5 +34,6 @@ def test_operators_of_suites_go_by_the_names_of_the_table() -> None:
     )
     assert named([("native_group_norm", "float64")]) == "group_norm(float64)"
     assert named([("addmm:decomposed", "bfloat16")]) == "addmm(bfloat16)"
+    assert named([("div:floor_rounding", "float32")]) == "div_floor(float)"
     assert named([("nn.functional.interpolate:bicubic", "uint8")]) == "nn.functional.interpolate:bicubic(uint8)"
     assert named([("Max", "float32")]) == "Max(float)"  # of any number of arguments, and so another one

@@ -34,6 +34,7 @@ _TRANSPARENT = {
 }  # fmt: skip
 # ONNX operators that mean something else than ours of the same name.
 _OTHER_MEANING = {"Flatten", "Gather", "Max", "Mean", "Min", "Scatter", "Sum"}
+_VARIANTS = {"div:floor_rounding": "div_floor", "div:trunc_rounding": "div_trunc"}
 _WORDS = {"float32": "float", "int32": "int", "complex64": "complex"}
 
 
@@ -156,6 +157,8 @@ def _usual(operator: str) -> str:
     """The name of an operator in our own table, where it is the same one: a bug has one name, whoever finds it."""
     if operator in _OTHER_MEANING:
         return operator
+    if operator in _VARIANTS:
+        return _VARIANTS[operator]
     base = operator.partition(":")[0]  # without what tells the variants of a suite apart
     return _names().get(_squashed(operator)) or _names().get(_squashed(base), operator)
 
