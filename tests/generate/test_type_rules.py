@@ -63,8 +63,9 @@ def test_an_axis_that_is_not_there_is_refused(name: str) -> None:
         OPERATORS[name].infer([first], {**attributes, "axis": FAR})
 
 
-def _other_shapes(kind: TensorType) -> Iterator[TensorType]:
-    """One axis more or less, another size, other orders."""
+def _others(kind: TensorType) -> Iterator[TensorType]:
+    """Another dtype; one axis more or less, another size, other orders."""
+    yield from (kind.with_dtype(dtype) for dtype in ("float32", "float16", "int64", "uint8", "bool"))
     shape = kind.shape
     made = {shape[1:], shape[::-1]} | ({(1, *shape), (*shape, 1)} if kind.rank < 4 else set())
     for axis, size in enumerate(shape):
@@ -73,12 +74,12 @@ def _other_shapes(kind: TensorType) -> Iterator[TensorType]:
 
 
 def _changed(graph: Graph, language: str) -> Iterator[Graph]:
-    """The graph with one input of another shape, where the rule accepts that."""
+    """The graph with one input of another type, where the rule accepts that."""
     (node,) = graph.nodes
     operator = OPERATORS[node.op]
     chosen = any(":" in leaf.values for leaf in graph.leaves)  # indices, which may lie beyond a smaller tensor
     for place, leaf in enumerate(graph.leaves):
-        for kind in _other_shapes(leaf.type) if place or not chosen else ():
+        for kind in _others(leaf.type) if place or not chosen else ():
             leaves = [replace(one, type=kind) if at == place else one for at, one in enumerate(graph.leaves)]
             try:
                 if not place and not operator.takes(language, kind):

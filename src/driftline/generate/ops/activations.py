@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from driftline.generate.graph import TensorType
 from driftline.generate.operator import INTEGERS, NUMBERS, Draw, Invalid, Need, Use
-from driftline.generate.ops.rules import IEEE, Drawn, choosing, nothing, one_of, row, same
+from driftline.generate.ops.rules import IEEE, Drawn, choosing, nothing, one_of, row, same, same_with
 
 if TYPE_CHECKING:
     from driftline.generate.emit_onnx import OnnxWriter
@@ -148,6 +148,6 @@ OPERATORS = [
         lambda w, u: w.node("PRelu", u.inputs[0], w.node("Reshape", u.inputs[1], w.ints(_prelu_shape(u)))),
         lambda u: "jnp.where({0} > 0, {0}, {0} * {1}.reshape({2}))".format(*u.inputs, _prelu_shape(u)),
         rank=(1, 5), edges=(0.0,)),
-    row("clamp", same, _limits, "torch.clamp({0}, {min}, {max})", _clip("min", "max"),
+    row("clamp", same_with("min", "max"), _limits, "torch.clamp({0}, {min}, {max})", _clip("min", "max"),
         "jnp.clip({0}, {min}, {max})", dtypes=NUMBERS, edges=(-1.5, 0.0, 0.5, 2.0, 6.0)),
 ]  # fmt: skip

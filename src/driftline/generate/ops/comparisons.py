@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import ALL, FLOATS, NUMBERS, WIDE_UNSIGNED, Draw, Invalid, Need, Use
+from driftline.generate.operator import ALL, FLOATS, INTEGERS, NUMBERS, WIDE_UNSIGNED, Draw, Invalid, Need, Use
 from driftline.generate.ops.rules import Drawn, another, broadcast_shapes, giving, nothing, row, same
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ def _masked_rule(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> 
     x, mask = types
     if mask.dtype != "bool":
         raise Invalid("a mask is bool")
+    if x.dtype in INTEGERS and not np.iinfo(x.dtype).min <= attributes["value"] <= np.iinfo(x.dtype).max:
+        raise Invalid("the number does not fit the type")
     return (x.with_shape(broadcast_shapes([x.shape, mask.shape])),)
 
 

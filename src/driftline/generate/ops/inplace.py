@@ -29,6 +29,18 @@ def _fits_first(types: Types, attributes: Attributes) -> Types:
     return (types[0],)
 
 
+def _same_dtype(types: Types, attributes: Attributes) -> Types:
+    if types[1].dtype != types[0].dtype:
+        raise Invalid("the inputs differ in dtype")
+    return _fits_first(types, attributes)
+
+
+def _masked(types: Types, attributes: Attributes) -> Types:
+    if types[1].dtype != "bool":
+        raise Invalid("a mask is bool")
+    return _fits_first(types, attributes)
+
+
 def _draw_mask(draw: Draw, first: TensorType) -> Drawn:
     return (Need(TensorType("bool", draw.broadcastable(first.shape))),), {"value": draw.choice((0, 1, 3))}
 
@@ -45,7 +57,7 @@ def _draw_rows(draw: Draw, first: TensorType) -> Drawn:
 
 
 def _rows(types: Types, attributes: Attributes) -> Types:
-    if types[2].shape != (*types[1].shape, *types[0].shape[1:]) or types[2].dtype != types[0].dtype:
+    if types[1].dtype != "int64" or types[2] != types[0].with_shape((*types[1].shape, *types[0].shape[1:])):
         raise Invalid("the rows do not fit")
     return (types[0],)
 
@@ -102,9 +114,9 @@ def _row(name: str, draw: Any, torch: Any, dtypes: tuple[str, ...], infer: Any =
 _number = choosing(number=one_of(2, 3))
 
 OPERATORS = [
-    _row("add_", _draw_other, "{0}.add_({1})", NUMBERS, _fits_first),
-    _row("sub_", _draw_other, "{0}.sub_({1})", NUMBERS, _fits_first),
-    _row("mul_", _draw_other, "{0}.mul_({1})", NUMBERS, _fits_first),
+    _row("add_", _draw_other, "{0}.add_({1})", NUMBERS, _same_dtype),
+    _row("sub_", _draw_other, "{0}.sub_({1})", NUMBERS, _same_dtype),
+    _row("mul_", _draw_other, "{0}.mul_({1})", NUMBERS, _same_dtype),
     _row("add_itself_", nothing, "{0}.add_({0})", NUMBERS),
     _row("copy_", _draw_copy, "{0}.copy_({1})", ALL, _fits_first),
     _row("relu_", nothing, "{0}.relu_()", NUMBERS),
@@ -112,7 +124,7 @@ OPERATORS = [
     _row("clamp_", nothing, "{0}.clamp_(-1, 2)", tuple(d for d in NUMBERS if d != "uint8")),
     _row("zero_", nothing, "{0}.zero_()", ALL),
     _row("fill_", _number, "{0}.fill_({number})", ALL),
-    _row("masked_fill_", _draw_mask, "{0}.masked_fill_({1}, {value})", ALL, _fits_first),
+    _row("masked_fill_", _draw_mask, "{0}.masked_fill_({1}, {value})", ALL, _masked),
     _row("index_put_", _draw_rows, "{0}.index_put_(({1},), {2})", ALL, _rows, rank=(1, 4), fits=not_empty),
     _row("index_add_", _draw_rows, "{0}.index_add_(0, {1}, {2})", NUMBERS, _rows, rank=(1, 4), fits=not_empty),
     _row(

@@ -161,6 +161,8 @@ def _any_vector(draw: Draw, first: TensorType) -> Drawn:
 
 
 def _outer(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
+    if types[0].dtype != types[1].dtype:
+        raise Invalid("the inputs differ in dtype")
     return (types[0].with_shape((types[0].size, types[1].size)),)
 
 

@@ -23,6 +23,17 @@ def same(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence
     return (types[0],)
 
 
+def same_with(*names: str) -> Rule:
+    """The same for operators that take numbers: a fraction would make floats of integers."""
+
+    def infer(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
+        if types[0].dtype not in (*FLOATS, *COMPLEX) and any(isinstance(attributes[name], float) for name in names):
+            raise Invalid("an integer with a fraction is a float")
+        return same(types, attributes)
+
+    return infer
+
+
 def another(draw: Draw, first: TensorType) -> Drawn:
     """A second input of the same dtype that broadcasts with the first."""
     return (Need(first.with_shape(draw.broadcastable(first.shape))),), {}

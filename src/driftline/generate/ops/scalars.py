@@ -11,11 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from driftline.generate.graph import TensorType
 from driftline.generate.operator import ALL, FLOATS, INTEGERS, NUMBERS, Draw, Invalid, Need, Use
-from driftline.generate.ops.rules import Drawn, broadcast, broadcast_shapes, choosing, more_of, one_of, row, same
+from driftline.generate.ops.rules import (
+    Drawn,
+    broadcast,
+    broadcast_shapes,
+    choosing,
+    more_of,
+    one_of,
+    row,
+    same,
+    same_with,
+)
 
 if TYPE_CHECKING:
     from driftline.generate.emit_onnx import OnnxWriter
 
+_SAME = same_with("scalar")
 _HALF_OPEN = (0.0, 1.0, -1.0, 2.0, 0.5, -0.5, 3.0)
 
 
@@ -87,10 +98,10 @@ def _other_dtype(draw: Draw, first: TensorType) -> Drawn:
 
 
 OPERATORS = [
-    row("add_scalar", same, _scalar, "{0} + {scalar}", _with_scalar("Add"), "{0} + {scalar}", NUMBERS),
-    row("sub_scalar", same, _scalar, "{0} - {scalar}", _with_scalar("Sub"), "{0} - {scalar}", NUMBERS),
-    row("rsub_scalar", same, _scalar, "{scalar} - {0}", _with_scalar("Sub", first=True), "{scalar} - {0}", NUMBERS),
-    row("mul_scalar", same, _scalar, "{0} * {scalar}", _with_scalar("Mul"), "{0} * {scalar}", NUMBERS),
+    row("add_scalar", _SAME, _scalar, "{0} + {scalar}", _with_scalar("Add"), "{0} + {scalar}", NUMBERS),
+    row("sub_scalar", _SAME, _scalar, "{0} - {scalar}", _with_scalar("Sub"), "{0} - {scalar}", NUMBERS),
+    row("rsub_scalar", _SAME, _scalar, "{scalar} - {0}", _with_scalar("Sub", first=True), "{scalar} - {0}", NUMBERS),
+    row("mul_scalar", _SAME, _scalar, "{0} * {scalar}", _with_scalar("Mul"), "{0} * {scalar}", NUMBERS),
     row("div_scalar", same, choosing(scalar=one_of(1.0, -1.0, 2.0, 0.5, 3.0, 0.0)), "{0} / {scalar}",
         _with_scalar("Div"), "{0} / {scalar}"),
     # torch multiplies by the reciprocal: 0.0 would meet an infinite one
