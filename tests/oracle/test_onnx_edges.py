@@ -365,3 +365,21 @@ class TestOrderOfOpenElements:
             f"(float[1] a, float[1] b) => (bool[1] y) {{ c = Cast<to=6>(a) d = Cast<to=6>(b) y = {compared}(c, d) }}"
         )
         assert not finds(model, {"a": [5e10], "b": [3e10]}, [got])
+
+
+class TestSignOfAnOverflow:
+    """A result that is too large has a sign. Only where partial results overflow may it be another one."""
+
+    @pytest.mark.parametrize("x", [-1e-45, 1e-45, 1e-40])
+    def test_the_reciprocal_of_a_subnormal_number(self, x: float) -> None:
+        model = "(float[1] x) => (float[1] y) { y = Reciprocal(x) }"
+        assert not finds(model, {"x": [x]}, [np.copysign(INF, x)])
+        assert finds(model, {"x": [x]}, [np.copysign(INF, -x)])
+
+    @pytest.mark.parametrize("got", [INF, -INF, NAN])
+    def test_terms_of_both_signs(self, got: float) -> None:
+        model = "(float[1,4] x, float[4,1] w) => (float[1,1] y) { y = MatMul(x, w) }"
+        given = {"x": [[2.0, 1.0, 1.0, 1.0]], "w": [[0.6 * LARGEST], [-LARGEST], [-LARGEST], [-LARGEST]]}
+        assert not finds(model, given, [[got]])
+        model = "(float[4] x) => (float[1] y) { y = ReduceSum(x) }"
+        assert not finds(model, {"x": [LARGEST, LARGEST * 0.5, -LARGEST, -LARGEST]}, [got])

@@ -39,7 +39,9 @@ def compare_classes(
     terms = moved / unit
     overflows = np.isfinite(reference) & (np.abs(reference) + 4 * terms > largest)
     overflows |= np.isfinite(perfect) & ~np.isfinite(own)
-    legal |= overflows & ~np.isfinite(value)
+    # Where the result itself overflows, in every run alike, no order of terms makes the other infinity of it.
+    turned = np.isinf(value) & np.isinf(perfect) & (value == -perfect) & (class_of(drawn) == right).all(axis=0)
+    legal |= overflows & ~np.isfinite(value) & ~turned
     return ~legal, mine != right
 
 
