@@ -18,6 +18,7 @@ import fnmatch
 import hashlib
 import json
 import os
+import platform
 import sys
 import time
 from collections import Counter, defaultdict
@@ -100,6 +101,14 @@ ILLEGITIMATE = (
     Illegitimate("openvino", ("causal*",), HALVES, "torch.onnx stores the scale in the element type"),
     Illegitimate("onnxruntime*", ("layer norm",), ("float64",), "ONNX stores epsilon in float32"),
 )
+if platform.machine() in ("aarch64", "arm64"):
+    _ANY = ("*",)
+    ILLEGITIMATE += (
+        Illegitimate("onnxruntime*", _ANY, ("float16",), "sums are kept in the element type", "half-accumulation"),
+        Illegitimate("openvino", _ANY, ("bfloat16",), "results are cut off instead of rounded"),
+        Illegitimate("eager", ("conv*",), ("float16",), "oneDNN sums in the element type", "half-accumulation"),
+        Illegitimate("inductor", ("conv*",), ("float16",), "oneDNN sums in the element type", "half-accumulation"),
+    )
 
 
 @dataclass(frozen=True)

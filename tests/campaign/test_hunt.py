@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -209,3 +210,31 @@ def test_a_generator_that_lacks_a_package_is_left_out(tmp_path: Path) -> None:
         statistics = gather_store(store).statistics
         assert statistics and f"{lacks}." in statistics.untested
     assert "Traceback" not in alone.stderr
+
+
+def test_what_is_right_in_a_first_call_alone(tmp_path: Path) -> None:
+    plugin = str(Path(__file__).parent / "stale_exp.py")
+    done = subprocess.run(
+        [
+            *command(tmp_path / "s", "--plugin", plugin),
+            "--targets",
+            "stale-exp",
+            "--programs",
+            "15",
+            "--generators",
+            "some",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 1, done.stderr
+    bugs = {bug["fingerprint"]["detail"]: bug for bug in json.loads(done.stdout)["bugs"]}
+    stale = next(bug for detail, bug in bugs.items() if re.fullmatch(r"exp\(b?float\d*\) after another call", detail))
+    again = subprocess.run(
+        [sys.executable, "-m", *stale["replay"].split()], capture_output=True, text=True, timeout=120
+    )
+    assert "still fails" in again.stdout
+    with Store.open(tmp_path / "s") as store:
+        shown = next(bug for bug in gather_store(store).bugs if bug.id == stale["id"])
+    assert shown.script.startswith("# A first call is right")

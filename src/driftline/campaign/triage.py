@@ -32,6 +32,7 @@ from driftline.generate.blueprint import LANGUAGE
 from driftline.generate.graph import Graph
 from driftline.generate.mutate import retyped
 from driftline.generate.parts import (
+    AFTER_ANOTHER_CALL,
     Part,
     cut,
     everything_returned,
@@ -146,7 +147,9 @@ class _Examination:
             found.setdefault(known.id, (known, False))
             return False
         result, reference, case = self._checked(part)
-        if result is None or result.verdict.judgement is not Judgement.FAIL:
+        if not _fails(result) and part.sample and _is_single(part):
+            result, reference, case = self._checked(part, after_others=True)
+        if result is None or not _fails(result):
             return False
         reported = self._reported(part, case, result, reference)
         if isinstance(reported, str):
@@ -260,12 +263,15 @@ class _Examination:
 
     # -- checking and recording --------------------------------------------------------------------------------------
 
-    def _checked(self, part: Screened) -> tuple[TargetResult | None, Reference, Case]:
-        """The ordinary check of a part, by itself."""
+    def _checked(self, part: Screened, *, after_others: bool = False) -> tuple[TargetResult | None, Reference, Case]:
+        """The ordinary check of a part, by itself. `after_others`: on the inputs before the failing ones too, for what
+        is right in a first call alone."""
         assert part.made
         varying = bool(part.made["graph"] and part.made["graph"]["varying"])
-        case = case_of(part.made, self._target, self._options, [] if varying else [part.sample])
-        case = replace(case, program=replace(case.program, operators=(words_of(part),)))
+        before = range(part.sample) if after_others else ()
+        case = case_of(part.made, self._target, self._options, [] if varying else [*before, part.sample])
+        words = words_of(part) + (AFTER_ANOTHER_CALL if after_others else "")
+        case = replace(case, program=replace(case.program, operators=(words,)))
         outcome = self._checker.check(case)
         result = outcome.results[0] if outcome.results else None
         if result and result.internal_error:
@@ -367,6 +373,16 @@ class _Examination:
     def _written(self, arrays: Arrays) -> str:
         with Shelf(self._screening.folder / "arrays") as shelf:
             return shelf.put_samples([arrays])
+
+
+def _fails(result: TargetResult | None) -> bool:
+    return result is not None and result.verdict.judgement is Judgement.FAIL
+
+
+def _is_single(part: Screened) -> bool:
+    """One operator, or a test that we did not write."""
+    assert part.made
+    return not part.made["graph"] or len(part.made["graph"]["nodes"]) == 1
 
 
 def words_of(part: Screened) -> str:

@@ -35,6 +35,7 @@ _TRANSPARENT = {
 # ONNX operators that mean something else than ours of the same name.
 _OTHER_MEANING = {"Flatten", "Gather", "Max", "Mean", "Min", "Scatter", "Sum"}
 _VARIANTS = {"div:floor_rounding": "div_floor", "div:trunc_rounding": "div_trunc"}
+AFTER_ANOTHER_CALL = " after another call"  # ends the pattern of what is right in a first call
 _WORDS = {"float32": "float", "int32": "int", "complex64": "complex"}
 
 

@@ -16,6 +16,7 @@ from driftline.core.program import Program, SourceBundle
 from driftline.core.tensors import Arrays
 from driftline.core.text import first_line, tail
 from driftline.core.verdict import Status
+from driftline.generate.parts import AFTER_ANOTHER_CALL
 from driftline.programs.render import render_script
 from driftline.report import words
 from driftline.report.explained import explained_so_far
@@ -45,6 +46,9 @@ _GROUPS = {Status.KNOWN: KNOWN, Status.FLAKY: FLAKY, Status.FIXED: FIXED}
 _ORDER = {OPEN: 0, KNOWN: 1, FLAKY: 2, FIXED: 3}
 SCRIPT = 12_000  # characters of tensors that a script in a report may hold
 LOG = 6_000
+_ONE_CALL = (
+    "# A first call is right, and this script makes no other: driftline replay makes a second one, which is wrong."
+)
 
 
 def gather(path: Path) -> Report:
@@ -193,7 +197,8 @@ def _case(store: Store, case_id: str) -> Case | None:
 def _script(case: Case, arrays: Arrays, target: str) -> str:
     options = case.options
     try:
-        return render_script(case.program, arrays, target, grad=options.grad, seed=options.seed, room=SCRIPT)
+        text = render_script(case.program, arrays, target, grad=options.grad, seed=options.seed, room=SCRIPT)
+        return f"{_ONE_CALL}\n{text}" if any(AFTER_ANOTHER_CALL in name for name in case.program.operators) else text
     except Exception as error:  # a damaged model, or no onnx to read it with: the rest of the report is as good
         return f"# This program cannot be printed: {type(error).__name__}: {first_line(str(error))}\n"
 
