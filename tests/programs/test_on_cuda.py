@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from driftline.backends import BACKENDS
+from driftline.backends._torch import placed
+from driftline.backends.base import Unsupported
 from driftline.core.errors import DriftlineError
 from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.target import Target
@@ -99,6 +101,7 @@ def test_gradients_on_two_devices_have_no_short_script(tmp_path: Path) -> None:
 def test_a_target_sets_the_flags_of_a_gpu() -> None:
     code = (
         "import torch; from driftline.backends._torch import placed\n"
+        "torch.cuda.is_available = lambda: True\n"
         "def flags(): return (torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32,\n"
         "    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction)\n"
         "before = flags(); placed(torch.sin, {}); assert flags() == before\n"
@@ -113,6 +116,12 @@ def test_a_gpu_is_told_what_its_target_declares_and_a_processor_is_not() -> None
     declared = {"device": "cuda", "arithmetic": "tf32"}
     assert Target.parse("inductor:device=cuda:arithmetic=tf32").told == declared
     assert Target.parse("inductor:freezing=true:arithmetic=tf32").told == {"freezing": "true"}
+
+
+def test_without_a_gpu_a_target_declines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(Unsupported, match="no GPU is visible"):
+        placed(len, {"device": "cuda"})
 
 
 def test_what_only_a_library_of_the_gpu_declines_is_no_bug() -> None:

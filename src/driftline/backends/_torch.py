@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.backends.base import Backend, Compiled, Options
+from driftline.backends.base import Backend, Compiled, Options, Unsupported
 from driftline.core.structure import flatten
 from driftline.core.tensors import Array, Arrays, is_float
 from driftline.programs.live import is_tensor, to_array
@@ -54,6 +54,8 @@ def placed(function: Callable[..., Any], options: Options) -> tuple[Callable[...
     device = options.get("device", "cpu")
     if device == "cpu":
         return function, device
+    if not torch.cuda.is_available():
+        raise Unsupported(f"no GPU is visible to this worker; leave device={device} out")
     declared = options.get("arithmetic", "").split("+")
     products = torch.backends.cuda.matmul
     torch.backends.cudnn.allow_tf32 = products.allow_tf32 = "tf32" in declared

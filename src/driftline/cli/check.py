@@ -86,7 +86,7 @@ def check(
     from driftline.store import Store
 
     load_plugins(plugins)
-    wanted = parse_targets(targets) if targets else None
+    wanted = parse_targets(targets) if targets is not None else None
     for target in wanted or ():
         require_target(target)
     check_strategy(inputs)

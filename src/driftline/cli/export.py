@@ -66,7 +66,7 @@ def export(subject: str, form: str, out: Path | None, original: bool, store: Pat
         write(out, text)
     else:
         click.echo(text, nl=False)
-    note(_verdict(gathered, form, made, out))
+    note(_verdict(gathered, form, made, out, store))
     return 0 if made.valid else 1
 
 
@@ -87,10 +87,12 @@ def _written(subject: Subject, form: str) -> tuple[str, Exported]:
     return f"# NOT VALID: {made.reason}.\n{made.text}", made
 
 
-def _verdict(subject: Subject, form: str, made: Exported, out: Path | None) -> str:
+def _verdict(subject: Subject, form: str, made: Exported, out: Path | None, store: Path) -> str:
+    from driftline.report.results import command
+
     what = {"pytest": "test"}.get(form, "script")
     place = f" Written to {out}." if out else ""
-    reduced = "" if subject.reduction else f" Not reduced: driftline reduce {subject.bug.id} makes it smaller."
+    reduced = "" if subject.reduction else f" Not reduced: {command('reduce', subject.bug.id, store)} makes it smaller."
     if made.valid:
         return f"valid: {made.reason}; {made.lines} lines.{reduced if made.lines > 25 else ''}{place}"
     return f"not valid, the {what} of {subject.bug.id}: {made.reason}.{reduced}{place}"

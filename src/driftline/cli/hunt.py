@@ -108,7 +108,7 @@ def hunt(
                 plan = HuntPlan(**{**vars(plan), "seconds": seconds, "programs": programs or 0})
         else:
             going = None
-            chosen, skipped = choose_lanes(parse_targets(targets) if targets else None)
+            chosen, skipped = choose_lanes(parse_targets(targets) if targets is not None else None)
             plan = HuntPlan(
                 targets=tuple(str(target) for target in chosen),
                 generators=_names(generators or ",".join(GENERATORS), GENERATORS),

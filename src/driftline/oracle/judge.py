@@ -15,6 +15,7 @@ import numpy as np
 
 from driftline.core.execution import Execution, Failure, Outcome, Stage
 from driftline.core.tensors import Array, Arrays, is_float
+from driftline.core.text import first_line
 from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.oracle.arithmetic import declared, has_subnormals
 from driftline.oracle.choice import Tolerance
@@ -96,7 +97,9 @@ def _judge_ending(execution: Execution, reference: Reference, trait: Trait) -> V
     raised = next((s.failure for s in reference.samples if s.failure), None)
     if raised and execution.outcome is Outcome.ERROR:
         if trait.calls_user_code:
-            return Verdict(Judgement.PASS, f"raises, as the reference does ({raised.type})")
+            return Verdict(
+                Judgement.PASS, f"raises, as the reference does: {raised.type}: {first_line(raised.message)}"
+            )
         return _inconclusive(f"the program itself raises {raised.type}: {raised.message}")
     stage = {Stage.CONVERT: "converting", Stage.COMPILE: "compiling", Stage.RUN: "running"}[execution.stage]
     words = {

@@ -49,6 +49,11 @@ def load_source(bundle: SourceBundle, origin: str, seed: int) -> Any:
         raise DriftlineError(
             f"{bundle.entry_file} has no callable named {bundle.entry_name!r}.{did_you_mean(bundle.entry_name, known)}"
         )
+    if hasattr(factory, "forward"):
+        raise DriftlineError(
+            f"{bundle.entry_name!r} in {bundle.entry_file} is a module; give a function without arguments that returns"
+            " it with its example inputs, as in: def program(): return model, (torch.zeros(2, 3),)."
+        )
     seed_everything(seed)
     try:
         made = factory()

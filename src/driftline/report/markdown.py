@@ -63,6 +63,9 @@ def _titled(bug: Bug) -> str:
 
 def _details(bug: Bug) -> list[str]:
     lines = [f"### {bug.id}: {_plain(bug.title)}", "", _plain(bug.reason), ""]
+    if bug.known_title:
+        told = " ".join(filter(None, (f"{bug.known_title}.", bug.known_note, bug.known_url)))
+        lines += [f"{'Known' if bug.known_url else 'Cause'}: {_plain(told)}", ""]
     if bug.like:
         lines += [f"Looks like `{bug.like.bug}`: {words.likeness(bug.like)}.", ""]
     if bug.rule:

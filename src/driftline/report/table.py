@@ -11,7 +11,7 @@ from driftline.report.view import Bug, Comparison, Report
 COLUMNS = (
     "id", "group", "status", "severity", "compiler", "target", "versions", "kind", "stage", "title", "reason",
     "operators", "program", "output", "wrong_elements", "elements", "sightings", "first_seen", "last_seen", "blame",
-    "known_url", "looks_like", "replay",
+    "known_title", "known_note", "known_url", "looks_like", "replay",
 )  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def _row(bug: Bug) -> list[object]:
         bug.id, bug.group, bug.status, bug.severity_name, bug.compiler, bug.target, " ".join(bug.versions), bug.kind,
         bug.stage, bug.title, bug.reason, " ".join(bug.operators), bug.program, m.output if m else "",
         m.wrong if m and m.size else "", m.size if m and m.size else "", bug.sightings, bug.first_seen, bug.last_seen,
-        bug.blame, bug.known_url, bug.like.bug if bug.like else "", bug.replay,
+        bug.blame, bug.known_title, bug.known_note, bug.known_url, bug.like.bug if bug.like else "", bug.replay,
     ]  # fmt: skip
 
 
