@@ -99,7 +99,7 @@ UNKNOWN = {("onnx", "conv_transpose1d_depthwise"), ("onnx", "conv_transpose2d_de
 def test_what_a_rule_accepts_is_a_program(name: str) -> None:
     for language in ("torch", "onnx"):
         form = OPERATORS[name].form(language)
-        for seed in (0, 1, 2) if form and (language, name) not in UNKNOWN else ():
+        for seed in (0, 1) if form and (language, name) not in UNKNOWN else ():
             graph = one_node(OPERATORS[name], form.dtypes[0], seed, language)  # type: ignore[union-attr]
             for changed in _changed(graph, language) if graph else ():
                 told = [(kind.dtype, kind.shape) for kind in changed.nodes[0].outputs]
