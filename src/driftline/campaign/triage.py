@@ -147,7 +147,7 @@ class _Examination:
             found.setdefault(known.id, (known, False))
             return False
         result, reference, case = self._checked(part)
-        if not _fails(result) and part.sample and _is_single(part):
+        if not _fails(result) and _may_be_right_at_first(part):
             result, reference, case = self._checked(part, after_others=True)
         if result is None or not _fails(result):
             return False
@@ -267,7 +267,7 @@ class _Examination:
         """The ordinary check of a part, by itself. `after_others`: on the inputs before the failing ones too, for what
         is right in a first call alone."""
         assert part.made
-        varying = bool(part.made["graph"] and part.made["graph"]["varying"])
+        varying = _is_varying(part)
         before = range(part.sample) if after_others else ()
         case = case_of(part.made, self._target, self._options, [] if varying else [*before, part.sample])
         words = words_of(part) + (AFTER_ANOTHER_CALL if after_others else "")
@@ -379,10 +379,17 @@ def _fails(result: TargetResult | None) -> bool:
     return result is not None and result.verdict.judgement is Judgement.FAIL
 
 
-def _is_single(part: Screened) -> bool:
-    """One operator, or a test that we did not write."""
+def _is_varying(part: Screened) -> bool:
+    """Is it called at several sizes? Then it is always checked on all its inputs."""
+    return bool(part.made and part.made["graph"] and part.made["graph"]["varying"])
+
+
+def _may_be_right_at_first(part: Screened) -> bool:
+    """It failed in a later call, and is one operator, or a test that we did not write: the parts of anything larger
+    were called once."""
     assert part.made
-    return not part.made["graph"] or len(part.made["graph"]["nodes"]) == 1
+    single = not part.made["graph"] or len(part.made["graph"]["nodes"]) == 1
+    return bool(part.sample) and single and not _is_varying(part)
 
 
 def words_of(part: Screened) -> str:

@@ -1,4 +1,4 @@
-"""Which kernels stand behind an operator: `log10` and `logit` both need a logarithm, all convolutions are `Conv`.
+"""Which kernels stand behind an operator: `log2` and `log10` both need a logarithm, all convolutions are `Conv`.
 
 Read off the ONNX forms of the table, so that it is known of every operator that has one. What only moves or combines
 elements has no kernel of its own.
@@ -6,6 +6,7 @@ elements has no kernel of its own.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -41,8 +42,6 @@ _FAMILIES = {
     "a softmax": "LogSoftmax Softmax",
     "a resize": "Resize Upsample",
 }
-
-
 _DIMENSIONS = re.compile(r"[123]d(?=_|$)")  # how many an image has makes no other kernel
 
 
@@ -62,14 +61,10 @@ def kernels(operator: str) -> frozenset[str]:
     """In words; nothing for an operator that only moves or combines elements. One that is not in the table, or has no
     ONNX form, is its own kernel."""
     known = OPERATORS.get(operator)
-    own = _DIMENSIONS.sub("", operator.removeprefix("nn.functional."))
-    if known is None or known.onnx is None:
-        return _in_words([own])
-    try:
-        nodes = _nodes(operator)
-    except NoProgram:
-        return _in_words([own])
-    return _in_words(nodes)
+    if known and known.onnx:
+        with contextlib.suppress(NoProgram):
+            return _in_words(_nodes(operator))
+    return _in_words([_DIMENSIONS.sub("", operator.removeprefix("nn.functional."))])
 
 
 def _in_words(names: Iterable[str]) -> frozenset[str]:
