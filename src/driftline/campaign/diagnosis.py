@@ -16,7 +16,7 @@ from typing import Any
 from driftline.backends import BACKENDS
 from driftline.campaign.ablation import Ablated, ablate_failing
 from driftline.campaign.bisection import Bisected, Trial, Wish, bisect_failing, keep_bisection
-from driftline.campaign.failing import Failing, find_failing
+from driftline.campaign.failing import Failing, find_failing, require_one_program
 from driftline.campaign.localization import Localized, failing_sample, localize_failing, votes_for
 from driftline.campaign.reduction import Reduced, reduce_failing
 from driftline.checking.checker import Checker
@@ -100,6 +100,7 @@ def diagnose_failing(
     listener: Listener = lambda words: None,
 ) -> Diagnosis:
     """Explain a failure within a budget of seconds, and keep it with its bug. Raises `DoesNotFail`."""
+    require_one_program(failing.case, "diagnose")
     course = _Course(checker, store, failing, budget, listener)
     found = course.run(bisect)
     Diagnoses(store).save(failing.bug.id, STEP, found.to_json())

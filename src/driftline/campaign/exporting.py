@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from driftline.backends import resolve
 from driftline.campaign import bisection
-from driftline.campaign.failing import Failing
+from driftline.campaign.failing import Failing, require_one_program
 from driftline.checking.checker import Checker
 from driftline.checking.convert import Conversions
 from driftline.core.case import Case
@@ -28,6 +28,7 @@ from driftline.store.reductions import Reductions
 
 def subject_of(store: Store, checker: Checker, failing: Failing, *, original: bool = False) -> Subject:
     """Everything about a failure; its reduced case unless the `original` is wanted."""
+    require_one_program(failing.case, "export")
     known = Diagnoses(store)
     reduction = None if original else Reductions(store).of(failing.bug.id)
     case, verdict = failing.case, failing.finding.verdict

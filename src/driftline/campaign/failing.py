@@ -32,6 +32,15 @@ class Failing:
         return self.case.targets[0]
 
 
+def require_one_program(case: Case, what: str) -> None:
+    """Refuse a case that holds a file against another program: `what` works on one program."""
+    if case.deployed:
+        raise DriftlineError(
+            f"{what} works on one program, and this case holds {case.runs.name} against {case.program.name}."
+            f" See where they part: driftline check {case.runs.name} --reference {case.program.name} --layers"
+        )
+
+
 def is_program(name: str) -> bool:
     return ".py:" in name or Path(name).suffix in _PROGRAMS
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from driftline.campaign.failing import Failing
+from driftline.campaign.failing import Failing, require_one_program
 from driftline.campaign.session import verdict_json
 from driftline.checking.checker import Checker
 from driftline.core.case import Case
@@ -41,6 +41,7 @@ def localize_failing(
     listener: Callable[[str], None] = lambda words: None,
 ) -> Localized:
     """Localise a failure within a budget of seconds, and keep what came of it with its bug."""
+    require_one_program(failing.case, "localize")
     found = localize_case(
         checker,
         failing_sample(failing),

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from driftline.backends import BACKENDS
-from driftline.campaign.failing import Failing
+from driftline.campaign.failing import Failing, require_one_program
 from driftline.campaign.session import record, verdict_json
 from driftline.checking.checker import Checker
 from driftline.core.case import Case
@@ -44,6 +44,7 @@ def reduce_failing(
     listener: Callable[[Step], None] = lambda step: None,
 ) -> Reduced:
     """Reduce a failure within a budget of seconds, and keep what came of it with its bug."""
+    require_one_program(failing.case, "reduce")
     answers = Answers(store)
     reduction = reduce_case(
         checker,

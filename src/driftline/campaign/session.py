@@ -11,6 +11,7 @@ from typing import Any
 from driftline.backends import BACKENDS, resolve
 from driftline.backends.base import Backend
 from driftline.checking.checker import Checker, CheckOutcome, Progress, Skipped, TargetResult
+from driftline.checking.deployed import fitting
 from driftline.checking.lift import can_be_lifted, lift
 from driftline.checking.open import OpenProgram
 from driftline.checking.result import CheckResult
@@ -145,9 +146,11 @@ def check_program(
     progress: Progress = lambda target, result: None,
 ) -> CheckResult:
     """Check one program on many targets and keep what fails."""
-    chosen, skipped = choose_targets(opened.program, targets)
+    chosen, skipped = choose_targets(opened.runs, targets)
     made = make_samples(opened, inputs, samples, options.seed)
-    case = Case(opened.program, made, tuple(chosen), options)
+    if opened.deployed:
+        made = fitting(opened.deployed, made)
+    case = Case(opened.program, made, tuple(chosen), options, opened.deployed)
     reference = checker.reference(case)
     if inputs == "specials" and any(sample.failure for sample in reference.samples):
         # Wild integers were no valid indices: keep the special floats, take integers like the example's.
@@ -182,7 +185,7 @@ def _check_lifted(
 
 
 def identify(case: Case, result: TargetResult) -> Fingerprint:
-    return fingerprint(case.program, result.target, result.execution, result.verdict, result.blame)
+    return fingerprint(case.runs, result.target, result.execution, result.verdict, result.blame)
 
 
 def record(

@@ -21,8 +21,9 @@ from typing import Any
 from driftline.backends import BACKENDS, resolve
 from driftline.backends.base import Backend
 from driftline.checking.convert import Conversions
-from driftline.checking.kinds import worker_for_framework, worker_for_target
-from driftline.core.case import Case, Inputs
+from driftline.checking.deployed import as_run, compared
+from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
+from driftline.core.case import Case, Deployed, Inputs
 from driftline.core.errors import InternalError
 from driftline.core.execution import Execution, Failure, Outcome, Stage
 from driftline.core.program import Program
@@ -124,6 +125,8 @@ class Checker:
     def _check_target(self, case: Case, target: Target, reference: Reference) -> TargetResult | Skipped:
         try:
             execution = self.execute(case, target)
+            if case.deployed:
+                execution, _ = compared(case.deployed, execution, reference)
             verdict = self.judge(case, target, execution, reference)
             if verdict.judgement is not Judgement.FAIL:
                 return TargetResult(target, execution, verdict)
@@ -142,6 +145,8 @@ class Checker:
 
     def judge(self, case: Case, target: Target, execution: Execution, reference: Reference) -> Verdict:
         """Is what a target did what the program means?"""
+        if case.deployed:
+            execution, reference = compared(case.deployed, execution, reference)
         backend = BACKENDS.get(target.backend)
         return judge(
             execution,
@@ -182,7 +187,10 @@ class Checker:
         return again.judgement is Judgement.FAIL and again.kind is first.kind
 
     def _blame(self, case: Case, target: Target, execution: Execution, reference: Reference, first: Verdict) -> str:
-        """The converter's name, when the ONNX reference evaluator on the converted file is wrong in the same way."""
+        """The converter's name, when the ONNX reference evaluator on the converted file is wrong in the same way; the
+        name of a deployed file, when what that file means is wrong in the same way."""
+        if case.deployed and self._is_wrong_itself(case, case.deployed, reference, first):
+            return case.deployed.program.name
         if not execution.converter or execution.stage is Stage.CONVERT:
             return ""
         outside = Target("onnx-reference")
@@ -196,10 +204,21 @@ class Checker:
         explained = _size(verdict) * SAME_SIZE >= _size(first)
         return execution.converter if verdict.kind is first.kind and explained else ""
 
+    def _is_wrong_itself(self, case: Case, deployed: Deployed, reference: Reference, first: Verdict) -> bool:
+        own = self.reference(as_run(case, deployed))
+        if own.problem or any(sample.failure for sample in own.samples):
+            return False
+        home = Target(HOME[deployed.program.framework])
+        means = Execution(str(home), Outcome.OK, Stage.RUN, outputs=tuple(sample.native for sample in own.samples))
+        verdict = self.judge(case, home, means, reference)
+        return verdict.kind is first.kind and _size(verdict) * SAME_SIZE >= _size(first)
+
     # -- running -----------------------------------------------------------------------------------------------------
 
     def execute(self, case: Case, target: Target, *, fresh: bool = False) -> Execution:
         """One target, all samples: convert if needed, compile, run."""
+        if case.deployed:
+            case = as_run(case, case.deployed)
         backend = resolve(target)
         program, converter, seconds = case.program, "", 0.0
         if case.options.grad and not backend.gradients:

@@ -11,7 +11,7 @@ from driftline.execute.environments import require_environment
 from driftline.execute.pool import WorkerKind
 
 # The backend whose family has a framework warm; programs of that framework are loaded and evaluated there.
-_HOME = {"torch": "eager", "onnx": "onnx-reference", "jax": "xla", "tensorflow": "tensorflow"}
+HOME = {"torch": "eager", "onnx": "onnx-reference", "jax": "xla", "tensorflow": "tensorflow"}
 
 
 def worker_for_target(backend: Backend, target: Target, plugins: tuple[str, ...]) -> WorkerKind:
@@ -20,7 +20,7 @@ def worker_for_target(backend: Backend, target: Target, plugins: tuple[str, ...]
 
 
 def worker_for_framework(framework: str, plugins: tuple[str, ...] = ()) -> WorkerKind:
-    return _kind(BACKENDS.get(_HOME[framework]), plugins, sys.executable, fork=True)
+    return _kind(BACKENDS.get(HOME[framework]), plugins, sys.executable, fork=True)
 
 
 def _kind(backend: Backend, plugins: tuple[str, ...], python: str, *, fork: bool) -> WorkerKind:

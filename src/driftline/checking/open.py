@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from driftline.checking.kinds import worker_for_framework
-from driftline.core.case import CheckOptions
+from driftline.core.case import CheckOptions, Deployed
 from driftline.core.errors import DriftlineError
 from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.tensors import Arrays, TensorSpec, load_tensors
@@ -24,6 +24,12 @@ class OpenProgram:
 
     program: Program
     example: Arrays
+    deployed: Deployed | None = None  # the file that runs in its place
+
+    @property
+    def runs(self) -> Program:
+        """What the targets are given."""
+        return self.deployed.program if self.deployed else self.program
 
 
 def open_program(text: str, pool: Pool, options: CheckOptions) -> OpenProgram:

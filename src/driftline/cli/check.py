@@ -8,7 +8,7 @@ import click
 
 from driftline.cli.common import Ticker, json_option, note, plugin_option, print_json, seed_option, store_option
 from driftline.cli.explaining import Explained, diagnose_option, explain
-from driftline.core.errors import InternalError
+from driftline.core.errors import DriftlineError, InternalError
 
 
 @click.command()
@@ -23,6 +23,11 @@ from driftline.core.errors import InternalError
     " signed zeros, subnormals and extremes among them.",
 )
 @click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="Number of input samples.")
+@click.option(
+    "--reference",
+    metavar="PROGRAM",
+    help="The model that PROGRAM was made from (.onnx, .pt2, file.py:name): it says what is right; PROGRAM is run.",
+)
 @click.option("--grad", is_flag=True, help="Compare gradients too (torch targets).")
 @click.option("--signed-zero", is_flag=True, help="Also tell -0.0 from 0.0.")
 @click.option("--lift", is_flag=True, help="Also check a half-precision program in float32, where small bugs show.")
@@ -46,6 +51,7 @@ def check(
     targets: str | None,
     inputs: str,
     samples: int,
+    reference: str | None,
     grad: bool,
     signed_zero: bool,
     lift: bool,
@@ -71,10 +77,15 @@ def check(
       driftline check net.py:make --targets inductor:freezing=true --inputs specials --samples 8
       driftline check net.py:make --targets onnxruntime@1.15.1     (after driftline env add onnxruntime==1.15.1)
 
+    Did an export, a quantisation or a conversion change a model? The file is run, the original says what is right:
+    \b
+      driftline check deployed.onnx --reference original.onnx --targets onnxruntime
+
     Failures are confirmed in a fresh process and kept in the store; each prints the command that replays it.
     """
     from driftline.campaign.session import check_program, check_strategy, choose_targets, require_target
     from driftline.checking.checker import Checker
+    from driftline.checking.deployed import deploy
     from driftline.checking.open import open_program
     from driftline.cli import report_internal_error
     from driftline.core.case import CheckOptions
@@ -91,6 +102,8 @@ def check(
         require_target(target)
     check_strategy(inputs)
     parse_oracle(oracle)
+    if reference and lift:
+        raise DriftlineError("--lift makes a float32 form of one program; it cannot be used with --reference.")
     options = CheckOptions(
         grad=grad,
         seed=seed,
@@ -103,7 +116,9 @@ def check(
     with Store.create(store) as kept, Pool() as pool:
         with Ticker(f"Checking {program}") as ticker:
             opened = open_program(program, pool, options)
-            chosen, _ = choose_targets(opened.program, wanted)
+            if reference:
+                opened = deploy(opened, open_program(reference, pool, options))
+            chosen, _ = choose_targets(opened.runs, wanted)
             ticker.expect(len(chosen))
             result = check_program(
                 Checker(pool, jobs),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from driftline.core.program import Program
@@ -47,14 +48,36 @@ class CheckOptions:
         return CheckOptions(**{**value, "plugins": tuple(value["plugins"])})
 
 
+@dataclass(frozen=True)
+class Deployed:
+    """The file that targets run where another program, the reference, says what is right (`check --reference`)."""
+
+    program: Program
+    inputs: Mapping[str, str]  # the reference's name of an input -> the file's name of it
+
+    def to_json(self) -> dict[str, Any]:
+        return {"program": self.program.to_json(), "inputs": dict(self.inputs)}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any], path: Path) -> Deployed:
+        return Deployed(Program.from_json(value["program"], path), dict(value["inputs"]))
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One program, its input samples, the targets to run it on."""
+    """One program, its input samples, the targets to run it on. `program` says what is right; targets run it too,
+    unless there is a `deployed` file that takes its place."""
 
     program: Program
     samples: tuple[Inputs, ...]
     targets: tuple[Target, ...]
     options: CheckOptions
+    deployed: Deployed | None = None
+
+    @property
+    def runs(self) -> Program:
+        """What the targets are given."""
+        return self.deployed.program if self.deployed else self.program
 
     def only(self, target: Target) -> Case:
         return replace(self, targets=(target,))

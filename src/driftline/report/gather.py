@@ -110,9 +110,9 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
     index = evidence.get("sample") or 0
     sample = case.samples[index] if case and index < len(case.samples) else None
     arrays = sample.arrays if sample else {}
-    operators = operators_of(case.program) if case else ()
+    operators = operators_of(case.runs) if case else ()
     kind, stage, compiler = bug.fingerprint.kind, bug.fingerprint.stage, bug.fingerprint.backend
-    program = case.program.name if case else "(its program is lost)"
+    program = case.runs.name if case else "(its program is lost)"
     severity = words.severity(kind, is_ordinary(arrays))
     group = _GROUPS.get(bug.status, OPEN)
     runs = verdict.get("failed_runs") or (0, 0)
@@ -134,8 +134,8 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
         fingerprint=bug.fingerprint.detail,
         operators=operators,
         program=program,
-        form=case.program.form if case else "",
-        framework=case.program.framework if case else "",
+        form=case.runs.form if case else "",
+        framework=case.runs.framework if case else "",
         script=str(verdict.get("script") or "") or (_script(case, arrays, finding.target) if case else ""),
         origin=sample.origin if sample else "",
         inputs=tuple(describe_tensor(name, array) for name, array in arrays.items()),
@@ -157,6 +157,7 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
         durations={name: float(seconds) for name, seconds in (execution.get("durations") or {}).items()},
         rule=_rule(verdict),
         explanation=_explanation(store, bug.id),
+        reference=case.program.name if case and case.deployed else "",
     )
 
 
@@ -196,6 +197,8 @@ def _case(store: Store, case_id: str) -> Case | None:
 
 def _script(case: Case, arrays: Arrays, target: str) -> str:
     options = case.options
+    if case.deployed:
+        return ""  # two programs, each with its weights: driftline replay runs them
     try:
         text = render_script(case.program, arrays, target, grad=options.grad, seed=options.seed, room=SCRIPT)
         return f"{_ONE_CALL}\n{text}" if any(AFTER_ANOTHER_CALL in name for name in case.program.operators) else text

@@ -62,6 +62,7 @@ def _environment() -> Environment:
         "duration": words.duration,
         "moment": lambda text: text.replace("T", " ").removesuffix("Z") + (" UTC" if text.endswith("Z") else ""),
         "plural": words.plural,
+        "blamed": words.blamed,
         "likeness": words.likeness,
         "top": lambda told: list(told.items())[:REASONS],
         "state": state,

@@ -39,7 +39,8 @@ def check_json(result: CheckResult) -> dict[str, Any]:
     case = result.outcome.case
     return {
         "schema": SCHEMA,
-        "program": case.program.to_json(),
+        "program": case.runs.to_json(),
+        "reference": case.program.to_json() if case.deployed else None,
         "samples": [sample.origin for sample in case.samples],
         "results": [_row(row, result.bugs.get(row.target)) for row in result.results],
         "bugs": [bug_json(bug, result.store) for bug in {b.id: b for b in result.bugs.values()}.values()],

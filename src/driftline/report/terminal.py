@@ -25,7 +25,7 @@ from driftline.report.explained import Explained, explained_so_far
 from driftline.report.mismatch import describe_tensor
 from driftline.report.program import program_text
 from driftline.report.results import command, known_as, replay_command
-from driftline.report.words import plural, uncoloured
+from driftline.report.words import blamed, plural, uncoloured
 from driftline.store import Bug, Store
 
 LINE = 2000  # characters of a line of a program
@@ -49,7 +49,10 @@ def show_check(result: CheckResult, *, explained: bool = False) -> None:
     case = result.outcome.case
     inputs = ", ".join(str(spec) for spec in case.program.inputs) or "no inputs"
     samples = f"; {len(case.samples)} samples" if len(case.samples) > 1 else ""
-    out.print(f"[bold]{escape(case.program.name)}[/] ({case.program.framework}; {escape(inputs)}{samples})")
+    against = f" against {case.program.name}" if case.deployed else ""
+    out.print(
+        f"[bold]{escape(case.runs.name)}[/]{escape(against)} ({case.program.framework}; {escape(inputs)}{samples})"
+    )
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("target", "version", "verdict", "seconds"):
         table.add_column(column, no_wrap=True)
@@ -64,18 +67,17 @@ def show_check(result: CheckResult, *, explained: bool = False) -> None:
     out.print(table)
     for target, bug in result.bugs.items():
         row = next(r for r in result.results if r.target == target)
-        out.print(
-            Panel(_explain(row, bug, result.store, explained), title=f"[bold red]{bug.id}[/]", title_align="left")
-        )
+        out.print(Panel(_explain(row, bug, result, explained), title=f"[bold red]{bug.id}[/]", title_align="left"))
     out.print(_closing_line(result))
 
 
-def _explain(row: TargetResult, bug: Bug, store: Path, explained: bool) -> str:
+def _explain(row: TargetResult, bug: Bug, result: CheckResult, explained: bool) -> str:
+    case, store = result.outcome.case, result.store
     failed, runs = row.failed_runs
     lines = [escape(f"{row.target} {row.execution.version}: {row.verdict.kind}")]
     lines.append(escape(first_line(row.verdict.reason, 800)))
     if row.blame:
-        lines.append(f"The conversion by {row.blame} is wrong already: the compiler is not to blame.")
+        lines.append(escape(blamed(row.blame, case.program.name if case.deployed else "")))
     if row.flaky:
         lines.append(f"[yellow]flaky: failed in {failed} of {runs} runs[/]")
     else:
@@ -85,7 +87,7 @@ def _explain(row: TargetResult, bug: Bug, store: Path, explained: bool) -> str:
     if known := known_as(bug):
         lines.append(escape(known))
     lines.append(f"replay: [bold]{escape(replay_command(bug.id, store))}[/]")
-    if not explained:
+    if not explained and not case.deployed:
         lines.append(f"explain it: [bold]{escape(command('diagnose', bug.id, store))}[/]")
     return "\n".join(lines)
 
@@ -144,7 +146,8 @@ def show_bug(bug: Bug, store: Store) -> None:
     out.print(f"[bold]{bug.id}[/]  {bug.status}  {bug.fingerprint.kind} at {bug.fingerprint.stage}")
     out.print(escape(bug.summary))
     out.print(
-        f"target {escape(finding.target)} {escape(finding.execution['version'])}, program {escape(case.program.name)}"
+        f"target {escape(finding.target)} {escape(finding.execution['version'])}, program {escape(case.runs.name)}"
+        + (f", reference {escape(case.program.name)}" if case.deployed else "")
     )
     if known := known_as(bug):
         out.print(escape(known))
@@ -154,7 +157,7 @@ def show_bug(bug: Bug, store: Store) -> None:
         out.print(f"rewrite rule: {escape(rule['name'])} ({rule['where']}), {escape(finding.verdict['mutation'])}")
         if finding.verdict.get("without"):
             out.print(f"it passes on {escape(finding.verdict['without'])}, where the rule may not fire")
-    _show_program(out, case.program)
+    _show_program(out, case.runs)
     for sample in case.samples:
         out.print(f"inputs: {escape(sample.origin)}")
         for name, array in sample.arrays.items():

@@ -132,6 +132,7 @@ class Bug:
     rule: BlamedRule | None = None
     explanation: Explanation | None = None
     like: Likeness | None = None
+    reference: str = ""  # the program that a deployed file is held against
 
 
 @dataclass(frozen=True)

@@ -136,3 +136,10 @@ def likeness(like: Likeness) -> str:
 
 def compare_line(new: int, fixed: int, still: int) -> str:
     return f"{plural(new, 'new bug')}, {fixed:,} no longer seen, {still:,} still there."
+
+
+def blamed(name: str, reference: str = "") -> str:
+    """Who made the mistake, when it is not the compiler: a converter, or the file that is held against a reference."""
+    if reference:
+        return f"{name} itself computes something else than {reference}: the compiler is not to blame."
+    return f"The conversion by {name} is wrong already: the compiler is not to blame."

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.case import Case, CheckOptions, Deployed, Inputs
 from driftline.core.errors import DriftlineError, StoreError
 from driftline.core.program import Program, file_digest
 from driftline.core.target import Target
@@ -163,6 +163,9 @@ class Store:
             "targets": [str(target) for target in case.targets],
             "options": case.options.to_json(),
         }
+        if case.deployed:
+            self.put_file(case.deployed.program.path)
+            body["deployed"] = case.deployed.to_json()
         text = json.dumps(body, sort_keys=True)
         case_id = hashlib.sha256(text.encode()).hexdigest()[:16]
         with self.transaction() as database:
@@ -179,7 +182,10 @@ class Store:
             Inputs(load_tensors(self._existing(sample["object"])), sample["origin"]) for sample in body["samples"]
         )
         targets = tuple(Target.parse(text) for text in body["targets"])
-        return Case(program, samples, targets, CheckOptions.from_json(body["options"]))
+        deployed = body.get("deployed")  # cases of older stores have none
+        if deployed:
+            deployed = Deployed.from_json(deployed, self._existing(deployed["program"]["digest"]))
+        return Case(program, samples, targets, CheckOptions.from_json(body["options"]), deployed)
 
     def _existing(self, digest: str) -> Path:
         path = self.object_path(digest)
