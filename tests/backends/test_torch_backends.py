@@ -14,8 +14,9 @@ from driftline.checking.checker import Checker
 from driftline.checking.open import open_program
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.execution import Execution, Outcome, Stage
-from driftline.core.target import parse_targets
+from driftline.core.target import Target, parse_targets
 from driftline.core.tensors import Arrays
+from driftline.core.verdict import Judgement
 
 pytest.importorskip("torch")
 
@@ -169,3 +170,25 @@ def test_a_network_gives_the_eager_result(checker: Checker, tmp_path: Path, targ
 @pytest.mark.parametrize("name", EXPECTED)
 def test_aotinductor_results_have_the_programs_own_structure(checker: Checker, tmp_path: Path, name: str) -> None:
     assert_outputs(execute(checker, tmp_path, PROGRAMS, name, "aotinductor", samples=2), EXPECTED[name])
+
+
+def test_a_big_program_that_writes_into_its_weights_starts_each_run_anew(checker: Checker, tmp_path: Path) -> None:
+    """Of big weights no copy is kept; that they were changed, even behind torch's back, must be noticed."""
+    (tmp_path / "writing.py").write_text(
+        "import torch\n\n\n"
+        "class Writing(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.weight = torch.nn.Parameter(torch.ones(4200, 4200))\n\n"
+        "    def forward(self, x):\n"
+        "        self.weight.data.add_(1)\n"
+        "        return x @ self.weight\n\n\n"
+        "def program():\n"
+        "    return Writing(), (torch.ones(1, 4200),)\n"
+    )
+    opened = open_program(f"{tmp_path / 'writing.py'}:program", checker.pool, CheckOptions())
+    samples = tuple(Inputs(opened.example, "example") for _ in range(3))
+    case = Case(opened.program, samples, (Target("eager"),), CheckOptions(oracle="allclose:rtol=1e-6,atol=0"))
+    (row,) = checker.check(case).results
+    assert row.verdict.judgement is Judgement.PASS, row.verdict.reason
+    assert [float(outputs["output"].max()) for outputs in row.execution.outputs] == [8400.0] * 3

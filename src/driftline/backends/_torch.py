@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 
 from driftline.backends.base import Backend, Compiled, Options, Unsupported
+from driftline.core.files import BIG
 from driftline.core.structure import flatten
 from driftline.core.tensors import Array, Arrays, is_float
 from driftline.programs.live import is_tensor, to_array
 from driftline.programs.opened import OpenedProgram
+
+_PARAMETERS = "named_parameters"
 
 # What libraries of torch say of programs that are not for them.
 _DECLINED = re.compile("cudnn RNN backward can only be called in training mode")
@@ -110,7 +113,8 @@ class TorchCalls:
         self._grad = program.grad
         self._device = device
         self._buffers = _saved(_named(self._live.function, "named_buffers"))
-        self._weights = _saved(_named(self._live.function, "named_parameters"))
+        self._weights = dict(_named(self._live.function, _PARAMETERS))
+        self._saved_weights = _Weights(program, list(self._weights.values()))
 
     def prepare(self, arrays: Arrays) -> TorchCall:
         import torch
@@ -131,9 +135,10 @@ class TorchCalls:
             return tensor
 
         with torch.no_grad():  # a model may keep state, or write into its weights; every run starts from the same ones
-            for tensor, saved in (*self._buffers.values(), *self._weights.values()):
+            for tensor, saved in self._buffers.values():
                 tensor.copy_(saved)
-        for parameter, _ in self._weights.values():
+        self._saved_weights.restore()
+        for parameter in self._weights.values():
             parameter.grad = None
         args, kwargs = self._live.call_arguments(arrays, make)
         return TorchCall(args, kwargs, tensors, before)
@@ -145,12 +150,56 @@ class TorchCalls:
         if self._device != "cpu":
             torch.cuda.synchronize()
         if self._grad:
-            leaves = {**call.tensors, **{name: parameter for name, (parameter, _) in self._weights.items()}}
+            leaves = {**call.tensors, **self._weights}
             gradients = {f"grad:{name}": leaf.grad for name, leaf in leaves.items() if leaf.grad is not None}
             return {**flatten_tensors(result), **gradients}
         changed = {f"mutated:{n}": t for n, t in call.tensors.items() if _differs(to_array(t), call.before[n])}
         changed |= {f"mutated:{n}": b for n, (b, old) in self._buffers.items() if _differs(to_array(b), to_array(old))}
         return {**flatten_tensors(result), **changed}
+
+
+class _Weights:
+    """Parameters as they were, for the next run. Hardly any program writes into them: of big ones no second copy is
+    kept but a checksum, and they are loaded again should it change. (torch counts changes, but not those through
+    `.data`.)"""
+
+    def __init__(self, program: OpenedProgram, parameters: list[Any]) -> None:
+        self._program = program
+        self._parameters = parameters
+        self._copies: list[Any] = []
+        self._sums: list[int] = []
+        if sum(parameter.nbytes for parameter in parameters) < BIG:
+            self._copies = [parameter.detach().clone() for parameter in parameters]
+        else:
+            self._sums = [_checksum(parameter) for parameter in parameters]
+
+    def restore(self) -> None:
+        import torch
+
+        originals = self._copies
+        if self._sums:
+            if self._sums == [_checksum(parameter) for parameter in self._parameters]:
+                return
+            originals = [original for _, original in _named(self._program.fresh().function, _PARAMETERS)]
+        with torch.no_grad():
+            for parameter, original in zip(self._parameters, originals, strict=True):
+                parameter.copy_(original)
+
+
+def _checksum(parameter: Any) -> int:
+    """The sum of its bits as 64-bit numbers: at the speed of reading them, and without a copy."""
+    if parameter.device.type != "cpu" or not parameter.is_contiguous():
+        parameter = parameter.detach().cpu().contiguous()
+    bits = parameter.detach().reshape(-1).view(_uint8()).numpy()
+    whole = len(bits) // 8 * 8
+    aligned = bits[:whole].view(np.int64)
+    return int(np.add.reduce(aligned)) + int(np.add.reduce(bits[whole:], dtype=np.int64))
+
+
+def _uint8() -> Any:
+    import torch
+
+    return torch.uint8
 
 
 def _saved(named: list[tuple[str, Any]]) -> dict[str, tuple[Any, Any]]:

@@ -110,7 +110,7 @@ class Iree(Backend):
         import iree.runtime
         import onnx
 
-        model = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(program.data), data_prop=True)
+        model = onnx.shape_inference.infer_shapes(program.model(), data_prop=True)
         constants = {tensor.name for tensor in model.graph.initializer}
         inputs = [value.name for value in model.graph.input if value.name not in constants]
         outputs = {value.name: _dtype(value) for value in model.graph.output}

@@ -35,9 +35,7 @@ class OnnxReference(Backend):
         import onnx.reference.ops  # noqa: F401
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        import onnx
-
-        evaluator = make_evaluator(onnx.load_model_from_string(program.data))
+        evaluator = make_evaluator(program.model())
 
         def run(arrays: Arrays) -> Arrays:
             feed = {name: arrays[name] for name in evaluator.input_names if name in arrays}

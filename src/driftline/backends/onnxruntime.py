@@ -112,11 +112,11 @@ class OnnxRuntime(Backend):
         super().warm()
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        return runner(self.session(program.data, options))
+        return runner(self.session(program.source, options))
 
-    def session(self, data: bytes, options: Options, *, optimised: str = "", severity: int = 3) -> Any:
-        """A session for a model. `optimised` is a file for what the optimisers made of it; with the `severity` 1 the
-        log says which of them changed something."""
+    def session(self, model: str | bytes, options: Options, *, optimised: str = "", severity: int = 3) -> Any:
+        """A session for a model, or for the path of one. `optimised` is a file for what the optimisers made of it; with
+        the `severity` 1 the log says which of them changed something."""
         import onnxruntime as ort
 
         ort.set_default_logger_severity(3)
@@ -129,7 +129,7 @@ class OnnxRuntime(Backend):
         for name in _listed(options, "enable"):
             settings.add_session_config_entry(SETTINGS[name], "1")
         disabled = _listed(options, "disable") or None
-        return ort.InferenceSession(data, settings, providers=["CPUExecutionProvider"], disabled_optimizers=disabled)
+        return ort.InferenceSession(model, settings, providers=["CPUExecutionProvider"], disabled_optimizers=disabled)
 
     def is_rejection(self, error: BaseException) -> bool:
         return (

@@ -60,11 +60,11 @@ class OnnxScript(Backend):
         import onnxscript.rewriter  # noqa: F401
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        return evaluated(rewritten(program.data, chosen_rules(options)))
+        return evaluated(rewritten(program.model(), chosen_rules(options)))
 
     def knobs_at_work(self, program: OpenedProgram, options: Options) -> list[Knob]:
         """The rules that rewrite this program, or break on it."""
-        names = at_work(program.data, chosen_rules(options))
+        names = at_work(program.model(), chosen_rules(options))
         return [Knob("skip", name, "rewrite rule", pattern_text(all_rules()[name])) for name in names]
 
     def is_rejection(self, error: BaseException) -> bool:
@@ -81,12 +81,10 @@ def chosen_rules(options: Options) -> list[Any]:
     return [rules[name] for name in names if name not in skipped]
 
 
-def rewritten(data: bytes, rules: list[Any]) -> Any:
+def rewritten(model: Any, rules: list[Any]) -> Any:
     """The model after the rules, as `onnxscript.rewriter.rewrite` applies them."""
-    import onnx
     from onnxscript import rewriter
 
-    model = onnx.load_model_from_string(data)
     if not rules:
         return model
     try:
@@ -98,7 +96,7 @@ def rewritten(data: bytes, rules: list[Any]) -> Any:
         raise cause from error
 
 
-def at_work(data: bytes, rules: list[Any]) -> list[str]:
+def at_work(model: Any, rules: list[Any]) -> list[str]:
     """The names of those rules that match something in a model, one after the other as they do."""
     from onnxscript.rewriter import RewriteRule
 
@@ -117,7 +115,7 @@ def at_work(data: bytes, rules: list[Any]) -> list[str]:
         return made
 
     with mock.patch.object(RewriteRule, "try_rewrite", watched), contextlib.suppress(Exception):
-        rewritten(data, rules)
+        rewritten(model, rules)
     return list(seen)
 
 

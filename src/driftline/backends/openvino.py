@@ -52,7 +52,8 @@ class OpenVino(Backend):
         import openvino
 
         core = openvino.Core()
-        model = core.read_model(program.data, b"")
+        source = program.source  # a path is mapped
+        model = core.read_model(source) if isinstance(source, str) else core.read_model(source, b"")
         compiled = core.compile_model(model, "CPU", {**CONFIG, **_settings(options)})
         request = compiled.create_infer_request()
         inputs = _names(model.inputs, [spec.name for spec in program.program.inputs] or list(program.example))

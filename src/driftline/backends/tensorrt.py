@@ -69,7 +69,9 @@ class TensorRT(Backend):
         builder = trt.Builder(logger)
         network = builder.create_network(0)
         parser = trt.OnnxParser(network, logger)
-        if not parser.parse(program.data):
+        source = program.source
+        parsed = parser.parse_from_file(source) if isinstance(source, str) else parser.parse(source)
+        if not parsed:
             raise _parser_error(parser)
         config = builder.create_builder_config()
         config.builder_optimization_level = int(option(options, self, "opt"))

@@ -92,7 +92,7 @@ class Tvm(Backend):
         import tvm.relax.frontend.onnx  # noqa: F401
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        model = ImportedModel(program.data, program.example)
+        model = ImportedModel(program.model(), program.example)
         with self.context(options):
             module = model.module()
             for name in listed(options, "passes"):
@@ -114,10 +114,8 @@ class Tvm(Backend):
 class ImportedModel:
     """An ONNX model on its way through TVM, with the sizes of an example."""
 
-    def __init__(self, data: bytes, example: Arrays) -> None:
-        import onnx
-
-        self._model = onnx.load_model_from_string(data)
+    def __init__(self, model: Any, example: Arrays) -> None:
+        self._model = model
         constants = {tensor.name for tensor in self._model.graph.initializer}
         self._inputs = [value.name for value in self._model.graph.input if value.name not in constants]
         self._outputs = [value.name for value in self._model.graph.output]

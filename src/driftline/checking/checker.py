@@ -23,6 +23,7 @@ from driftline.backends.base import Backend
 from driftline.checking.convert import Conversions
 from driftline.checking.deployed import as_run, compared
 from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
+from driftline.checking.room import jobs_for
 from driftline.core.case import Case, Deployed, Inputs
 from driftline.core.errors import InternalError
 from driftline.core.execution import Execution, Failure, Outcome, Stage
@@ -106,7 +107,8 @@ class Checker:
             progress(target, result)
             return result
 
-        with ThreadPoolExecutor(max_workers=max(1, min(self._jobs, len(case.targets)))) as threads:
+        jobs = jobs_for(case.program, self._jobs)
+        with ThreadPoolExecutor(max_workers=max(1, min(jobs, len(case.targets)))) as threads:
             running = [threads.submit(one, target) for target in case.targets]
             try:
                 done = [job.result() for job in running]

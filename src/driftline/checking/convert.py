@@ -81,16 +81,19 @@ class Conversions:
         if report.result["outcome"] != Outcome.OK:
             failure = Failure.from_json(report.result["failure"])
             return Conversion(Outcome(report.result["outcome"]), None, failure, report.log, report.seconds)
+        data = tuple(report.result.get("data", ()))
+        if data:  # big: for this run only, beside the program itself
+            kept = self._pool.workspace.root / "programs" / kept.name
+            for name in data:
+                os.replace(folder / name, kept.with_name(name))
         kept.parent.mkdir(parents=True, exist_ok=True)
-        part = kept.with_suffix(f".part{os.getpid()}")
-        part.write_bytes(output.read_bytes())
-        os.replace(part, kept)
+        os.replace(output, kept)  # scratch files lie in the cache too
         shutil.rmtree(folder, ignore_errors=True)
-        return replace(_converted(case.program, converter, kept), seconds=report.seconds)
+        return replace(_converted(case.program, converter, kept, data), seconds=report.seconds)
 
 
-def _converted(program: Program, converter: Converter, path: Path) -> Conversion:
-    made = replace(program, form=converter.form, digest=file_digest(path), path=path, state="", origin="")
+def _converted(program: Program, converter: Converter, path: Path, data: tuple[str, ...] = ()) -> Conversion:
+    made = replace(program, form=converter.form, digest=file_digest(path), path=path, state="", origin="", data=data)
     return Conversion(Outcome.OK, made)
 
 

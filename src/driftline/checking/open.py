@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from driftline.checking.kinds import worker_for_framework
 from driftline.core.case import CheckOptions, Deployed
 from driftline.core.errors import DriftlineError
+from driftline.core.files import copy_file
 from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.tensors import Arrays, TensorSpec, load_tensors
 from driftline.core.text import did_you_mean, last_words
@@ -96,20 +96,14 @@ def _open_file(path: Path, form: str, framework: str, pool: Pool, options: Check
         form=form,
         path=path.resolve(),
         name=path.name,
-        external_data=form == "onnx" and _has_neighbours(path),
     )
     source = Path(described.get("onnx", path.resolve()))
     return _described_program(source, form, path.name, described, pool)
 
 
-def _has_neighbours(path: Path) -> bool:
-    """External data lies beside the model: only then must it be pulled in."""
-    return sum(1 for _ in path.resolve().parent.iterdir()) > 1 and path.stat().st_size < 2**31 - 1
-
-
 def _inspect(pool: Pool, framework: str, options: CheckOptions, **payload: Any) -> dict[str, Any]:
     folder = pool.workspace.job_folder()
-    full = {"folder": str(folder), "seed": options.seed, "origin": "", "external_data": False, **payload}
+    full = {"folder": str(folder), "seed": options.seed, "origin": "", **payload}
     full["path"] = str(full["path"])
     try:
         report = pool.run(
@@ -135,15 +129,21 @@ def _inspect(pool: Pool, framework: str, options: CheckOptions, **payload: Any) 
 
 
 def _described_program(path: Path, form: str, name: str, described: dict[str, Any], pool: Pool) -> OpenProgram:
+    digest = file_digest(path)
+    data = tuple(described.get("data", ()))
+    for data_file in data:
+        _keep_file(path.with_name(data_file), data_file, pool)
     program = Program(
         form=form,
         framework=described["framework"],
-        digest=file_digest(path),
-        path=_keep_file(path, pool),
+        digest=digest,
+        path=_keep_file(path, digest, pool),
         name=name,
         inputs=tuple(TensorSpec(s["name"], s["dtype"], tuple(s["shape"])) for s in described["inputs"]),
         outputs=tuple(described.get("outputs", ())),
         operators=tuple(described.get("operators", ())),
+        data=data,
+        weights=described.get("weights", 0) or (path.stat().st_size if form in ("torch", "onnx") else 0),
         state=described.get("state", ""),
     )
     example = load_tensors(described["example"]) if "example" in described else {}
@@ -157,9 +157,9 @@ def _keep_bundle(bundle: SourceBundle, pool: Pool) -> Path:
     return path
 
 
-def _keep_file(path: Path, pool: Pool) -> Path:
+def _keep_file(path: Path, name: str, pool: Pool) -> Path:
     """A private copy: the user may change or remove the file while we work."""
-    kept = pool.workspace.root / "programs" / file_digest(path)
+    kept = pool.workspace.root / "programs" / name
     if not kept.exists():
-        shutil.copyfile(path, kept)
+        copy_file(path, kept)
     return kept

@@ -4,7 +4,7 @@
 |----------|-----------------------------------------------------------------------------------------|
 | `source` | a bundle of Python files and the name of a factory that returns `(callable, inputs)`     |
 | `torch`  | a `torch.export` archive (.pt2)                                                         |
-| `onnx`   | a serialised ModelProto                                                                 |
+| `onnx`   | a serialised ModelProto; the weights of a big one lie in files beside it (`data`)       |
 | `tflite` | a TFLite flatbuffer                                                                     |
 
 `framework` says who gives the program its meaning: torch, tensorflow, jax or onnx. It does not change on conversion:
@@ -43,6 +43,8 @@ class Program:
     inputs: tuple[TensorSpec, ...] = ()
     outputs: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()  # files beside `path` that hold weights, named by their content
+    weights: int = 0  # bytes of its weights, as far as they are known
     state: str = ""  # digest of weights, example inputs and data files, which the text alone does not fix
     origin: str = (
         ""  # the user's file; read in place while its text is unchanged, so that data files beside it are found
@@ -51,7 +53,19 @@ class Program:
     def at(self, path: Path) -> Program:
         return replace(self, path=path)
 
+    @property
+    def data_paths(self) -> tuple[Path, ...]:
+        return tuple(self.path.with_name(name) for name in self.data)
+
     def to_json(self) -> dict[str, Any]:
+        value = self._to_json()
+        if self.data:
+            value["data"] = list(self.data)
+        if self.weights:
+            value["weights"] = self.weights
+        return value
+
+    def _to_json(self) -> dict[str, Any]:
         return {
             "form": self.form,
             "framework": self.framework,
@@ -75,6 +89,8 @@ class Program:
             inputs=tuple(TensorSpec(s["name"], s["dtype"], tuple(s["shape"])) for s in value["inputs"]),
             outputs=tuple(value["outputs"]),
             operators=tuple(value["operators"]),
+            data=tuple(value.get("data", ())),
+            weights=int(value.get("weights", 0)),
             state=value["state"],
             origin=value["origin"],
         )

@@ -29,6 +29,7 @@ from driftline.execute.workspace import Workspace
 START_TIMEOUT = 300.0  # a cold import of a large compiler on a busy machine
 END_TIMEOUT = 10.0  # from SIGKILL to the end of a process: long when it holds much memory
 JOBS_PER_WORKER = 200
+GROWTH = 512 << 20  # bytes that an idle worker may hold beyond what it began with; a fork gives the rest back
 LOG_LIMIT = 16 << 20
 _TICK = 0.1
 
@@ -128,6 +129,7 @@ class Pool:
                 self._busy.add(worker)
             report = worker.run(task, payload, timeout, memory_limit)
             keep = report.ending == "done" and worker.jobs < JOBS_PER_WORKER and kind.fork and not fresh
+            keep = keep and not worker.has_grown()
         finally:
             with self._lock:
                 self._busy.discard(worker)
@@ -419,6 +421,7 @@ class _Worker:
         self._nursery = nursery
         self.interrupted = False
         self.jobs = 0
+        self._began_with = resident_memory(pid)
 
     def run(self, task: str, payload: Mapping[str, Any], timeout: float, memory_limit: int) -> Report:
         self.jobs += 1
@@ -505,6 +508,10 @@ class _Worker:
         seconds = time.monotonic() - started
         log = tail(self._log_before + _read(self._log))
         return Report(ending, result or {}, stage, detail, log, seconds, peak)
+
+    def has_grown(self) -> bool:
+        """Does it hold on to much memory, such as a model that its compiler keeps?"""
+        return resident_memory(self._pid) > self._began_with + GROWTH
 
     def interrupt(self) -> None:
         """From another thread: end the process; the thread that waits for it notices."""

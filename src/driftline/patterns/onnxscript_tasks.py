@@ -95,4 +95,6 @@ def _applied(rule: Any, data: bytes) -> Any:
     from onnxscript.rewriter import RewriteRuleSet
 
     model = ir.serde.deserialize_model(onnx.load_model_from_string(data))
-    return rewritten(data, [rule]) if RewriteRuleSet([rule]).apply_to_model(model) else None
+    return (
+        rewritten(onnx.load_model_from_string(data), [rule]) if RewriteRuleSet([rule]).apply_to_model(model) else None
+    )

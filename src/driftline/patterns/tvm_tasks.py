@@ -24,9 +24,10 @@ from driftline.programs.tvm_transforms import TRANSFORMS
 def passes(payload: dict[str, Any], context: object) -> dict[str, Any]:
     """The passes that compiling really runs, and the fusion patterns with the library that each needs."""
     import numpy as np
+    import onnx
 
     watch, instrument = _watcher()
-    model = ImportedModel(_trivial_model(), {"x": np.zeros(2, np.float32)})
+    model = ImportedModel(onnx.load_model_from_string(_trivial_model()), {"x": np.zeros(2, np.float32)})
     with _backend().context({}, instrument):
         model.built(model.module())
     return {"passes": sorted(watch.seen), "patterns": _fusion_patterns()}
@@ -44,8 +45,10 @@ def audit(payload: dict[str, Any], context: Any) -> dict[str, Any]:
 
 
 def _audit_one(job: Job, transforms: Sequence[str]) -> dict[str, Any]:
+    import onnx
+
     samples = job.samples()
-    model = ImportedModel(job.data(), samples[0])
+    model = ImportedModel(onnx.load_model_from_string(job.data()), samples[0])
     watch, instrument = _watcher()
     with _backend().context({}):
         module = model.module()

@@ -6,14 +6,17 @@ A converter says which forms it links and who is to blame when it is wrong: `tor
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from driftline.core.execution import Failure
+from driftline.core.files import BIG
 from driftline.core.plugins import load_plugins
 from driftline.core.tensors import load_tensors
+from driftline.programs.onnx_file import keep_model, load_structure
 from driftline.programs.opened import OpenedProgram
 
 OPSET = 18  # old enough for every ONNX Runtime that installs today, new enough for every operator we emit
@@ -86,7 +89,7 @@ def _convert(payload: Mapping[str, Any], write: Callable[[OpenedProgram, Path], 
             "outcome": "REJECTED" if _is_rejection(error) else "ERROR",
             "failure": Failure.of(error, _root(error)).to_json(),
         }
-    return {"outcome": "OK"}
+    return {"outcome": "OK", "data": [path.name for path in Path(payload["output"]).parent.glob("*.data")]}
 
 
 def _write_onnx(program: OpenedProgram, output: Path) -> None:
@@ -115,11 +118,29 @@ def _write_onnx(program: OpenedProgram, output: Path) -> None:
             verbose=False,
         )
     assert exported is not None
+    exported.model.ir_version = IR_VERSION
+    if program.program.weights >= BIG:
+        _write_big(exported, output)
+        return
     model = exported.model_proto
     model.ir_version = IR_VERSION
     # A dtype that an operator takes only in a later opset is exported without a word; no runtime is to blame for it.
     onnx.checker.check_model(model, full_check=True)
     onnx.save_model(model, str(output))
+
+
+def _write_big(exported: Any, output: Path) -> None:
+    """The weights go from the model straight to a file: as one message they would be held twice more, or not fit."""
+    import onnx
+
+    written = output.with_name("written")
+    written.mkdir()
+    exported.save(str(written / "model.onnx"), external_data=True)
+    kept = keep_model(load_structure(written / "model.onnx"), written / "model.onnx", output.parent)
+    assert kept is not None
+    onnx.checker.check_model(str(kept.path), full_check=True)
+    kept.path.replace(output)
+    shutil.rmtree(written)
 
 
 def _write_tflite(program: OpenedProgram, output: Path) -> None:

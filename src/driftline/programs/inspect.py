@@ -13,10 +13,11 @@ from driftline.core.program import SourceBundle
 from driftline.core.tensors import Arrays, save_tensors, spec_of
 from driftline.core.text import first_line
 from driftline.programs.live import LiveProgram
+from driftline.programs.onnx_file import KeptModel
 from driftline.programs.onnx_model import describe_model, read_model
 from driftline.programs.opened import live_from_archive
 from driftline.programs.source import imported_siblings, live_from_source
-from driftline.programs.state import recording_opened_files, state_digest
+from driftline.programs.state import recording_opened_files, state_digest, state_size
 
 Description = dict[str, Any]
 
@@ -39,6 +40,7 @@ def _inspect_source(payload: dict[str, Any]) -> Description:
         return _store_onnx(payload, live, arrays)
     described = _described(payload, live.framework, arrays)
     described["state"] = state_digest(live, opened)
+    described["weights"] = state_size(live)
     described["siblings"] = imported_siblings(bundle, payload["origin"]) if payload["origin"] else {}
     return described
 
@@ -49,10 +51,13 @@ def _store_onnx(payload: dict[str, Any], live: LiveProgram, arrays: Arrays) -> D
     data = model if isinstance(model, bytes) else model.SerializeToString()
     path = Path(payload["folder"]) / "model.onnx"
     path.write_bytes(data)
-    described = describe_model(read_model(path))
+    folder = Path(payload["folder"]) / "kept"
+    folder.mkdir()
+    read, kept = read_model(path, folder)
+    described = describe_model(read)
     if live.positional:
         arrays = dict(zip((spec["name"] for spec in described["inputs"]), arrays.values(), strict=False))
-    return {**described, **_described(payload, "onnx", arrays), "onnx": str(path)}
+    return {**described, **_described(payload, "onnx", arrays), "onnx": str(path), **_kept(kept)}
 
 
 def _inspect_archive(payload: dict[str, Any]) -> Description:
@@ -67,13 +72,13 @@ def _inspect_archive(payload: dict[str, Any]) -> Description:
 
 
 def _inspect_onnx(payload: dict[str, Any]) -> Description:
-    model = read_model(Path(payload["path"]), payload["name"])
-    described = describe_model(model)
-    if payload["external_data"]:
-        path = Path(payload["folder"]) / "model.onnx"
-        path.write_bytes(model.SerializeToString())
-        described["onnx"] = str(path)
-    return described
+    model, kept = read_model(Path(payload["path"]), Path(payload["folder"]), payload["name"])
+    return {**describe_model(model), **_kept(kept)}
+
+
+def _kept(kept: KeptModel | None) -> Description:
+    """Where the private copy lies, when it is another file than the user's."""
+    return {} if kept is None else {"onnx": str(kept.path), "data": list(kept.data), "weights": kept.weights}
 
 
 def _described(payload: dict[str, Any], framework: str, arrays: Arrays) -> Description:

@@ -8,28 +8,22 @@ from typing import Any
 from driftline.core.errors import DriftlineError
 from driftline.core.tensors import ANY_SIZE
 from driftline.core.text import first_line
+from driftline.programs.onnx_file import KeptModel, keep_model, load_structure
 
 
-def read_model(path: Path, name: str = "") -> Any:
-    """The checked model, with external data loaded into it."""
-    import onnx
-
+def read_model(path: Path, folder: Path, name: str = "") -> tuple[Any, KeptModel | None]:
+    """The checked model, and the private copy of it in `folder` if it needs one: see `onnx_file.keep_model`."""
     name = name or path.name
-    try:
-        model = onnx.load(str(path))
-    except FileNotFoundError as error:
-        raise DriftlineError(f"{name} refers to a data file that is missing: {first_line(str(error))}.") from error
-    except Exception as error:
-        raise DriftlineError(
-            f"{name} is not an ONNX model, or it is cut short ({type(error).__name__}). Export it again."
-        ) from error
+    model = load_structure(path, name)
     if not model.graph.node and not model.graph.output:
         raise DriftlineError(f"{name} is not an ONNX model: it has no graph. Give a file written by an ONNX exporter.")
-    _check(model, name)
-    return model
+    kept = keep_model(model, path, folder, name)
+    _check(model, str(kept.path) if kept and kept.data else model, name)
+    return model, kept
 
 
-def _check(model: Any, name: str) -> None:
+def _check(model: Any, checked: Any, name: str) -> None:
+    """`checked`: the model, or its path, where it is too big to be one message."""
     import onnx
 
     standard = {opset.domain for opset in model.opset_import} <= {"", "ai.onnx", "ai.onnx.ml"}
@@ -42,7 +36,7 @@ def _check(model: Any, name: str) -> None:
     if not standard:  # operators of other domains are the business of the runtime that knows them
         return
     try:
-        onnx.checker.check_model(model)
+        onnx.checker.check_model(checked)
     except Exception as error:
         raise DriftlineError(f"{name} is not a valid ONNX model: {first_line(str(error))}") from error
 

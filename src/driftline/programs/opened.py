@@ -10,6 +10,7 @@ from typing import Any
 from driftline.core.program import Program, SourceBundle
 from driftline.core.tensors import Arrays
 from driftline.programs.live import LiveProgram
+from driftline.programs.onnx_file import load_model, serialised
 from driftline.programs.source import live_from_source, seed_everything
 from driftline.programs.state import recording_opened_files, state_digest
 
@@ -45,6 +46,10 @@ class OpenedProgram:
     @cached_property
     def live(self) -> LiveProgram:
         """The callable with its arguments; for `source` and `torch` forms."""
+        return self.fresh()
+
+    def fresh(self) -> LiveProgram:
+        """The same, loaded once more."""
         if self.form == "source":
             bundle = SourceBundle.load(self.path.read_bytes())
             with recording_opened_files() as opened:
@@ -59,10 +64,19 @@ class OpenedProgram:
             return live_from_archive(self.path)
         raise TypeError(f"a program in the form {self.form!r} is not a callable")
 
-    @cached_property
+    @property
     def data(self) -> bytes:
-        """The bytes of an `onnx` or `tflite` program."""
-        return self.path.read_bytes()
+        """The bytes of an `onnx` or `tflite` program. A big model is too much for that: see `source` and `model`."""
+        return serialised(self.path) if self.program.data else self.path.read_bytes()
+
+    @property
+    def source(self) -> str | bytes:
+        """What an ONNX runtime is given: the bytes of the model, or its path where weights lie beside it."""
+        return str(self.path) if self.program.data else self.data
+
+    def model(self) -> Any:
+        """An `onnx` program as a ModelProto with all its weights."""
+        return load_model(self.path)
 
     def reseed(self) -> None:
         """Put every random generator back to the state in which the program is run, on every target alike."""

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from driftline.core.structure import flatten
 from driftline.programs.live import LiveProgram, is_tensor, to_array
 
@@ -52,13 +54,26 @@ def state_digest(live: LiveProgram, opened: set[str]) -> str:
     for name, tensor in sorted(_tensors(live)):
         array = to_array(tensor)
         digest.update(f"{name} {array.dtype} {array.shape}".encode())
-        digest.update(array.tobytes())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)  # no second copy of large weights
     for path in sorted(opened):
         with contextlib.suppress(OSError):
             if Path(path).is_file():
                 digest.update(Path(path).name.encode())
-                digest.update(Path(path).read_bytes())
+                _update_from(digest, Path(path))
     return digest.hexdigest()
+
+
+def _update_from(digest: Any, path: Path) -> None:
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+
+
+def state_size(live: LiveProgram) -> int:
+    """Bytes of the weights, as far as the framework tells."""
+    return sum(
+        int(getattr(tensor, "nbytes", 0) or 0) for name, tensor in _tensors(live) if not name.startswith("input ")
+    )
 
 
 def _tensors(live: LiveProgram) -> Iterator[tuple[str, Any]]:

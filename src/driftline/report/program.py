@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from driftline.core.program import Program, SourceBundle
+from driftline.programs.onnx_file import load_structure
 
 SHOWN = 6  # numbers of a long list
 _LONG_LIST = re.compile(r"\{([-+\w.]+(?:, ?[-+\w.]+){16,})\}")
@@ -19,7 +20,7 @@ def program_text(program: Program) -> str:
     if program.form == "onnx":
         import onnx  # a file format, not a compiler
 
-        return _LONG_LIST.sub(_begun, onnx.printer.to_text(onnx.load_model_from_string(program.path.read_bytes())))
+        return _LONG_LIST.sub(_begun, onnx.printer.to_text(load_structure(program.path)))
     return ""
 
 

@@ -26,6 +26,7 @@ from typing import Any
 
 from driftline.core.case import Case, CheckOptions, Deployed, Inputs
 from driftline.core.errors import DriftlineError, StoreError
+from driftline.core.files import BIG, copy_file
 from driftline.core.program import Program, file_digest
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays, load_tensors, save_tensors
@@ -118,24 +119,41 @@ class Store:
     # -- objects -----------------------------------------------------------------------------------------------------
 
     def put_file(self, path: Path) -> str:
-        """Keep a copy of a file under its content hash."""
+        """Keep a copy of a file under its content hash; of a big one, a link."""
         digest = file_digest(path)
-        kept = self.object_path(digest)
-        if not kept.exists():
-            with _explained(self.path):
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                handle, part = tempfile.mkstemp(dir=kept.parent, prefix=".part-")
-                try:
-                    with os.fdopen(handle, "wb") as target, open(path, "rb") as source:
-                        shutil.copyfileobj(source, target)
-                        target.flush()
-                        os.fsync(target.fileno())
-                    os.replace(part, kept)
-                except BaseException:
-                    with contextlib.suppress(OSError):
-                        os.unlink(part)
-                    raise
+        self._put(path, self.object_path(digest))
         return digest
+
+    def _put(self, path: Path, kept: Path, *, link: bool = True) -> None:
+        if kept.exists():
+            return
+        with _explained(self.path):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            if path.stat().st_size >= BIG:
+                copy_file(path, kept, link=link)
+                return
+            handle, part = tempfile.mkstemp(dir=kept.parent, prefix=".part-")
+            try:
+                with os.fdopen(handle, "wb") as target, open(path, "rb") as source:
+                    shutil.copyfileobj(source, target)
+                    target.flush()
+                    os.fsync(target.fileno())
+                os.replace(part, kept)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(part)
+                raise
+
+    def _put_program(self, program: Program) -> None:
+        """A program with the files beside it: they are named by their content, and lie beside it here too."""
+        digest = self.put_file(program.path)
+        if digest != program.digest:
+            raise DriftlineError(
+                f"{program.name} was changed while it was checked, and what was found is of neither version."
+                " Check it again."
+            )
+        for path in program.data_paths:
+            self._put(path, self.object_path(digest).with_name(path.name), link=False)  # see core/files.py
 
     def put_tensors(self, arrays: Arrays) -> str:
         """Keep named arrays; the digest finds them again."""
@@ -155,7 +173,7 @@ class Store:
     def save_case(self, case: Case) -> str:
         """Keep a case with its program and inputs; the same case twice is one."""
         program = case.program.to_json()
-        self.put_file(case.program.path)
+        self._put_program(case.program)
         samples = [{"object": self.put_tensors(s.arrays), "origin": s.origin} for s in case.samples]
         body = {
             "program": program,
@@ -177,7 +195,10 @@ class Store:
         if not row:
             raise StoreError(f"The case {case_id} is not in the store {self.path}.")
         body = json.loads(row[0][0])
-        program = Program.from_json(body["program"], self._existing(body["program"]["digest"]))
+        digest = body["program"]["digest"]
+        program = Program.from_json(body["program"], self._existing(digest))
+        for path in program.data_paths:
+            self._require(path, path.name)
         samples = tuple(
             Inputs(load_tensors(self._existing(sample["object"])), sample["origin"]) for sample in body["samples"]
         )
@@ -188,9 +209,11 @@ class Store:
         return Case(program, samples, targets, CheckOptions.from_json(body["options"]), deployed)
 
     def _existing(self, digest: str) -> Path:
-        path = self.object_path(digest)
+        return self._require(self.object_path(digest), digest)
+
+    def _require(self, path: Path, name: str) -> Path:
         if not path.is_file():
-            raise StoreError(f"The store {self.path} has lost the object {digest[:12]}; the case cannot be replayed.")
+            raise StoreError(f"The store {self.path} has lost the object {name[:12]}; the case cannot be replayed.")
         return path
 
     # -- bugs --------------------------------------------------------------------------------------------------------

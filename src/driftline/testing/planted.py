@@ -19,7 +19,7 @@ import numpy as np
 from driftline.backends import register_backend
 from driftline.backends._torch import torch_runner
 from driftline.backends.base import Backend, Compiled, Option, Options
-from driftline.backends.onnxruntime import OnnxRuntime
+from driftline.backends.onnxruntime import OnnxRuntime, runner
 from driftline.core.tensors import Arrays, is_float
 from driftline.programs.opened import OpenedProgram
 
@@ -126,14 +126,10 @@ def _operator_name(func: Any) -> str:
 
 
 def _run_rewritten(program: OpenedProgram, bug: Callable[[Any, Any, str], None], value: str) -> Compiled:
-    import onnx
-
-    model = onnx.load_model_from_string(program.data)
+    model = program.model()
     for node in list(model.graph.node):
         bug(model, node, value)
-    spoilt = OpenedProgram(program.program, example=program.example, seed=program.seed)
-    spoilt.data = model.SerializeToString()
-    return OnnxRuntime().compile(spoilt, {"opt": "off"})
+    return runner(OnnxRuntime().session(model.SerializeToString(), {"opt": "off"}))
 
 
 def _double_torch(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Callable[..., Any], op: str) -> Any:

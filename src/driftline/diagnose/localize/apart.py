@@ -27,6 +27,7 @@ from driftline.diagnose.reduce.reading import TRACERS, Reader
 from driftline.diagnose.reduce.search import Answer, Search
 from driftline.diagnose.trials import Trials
 from driftline.programs.convert import accepts_directly, find_converter
+from driftline.programs.onnx_file import load_structure
 
 LARGEST_CONSTANT = 4096  # elements; larger ones are inputs of a torch program that is written as text
 
@@ -104,9 +105,7 @@ def _in_the_form_of_the_target(checker: Checker, question: Question) -> tuple[Qu
 
 def _as_onnx(program: Program) -> Program:
     """A converted program that is judged by what the ONNX model means."""
-    import onnx  # a file format, not a compiler
-
-    model = onnx.load_model_from_string(program.path.read_bytes())
+    model = load_structure(program.path)
     return replace(program, framework="onnx", outputs=tuple(output.name for output in model.graph.output))
 
 

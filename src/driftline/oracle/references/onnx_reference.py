@@ -11,9 +11,7 @@ from driftline.programs.opened import OpenedProgram
 
 class OnnxReference:
     def __init__(self, program: OpenedProgram) -> None:
-        import onnx
-
-        self._evaluator = make_evaluator(onnx.load_model_from_string(program.data))
+        self._evaluator = make_evaluator(program.model())
 
     def native(self, arrays: Arrays) -> Arrays:
         feed = {name: arrays[name] for name in self._evaluator.input_names if name in arrays}

@@ -10,10 +10,8 @@ from driftline.programs.opened import OpenedProgram
 
 
 def open_shadow(program: OpenedProgram, arrays: Arrays, arithmetic: Arithmetic) -> OnnxShadow:
-    import onnx
-
     try:
-        return OnnxShadow(onnx.load_model_from_string(program.data), arrays, arithmetic)
+        return OnnxShadow(program.model(), arrays, arithmetic)
     except NoExactReference:
         raise
     except Exception as error:
