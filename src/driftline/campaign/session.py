@@ -10,6 +10,7 @@ from typing import Any
 
 from driftline.backends import BACKENDS, resolve
 from driftline.backends.base import Backend
+from driftline.campaign.specials import with_specials
 from driftline.checking.checker import Checker, CheckOutcome, Progress, Skipped, TargetResult
 from driftline.checking.deployed import fitting
 from driftline.checking.lift import can_be_lifted, lift
@@ -25,7 +26,9 @@ from driftline.diagnose.fingerprint import fingerprint
 from driftline.diagnose.known import known_issue
 from driftline.execute.environments import find_environment, require_environment
 from driftline.inputs.files import read_inputs
-from driftline.inputs.make import STRATEGIES, random_inputs, special_inputs
+from driftline.inputs.make import STRATEGIES, InputMaker
+from driftline.inputs.sizes import NOT_GIVEN, Sizes
+from driftline.inputs.told import about_failure, about_inputs
 from driftline.oracle.judge import Reference
 from driftline.programs.convert import accepts_directly, find_converter
 from driftline.store import Bug, Store
@@ -117,20 +120,53 @@ def check_strategy(strategy: str) -> None:
         )
 
 
-def make_samples(
-    opened: OpenProgram, strategy: str, count: int, seed: int, *, tame: bool = False
-) -> tuple[Inputs, ...]:
-    """Input samples by strategy: `example`, `random`, `specials`, or a file."""
-    specs = opened.program.inputs
-    if strategy == "example":
-        first = [Inputs(opened.example, "example")] if opened.example or not specs else []
-        more = [random_inputs(specs, opened.example, seed + i) for i in range(count - len(first))]
-        return (*first, *more)
-    if strategy == "random":
-        return tuple(random_inputs(specs, opened.example, seed + i) for i in range(count))
-    if strategy == "specials":
-        return tuple(special_inputs(specs, opened.example, seed + i, tame=tame) for i in range(count))
-    return (read_inputs(Path(strategy), specs),)
+def make_samples(maker: InputMaker, strategy: str, count: int, seed: int) -> tuple[Inputs, ...]:
+    """Input samples by strategy: `example`, `random`, or a file. `specials` need the reference (`specials.py`)."""
+    if strategy not in STRATEGIES:
+        if maker.sizes:
+            raise DriftlineError(
+                f"--dim and --shape say how large inputs to make; those of {strategy} are made already."
+            )
+        return (read_inputs(Path(strategy), maker.specs),)
+    first: tuple[Inputs, ...] = ()
+    if strategy == "example" and not maker.sizes and (maker.example or not maker.specs):
+        first = (Inputs(maker.example, "example"),)
+    count = max(count, maker.sizes.count)
+    return (*first, *(maker.random(seed + i, i) for i in range(count - len(first))))
+
+
+def maker_of(opened: OpenProgram, sizes: Sizes = NOT_GIVEN) -> InputMaker:
+    return InputMaker(opened.program.inputs, opened.example, opened.known, sizes)
+
+
+def _notes(opened: OpenProgram, case: Case, reference: Reference, sizes: Sizes) -> tuple[str, ...]:
+    """What the user should know of the inputs that were made up."""
+    if not any(sample.origin.startswith(("random", "specials")) for sample in case.samples):
+        return ()
+    maker = maker_of(opened, sizes)
+    raised = next((sample.failure for sample in reference.samples if sample.failure), None)
+    told = about_failure(maker, f"{raised.type}: {raised.message}") if raised else ""
+    return (*about_inputs(maker), *([told] if told else []))
+
+
+def draw_case(
+    checker: Checker,
+    opened: OpenProgram,
+    targets: Sequence[Target],
+    options: CheckOptions,
+    inputs: str,
+    samples: int,
+    sizes: Sizes = NOT_GIVEN,
+) -> tuple[Case, Reference]:
+    """The case with its input samples, and what the program means on them."""
+    maker = maker_of(opened, sizes)
+    case = Case(opened.program, (), tuple(targets), options, opened.deployed)
+    if inputs == "specials":
+        return with_specials(checker, case, maker, max(samples, sizes.count))
+    case = replace(case, samples=make_samples(maker, inputs, samples, options.seed))
+    if opened.deployed:
+        case = replace(case, samples=fitting(opened.deployed, case.samples))
+    return case, checker.reference(case)
 
 
 def check_program(
@@ -141,27 +177,21 @@ def check_program(
     targets: Sequence[Target] | None = None,
     inputs: str = "example",
     samples: int = 1,
+    sizes: Sizes = NOT_GIVEN,
     options: CheckOptions,
     lifted: bool = False,
     progress: Progress = lambda target, result: None,
 ) -> CheckResult:
     """Check one program on many targets and keep what fails."""
     chosen, skipped = choose_targets(opened.runs, targets)
-    made = make_samples(opened, inputs, samples, options.seed)
-    if opened.deployed:
-        made = fitting(opened.deployed, made)
-    case = Case(opened.program, made, tuple(chosen), options, opened.deployed)
-    reference = checker.reference(case)
-    if inputs == "specials" and any(sample.failure for sample in reference.samples):
-        # Wild integers were no valid indices: keep the special floats, take integers like the example's.
-        case = replace(case, samples=make_samples(opened, inputs, samples, options.seed, tame=True))
-        reference = checker.reference(case)
+    case, reference = draw_case(checker, opened, chosen, options, inputs, samples, sizes)
     outcome = checker.check(case, progress, reference)
     bugs = {result.target: bug for result in outcome.results if (bug := record(store, case, result, reference))}
     if lifted and can_be_lifted(opened.program):
         outcome, found = _check_lifted(checker, store, outcome, inputs, samples)
         bugs |= found
-    return CheckResult(replace(outcome, skipped=(*skipped, *outcome.skipped)), bugs, store.path)
+    notes = _notes(opened, case, reference, sizes)
+    return CheckResult(replace(outcome, skipped=(*skipped, *outcome.skipped)), bugs, store.path, notes)
 
 
 def _check_lifted(
@@ -173,8 +203,8 @@ def _check_lifted(
     passed = [r.target for r in outcome.results if r.verdict.judgement is Judgement.PASS]
     if opened is None or not passed:
         return outcome, {}
-    case = Case(opened.program, make_samples(opened, inputs, samples, options.seed), tuple(passed), options)
-    again = checker.check(case)
+    case, reference = draw_case(checker, opened, passed, options, inputs, samples)
+    again = checker.check(case, known_reference=reference)
     failed = {r.target: r for r in again.results if r.verdict.judgement is Judgement.FAIL}
     failed = {
         t: replace(r, verdict=replace(r.verdict, reason=f"in float32: {r.verdict.reason}")) for t, r in failed.items()

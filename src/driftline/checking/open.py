@@ -15,6 +15,7 @@ from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.tensors import Arrays, TensorSpec, load_tensors
 from driftline.core.text import did_you_mean, last_words
 from driftline.execute.pool import Pool, WorkerStartError
+from driftline.inputs.known import NOTHING_KNOWN, Known
 from driftline.programs.source import guess_framework
 
 
@@ -24,6 +25,7 @@ class OpenProgram:
 
     program: Program
     example: Arrays
+    known: Known = NOTHING_KNOWN  # what inputs may hold, and how their dimensions hang together
     deployed: Deployed | None = None  # the file that runs in its place
 
     @property
@@ -147,7 +149,10 @@ def _described_program(path: Path, form: str, name: str, described: dict[str, An
         state=described.get("state", ""),
     )
     example = load_tensors(described["example"]) if "example" in described else {}
-    return OpenProgram(program, example)
+    known = Known.from_json(described.get("known", {}))
+    if program.operators:
+        known = replace(known, size=len(program.operators))
+    return OpenProgram(program, example, known)
 
 
 def _keep_bundle(bundle: SourceBundle, pool: Pool) -> Path:

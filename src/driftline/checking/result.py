@@ -18,6 +18,7 @@ class CheckResult:
     outcome: CheckOutcome
     bugs: dict[Target, Bug]
     store: Path
+    notes: tuple[str, ...] = ()  # sentences about the whole check
 
     @property
     def results(self) -> tuple[TargetResult, ...]:

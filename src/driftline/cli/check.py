@@ -22,6 +22,21 @@ from driftline.core.errors import DriftlineError, InternalError
     help="Where the tensors come from: a file, the program's own example, normal random numbers, or NaN, infinities,"
     " signed zeros, subnormals and extremes among them.",
 )
+@click.option(
+    "--dim",
+    "dims",
+    metavar="NAME=SIZE",
+    multiple=True,
+    help="Size of a dimension that the model leaves open, by its name: batch=2,seq=128. Several sizes in one check:"
+    " seq=16/33.",
+)
+@click.option(
+    "--shape",
+    "shapes",
+    metavar="INPUT=AxBxC",
+    multiple=True,
+    help="Shape of an input: input_ids=2x128. Several shapes in one check: x=2x8/3x8.",
+)
 @click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="Number of input samples.")
 @click.option(
     "--reference",
@@ -50,6 +65,8 @@ def check(
     program: str,
     targets: str | None,
     inputs: str,
+    dims: tuple[str, ...],
+    shapes: tuple[str, ...],
     samples: int,
     reference: str | None,
     grad: bool,
@@ -92,6 +109,7 @@ def check(
     from driftline.core.plugins import load_plugins
     from driftline.core.target import parse_targets
     from driftline.execute.pool import Pool
+    from driftline.inputs.sizes import Sizes
     from driftline.oracle.choice import parse_oracle
     from driftline.report.results import check_json
     from driftline.store import Store
@@ -101,6 +119,7 @@ def check(
     for target in wanted or ():
         require_target(target)
     check_strategy(inputs)
+    sizes = Sizes.parse(dims, shapes)
     parse_oracle(oracle)
     if reference and lift:
         raise DriftlineError("--lift makes a float32 form of one program; it cannot be used with --reference.")
@@ -127,6 +146,7 @@ def check(
                 targets=wanted,
                 inputs=inputs,
                 samples=samples,
+                sizes=sizes,
                 options=options,
                 lifted=lift,
                 progress=ticker.checked,

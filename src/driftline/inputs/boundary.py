@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from driftline.core.tensors import Array, is_float
-from driftline.inputs.domain import allowed, fixed, integer_range, mixed, part_of
+from driftline.inputs.domain import allowed, integer_range, keeps_its_form, mixed, part_of
 from driftline.inputs.ordinary import complex_of, float_format, ordinary
 from driftline.inputs.plan import InputPlan
 from driftline.inputs.strategies import InputStrategy
@@ -23,7 +23,7 @@ class BoundaryValues(InputStrategy):
 
     def fill(self, plan: InputPlan, rng: np.random.Generator, edges: tuple[float, ...]) -> Array:
         dtype, array, edges = plan.spec.dtype, ordinary(plan, rng), edges or _USUAL
-        if fixed(plan) is not None or not array.size or plan.values.startswith("distinct:"):
+        if keeps_its_form(plan) or not array.size:
             return array
         if dtype.startswith("complex"):
             near = _floats(part_of(dtype), plan.values, edges)

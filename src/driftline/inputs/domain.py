@@ -10,9 +10,10 @@ from functools import lru_cache
 import numpy as np
 
 from driftline.core.tensors import Array, is_float, numpy_dtype
-from driftline.inputs.make import OPEN_SIZE
 from driftline.inputs.plan import InputPlan
+from driftline.inputs.structured import is_structured
 
+OPEN_SIZE = 2  # the size given to a dimension that a plan leaves open
 _UNKNOWN = (0, 7)  # the range of "like" when there is no example
 
 
@@ -28,6 +29,11 @@ def fixed(plan: InputPlan) -> Array | None:
     return plan.example.astype(numpy_dtype(plan.spec.dtype))
 
 
+def keeps_its_form(plan: InputPlan) -> bool:
+    """No single number of it may be exchanged for another."""
+    return fixed(plan) is not None or plan.values.startswith("distinct:") or is_structured(plan)
+
+
 def part_of(dtype: str) -> str:
     """The dtype of the real and the imaginary part."""
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
@@ -37,7 +43,10 @@ def integer_range(plan: InputPlan) -> tuple[int, int] | None:
     """The integers that are allowed, both ends included. None: all that the dtype has, but perhaps zero."""
     rule, _, bound = plan.values.partition(":")
     low, high = _limits(plan.spec.dtype)
-    if bound:
+    if rule == "range":
+        first, last = bound.split(":")
+        wanted = (int(first), int(last))
+    elif bound:
         count = int(bound)
         wanted = (-count if rule == "wrapped" else 0, count - 1)
     elif rule in ("like", "exact"):
@@ -51,8 +60,8 @@ def integer_range(plan: InputPlan) -> tuple[int, int] | None:
         wanted = (1 if rule == "nonzero" else 0, 1)
     else:
         return None
-    first = min(max(wanted[0], low), high)
-    return first, max(min(wanted[1], high), first)
+    least = min(max(wanted[0], low), high)
+    return least, max(min(wanted[1], high), least)
 
 
 def folded(values: Array, rule: str) -> Array:

@@ -1,82 +1,125 @@
-"""Input samples from a strategy: the program's own example, random values, or special values.
+"""Input samples for a check: the program's own example, random values, or special values among them.
 
-Integers are drawn from the range of the example, when there is one: they may be indices.
+Each input is first planned (`planned`): its shape, and a rule for what it may hold, from what inspection found in the
+program, else from the example. An index stays an index and a mask a mask, whatever is drawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from driftline.core.case import Inputs
+from driftline.core.errors import DriftlineError
 from driftline.core.tensors import Array, Arrays, TensorSpec, is_float, numpy_dtype
+from driftline.inputs.dimensions import past_name, size_of
+from driftline.inputs.domain import integer_range
+from driftline.inputs.known import NOTHING_KNOWN, Known
+from driftline.inputs.like import rule_of
+from driftline.inputs.plan import InputPlan
+from driftline.inputs.sizes import NOT_GIVEN, Chosen, Sizes, choose
+from driftline.inputs.structured import is_structured, structured
 
 STRATEGIES = ("example", "random", "specials")
-OPEN_SIZE = 2  # the size given to a dimension that the program leaves open
+UNKNOWN = "range:0:7"  # integers of which nothing is known
+
+
+@dataclass(frozen=True)
+class InputMaker:
+    """Makes the samples of one program."""
+
+    specs: tuple[TensorSpec, ...]
+    example: Arrays
+    known: Known = NOTHING_KNOWN
+    sizes: Sizes = NOT_GIVEN
+
+    def chosen(self, number: int) -> Chosen:
+        return choose(self.specs, self.example, self.known, self.sizes.turn(number))
+
+    def plans(self, number: int) -> tuple[InputPlan, ...]:
+        return planned(self.specs, self.example, self.known, self.chosen(number))
+
+    def random(self, seed: int, number: int) -> Inputs:
+        plans, chosen = self.plans(number), self.chosen(number)
+        rng = np.random.default_rng(seed)
+        arrays = {plan.spec.name: ordinary_array(plan, rng) for plan in plans}
+        return Inputs(arrays, f"random seed={seed}{_sized(chosen)}")
+
+    def origin(self, words: str, number: int) -> str:
+        return f"{words}{_sized(self.chosen(number))}"
+
+
+def planned(specs: Sequence[TensorSpec], example: Arrays, known: Known, chosen: Chosen) -> tuple[InputPlan, ...]:
+    """What each input is to be, its shape fixed and the dimensions in its rule replaced by numbers."""
+    past = chosen.sizes.get(past_name(tuple(chosen.sizes)), 0)
+    plans = []
+    for spec in specs:
+        given = example.get(spec.name)
+        shape = chosen.shapes[spec.name]
+        rule = _rule(spec, given, known, chosen, past)
+        like = given if given is not None and given.shape == shape else None
+        if rule == "exact" and like is None:
+            rule = "mask"
+        plans.append(InputPlan(TensorSpec(spec.name, spec.dtype, shape), rule, like if rule == "exact" else None))
+    return tuple(plans)
+
+
+def _rule(spec: TensorSpec, example: Array | None, known: Known, chosen: Chosen, past: int) -> str:
+    rule, _, bound = known.rules.get(spec.name, "").partition(":")
+    read = rule_of(example) if example is not None else ""
+    if rule in ("", "index") and read.partition(":")[0] in ("positions", "mask", "padding", "exact"):
+        return read
+    if rule == "sizes":
+        if example is not None:
+            return "exact"
+        raise DriftlineError(
+            f"The input {spec.name!r} holds sizes ({known.why[spec.name]}), which Driftline cannot guess:"
+            f" give the inputs in a file, as in --inputs FILE.npz (made with numpy.savez)."
+        )
+    if rule == "positions":
+        return f"positions:{past}"
+    if rule in ("index", "lengths", "equal"):
+        size = size_of(bound, chosen.sizes)
+        if size is None:
+            return read or UNKNOWN
+        return {"index": f"index:{size}", "lengths": f"range:1:{size}", "equal": f"range:{size}:{size}"}[rule]
+    if rule:
+        return known.rules[spec.name]
+    if read and read != "like":
+        return read
+    return "any" if _is_free(spec.dtype) else UNKNOWN
+
+
+def _is_free(dtype: str) -> bool:
+    return is_float(dtype) or dtype.startswith("complex") or dtype == "bool"
 
 
 def random_inputs(specs: Sequence[TensorSpec], example: Mapping[str, Array], seed: int) -> Inputs:
-    """Normal floats, integers within the example's range."""
-    rng = np.random.default_rng(seed)
-    arrays: Arrays = {}
-    for spec in specs:
-        shape = example[spec.name].shape if spec.name in example else spec.sized(OPEN_SIZE)
-        if is_float(spec.dtype):
-            values = rng.standard_normal(shape)
-        elif spec.dtype.startswith("complex"):
-            values = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
-        else:
-            values = _integers(rng, spec.dtype, shape, example.get(spec.name))
-        arrays[spec.name] = np.asarray(values).astype(numpy_dtype(spec.dtype))
-    return Inputs(arrays, f"random seed={seed}")
+    """Normal floats, and integers of the kind that the example has."""
+    return InputMaker(tuple(specs), dict(example)).random(seed, 0)
 
 
-def special_inputs(specs: Sequence[TensorSpec], example: Mapping[str, Array], seed: int, *, tame: bool) -> Inputs:
-    """Half ordinary values, half values at which compilers go wrong. `tame` keeps integers in the example's range."""
-    rng = np.random.default_rng(seed)
-    ordinary = random_inputs(specs, example, seed).arrays
-    arrays: Arrays = {}
-    for spec in specs:
-        array = ordinary[spec.name].copy()
-        special = special_values(spec.dtype)
-        if len(special) and not (tame and not is_float(spec.dtype)):
-            array = _with_specials(array, special, rng)
-        arrays[spec.name] = array
-    return Inputs(arrays, f"specials seed={seed}{' tame' if tame else ''}")
-
-
-def _with_specials(array: Array, special: Array, rng: np.random.Generator) -> Array:
-    """Special values in half of the places, each in its turn: the first ones are in every tensor that has room."""
-    flat = array.ravel()
-    places = rng.permutation(flat.size)[: (flat.size + 1) // 2]
-    flat[places] = np.resize(special, places.size)
-    return flat.reshape(array.shape)
-
-
-def special_values(dtype: str) -> Array:
-    """NaN, infinities, signed zeros, subnormals, extremes, rounding ties; the ends and the wrap-around of integers."""
-    kind = numpy_dtype(dtype)
+def ordinary_array(plan: InputPlan, rng: np.random.Generator) -> Array:
+    """A tensor that keeps its plan: normal floats, integers spread over their range."""
+    dtype, shape = plan.spec.dtype, plan.spec.shape
+    if plan.example is not None and plan.values == "exact":
+        return plan.example.copy()
+    if is_structured(plan):
+        return structured(plan, rng, shape)
+    values: Array
     if is_float(dtype):
-        import ml_dtypes
-
-        info = ml_dtypes.finfo(kind)
-        largest, smallest, tiny = float(info.max), float(info.smallest_normal), float(info.smallest_subnormal)
-        values = [float("nan")] if dtype == "float8_e4m3fn" else [float("nan"), float("inf"), float("-inf")]
-        values += [-0.0, largest, tiny, -largest, 0.0, smallest, -tiny, 0.5, 1.5, 2.5, -2.5, float(info.eps), 1.0, -1.0]
-        return np.array(values, dtype=np.float64).astype(kind)
-    if dtype == "bool" or dtype.startswith("complex"):
-        return np.array([], dtype=kind)
-    limits = np.iinfo(kind)
-    wanted = [limits.min, limits.min + 1, -1, 0, 1, limits.max - 1, limits.max]
-    wanted += [2**31 - 1, 2**31, 2**53 + 1, 128, 255, 256]
-    return np.array([v for v in wanted if limits.min <= v <= limits.max], dtype=kind)
+        values = np.asarray(rng.standard_normal(shape))
+    elif dtype.startswith("complex"):
+        values = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+    elif dtype == "bool":
+        values = rng.integers(0, 2, shape)
+    else:
+        low, high = integer_range(plan) or (0, 7)
+        values = rng.integers(low, high, shape, dtype=np.dtype(dtype).type, endpoint=True)
+    return np.asarray(values).astype(numpy_dtype(dtype))
 
 
-def _integers(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], example: Array | None) -> Array:
-    if dtype == "bool":
-        return rng.integers(0, 2, shape)
-    low, high = 0, 7
-    if example is not None and example.size:
-        low, high = int(example.min()), int(example.max())
-    return rng.integers(low, high, shape, dtype=np.dtype(dtype).type, endpoint=True)
+def _sized(chosen: Chosen) -> str:
+    return f", {chosen}" if chosen.sizes else ""

@@ -18,6 +18,7 @@ from driftline.core.tensors import Array, is_float, numpy_dtype
 from driftline.inputs.domain import fixed, folded, integer_range, part_of, repaired, shape_of
 from driftline.inputs.plan import InputPlan
 from driftline.inputs.strategies import InputStrategy
+from driftline.inputs.structured import is_structured, structured
 
 Shape = tuple[int, ...]
 Distribution = Callable[[np.random.Generator, Shape, str], Array]
@@ -37,6 +38,8 @@ def ordinary(plan: InputPlan, rng: np.random.Generator) -> Array:
     dtype = plan.spec.dtype
     if (example := fixed(plan)) is not None:
         return example
+    if is_structured(plan):
+        return structured(plan, rng, shape_of(plan))
     if is_float(dtype):
         return _floats(rng, shape_of(plan), dtype, plan.values)
     if dtype.startswith("complex"):

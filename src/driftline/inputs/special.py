@@ -11,10 +11,10 @@ from functools import lru_cache
 import numpy as np
 
 from driftline.core.tensors import Array, is_float, numpy_dtype
-from driftline.inputs.domain import allowed, fixed, integer_range, mixed, part_of
-from driftline.inputs.make import special_values
+from driftline.inputs.domain import allowed, integer_range, keeps_its_form, mixed, part_of
 from driftline.inputs.ordinary import complex_of, ordinary
 from driftline.inputs.plan import InputPlan
+from driftline.inputs.sprinkle import special_values
 from driftline.inputs.strategies import InputStrategy
 
 
@@ -25,7 +25,7 @@ class SpecialValues(InputStrategy):
 
     def fill(self, plan: InputPlan, rng: np.random.Generator, edges: tuple[float, ...]) -> Array:
         dtype, array = plan.spec.dtype, ordinary(plan, rng)
-        if fixed(plan) is not None or not array.size or plan.values.startswith("distinct:"):
+        if keeps_its_form(plan) or not array.size:
             return array
         if is_float(dtype):
             return _floats(array, dtype, plan.values, rng)

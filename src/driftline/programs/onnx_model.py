@@ -9,6 +9,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.tensors import ANY_SIZE
 from driftline.core.text import first_line
 from driftline.programs.onnx_file import KeptModel, keep_model, load_structure
+from driftline.programs.onnx_ranges import analyse
 
 
 def read_model(path: Path, folder: Path, name: str = "") -> tuple[Any, KeptModel | None]:
@@ -50,6 +51,7 @@ def describe_model(model: Any) -> dict[str, Any]:
         "inputs": inputs,
         "outputs": [value.name for value in model.graph.output],
         "operators": [node.op_type for node in model.graph.node],
+        "known": analyse(model),
     }
 
 

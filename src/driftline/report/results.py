@@ -45,6 +45,7 @@ def check_json(result: CheckResult) -> dict[str, Any]:
         "results": [_row(row, result.bugs.get(row.target)) for row in result.results],
         "bugs": [bug_json(bug, result.store) for bug in {b.id: b for b in result.bugs.values()}.values()],
         "skipped": [{"target": str(s.target), "reason": s.reason} for s in result.outcome.skipped],
+        "notes": list(result.notes),
         "store": str(result.store),
     }
 

@@ -65,6 +65,8 @@ def show_check(result: CheckResult, *, explained: bool = False) -> None:
     for skipped in result.outcome.skipped:
         table.add_row(str(skipped.target), "", "[dim]skipped[/]", "", f"[dim]{escape(skipped.reason)}[/]")
     out.print(table)
+    for sentence in result.notes:
+        out.print(f"[dim]{escape(sentence)}[/]", soft_wrap=True)
     for target, bug in result.bugs.items():
         row = next(r for r in result.results if r.target == target)
         out.print(Panel(_explain(row, bug, result, explained), title=f"[bold red]{bug.id}[/]", title_align="left"))

@@ -1,0 +1,106 @@
+"""Names of dimensions: which there are, which are sums of others, and sizes for those that nobody fixed.
+
+A name may be an expression of other names, as exporters write it (`past_sequence_length + sequence_length`); its size
+follows from theirs. A name like `total_sequence_length` is read in the same way where the model also has the parts.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+
+from driftline.core.tensors import ANY_SIZE, TensorSpec, is_float
+from driftline.inputs.known import Known
+
+_BY_NAME = (
+    (r"past|cache|kv", 8),
+    (r"batch|^(bs|b|n|bsz)$", 2),
+    (r"channel", 3),
+    (r"height|width|image|pixel|^(h|w)$", 64),
+    (r"seq|len|token|time|frame|step", 16),
+)
+_TOTAL = re.compile(r"total|^(attention_)?mask|key_len|kv_len")
+
+
+def names_of(known: Known) -> list[str]:
+    """Every name that stands for itself, in the order of the inputs."""
+    every = dict.fromkeys(name for dims in known.dims.values() for name in dims if name)
+    return [name for name in every if expression(name, every) is None]
+
+
+def expression(name: str, every: Mapping[str, object]) -> ast.expr | None:
+    """The sum or product of other names that a name spells, if it does."""
+    try:
+        tree = ast.parse(name, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    inner = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    legal = (ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Name, ast.Load, ast.Constant)
+    if (
+        isinstance(tree, ast.BinOp)
+        and inner
+        and inner <= set(every)
+        and all(isinstance(n, legal) for n in ast.walk(tree))
+    ):
+        return tree
+    return None
+
+
+def evaluated(tree: ast.expr, sizes: Mapping[str, int]) -> int:
+    if isinstance(tree, ast.Name):
+        return sizes[tree.id]
+    if isinstance(tree, ast.Constant):
+        return int(str(tree.value))
+    assert isinstance(tree, ast.BinOp)
+    left, right = evaluated(tree.left, sizes), evaluated(tree.right, sizes)
+    if isinstance(tree.op, ast.Add):
+        return left + right
+    if isinstance(tree.op, ast.Sub):
+        return left - right
+    return left * right if isinstance(tree.op, ast.Mult) else left // max(right, 1)
+
+
+def size_of(text: str, sizes: Mapping[str, int]) -> int | None:
+    """The size that a name, a number or an expression of names stands for."""
+    if text in sizes:
+        return sizes[text]
+    if text.lstrip("-").isdigit():
+        return int(text)
+    tree = expression(text, sizes)
+    return evaluated(tree, sizes) if tree is not None else None
+
+
+def past_name(names: Sequence[str]) -> str:
+    return next((name for name in names if "past" in name.lower()), "")
+
+
+def total_of(name: str, names: Sequence[str]) -> tuple[str, str] | None:
+    """(past, new) where a name says that it counts both."""
+    past = past_name(names)
+    new = next((n for n in names if n != past and n != name and re.search("seq|len|token", n.lower())), "")
+    wanted = past and new and name != past and _TOTAL.search(name.lower())
+    return (past, new) if wanted else None
+
+
+def default_size(name: str, specs: Sequence[TensorSpec], known: Known) -> int:
+    """A size that makes sense: by the dimension's name, else by where it stands; at most what the graph allows."""
+    size = next((size for pattern, size in _BY_NAME if re.search(pattern, name.lower())), 0)
+    if not size:
+        places = [(s, axis) for s in specs for axis, dim in enumerate(known.dims.get(s.name, ())) if dim == name]
+        size = max(place_size(spec, axis) for spec, axis in places) if places else 4
+    return min(size, known.limits.get(name, size))
+
+
+def place_size(spec: TensorSpec, axis: int) -> int:
+    """For a dimension without a telling name: the first is a batch, those of an image are large."""
+    rank = len(spec.shape)
+    if axis == 0 and rank > 1:
+        return 2
+    if rank == 4 and is_float(spec.dtype):
+        return 3 if axis == 1 else 64
+    return 16 if rank in (2, 3) and axis == 1 else 4
+
+
+def open_axes(spec: TensorSpec) -> list[int]:
+    return [axis for axis, size in enumerate(spec.shape) if size == ANY_SIZE]

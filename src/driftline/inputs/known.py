@@ -1,0 +1,34 @@
+"""What is known of a program's inputs beside their types: what they may hold and how their dimensions hang together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Known:
+    """Found out by inspection, in a worker; plain data."""
+
+    rules: Mapping[str, str] = field(default_factory=dict)  # by input, as in `InputPlan.values`, dimensions by name
+    why: Mapping[str, str] = field(default_factory=dict)  # by input: the reason for its rule
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by input: a name for each axis, or ""
+    limits: Mapping[str, int] = field(default_factory=dict)  # by dimension: its largest size
+    size: int = 0  # operators or layers: how large the program is, roughly
+    resizable: bool = False  # any input may have another shape than the example's
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Known:
+        rules = value.get("rules", {})
+        return Known(
+            {name: rule["values"] for name, rule in rules.items()},
+            {name: rule["why"] for name, rule in rules.items()},
+            {name: tuple(dims) for name, dims in value.get("dims", {}).items()},
+            dict(value.get("limits", {})),
+            int(value.get("size", 0)),
+            bool(value.get("resizable", False)),
+        )
+
+
+NOTHING_KNOWN = Known()

@@ -1,0 +1,50 @@
+"""Tensors that are more than numbers within a range: masks, positions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftline.core.tensors import Array, numpy_dtype
+from driftline.inputs.plan import InputPlan
+
+STRUCTURED = ("mask", "padding", "flags", "positions")
+
+
+def is_structured(plan: InputPlan) -> bool:
+    return plan.values.partition(":")[0] in STRUCTURED
+
+
+def structured(plan: InputPlan, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """A tensor by a rule of that kind."""
+    rule, _, start = plan.values.partition(":")
+    if rule == "positions":
+        width = shape[-1] if shape else 1
+        values = np.broadcast_to((np.arange(width) + int(start or 0)).reshape(shape[-1:]), shape)
+    elif rule == "flags":
+        values = _flags(rng, shape)
+    else:
+        values = _kept(rng, shape)
+        if rule == "padding":
+            values = ~values
+    return np.array(values, numpy_dtype(plan.spec.dtype))
+
+
+def _kept(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Rows that begin with ones and may end in padding. The first is whole and, where there are more, the second is
+    padded; no row is all padding, for nothing would be left to look at."""
+    if not shape or not shape[-1]:
+        return np.ones(shape, bool)
+    width, rows = shape[-1], int(np.prod(shape[:-1], dtype=np.int64))
+    lengths = rng.integers((width + 1) // 2, width, rows, endpoint=True)
+    lengths[:1] = width
+    lengths[1:2] = max(1, width - max(1, width // 4))
+    return (np.arange(width) < lengths[:, None]).reshape(shape)
+
+
+def _flags(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Zeros and ones in any order, with a one in every row."""
+    values = rng.integers(0, 2, shape).astype(bool)
+    if shape and shape[-1]:
+        flat = values.reshape(-1, shape[-1])
+        flat[np.arange(len(flat)), rng.integers(0, shape[-1], len(flat))] = True
+    return values
