@@ -28,7 +28,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(MAKE) --no-print-directory system-packages
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,models,dev]'
 	@touch $(STAMP)
 
 # TorchInductor compiles C++; the interpreter's virtualenv module is a package of its own on Debian. The tests look at

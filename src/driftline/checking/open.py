@@ -1,4 +1,4 @@
-"""From what a user names (`model.onnx`, `model.pt2`, `file.py:name`) to a `Program` with its example inputs."""
+"""From what a user names (`model.onnx`, `model.pt2`, `file.py:name`, `model:NAME`) to a `Program` with an example."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from driftline.core.tensors import Arrays, TensorSpec, load_tensors
 from driftline.core.text import did_you_mean, last_words
 from driftline.execute.pool import Pool, WorkerStartError
 from driftline.inputs.known import NOTHING_KNOWN, Known
+from driftline.models import find, source_text
 from driftline.programs.source import guess_framework
+
+MODEL = "model:"  # a model of the corpus, by its name
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class OpenProgram:
 
 def open_program(text: str, pool: Pool, options: CheckOptions) -> OpenProgram:
     """Read the program that `text` names. Every mistake in it is one sentence."""
+    if text.startswith(MODEL):
+        return _open_model(text.removeprefix(MODEL), pool, options)
     module, _, entry = text.partition(".py:")
     if entry:
         return _open_source(Path(f"{module}.py"), entry, pool, options)
@@ -49,8 +54,15 @@ def open_program(text: str, pool: Pool, options: CheckOptions) -> OpenProgram:
     if path.suffix == ".pt2":
         return _open_file(path, "torch", "torch", pool, options)
     raise DriftlineError(
-        f"{text}: the kind of program is told by its name; give model.onnx, model.pt2 or file.py:name."
+        f"{text}: the kind of program is told by its name; give model.onnx, model.pt2, file.py:name or model:NAME."
     )
+
+
+def _open_model(name: str, pool: Pool, options: CheckOptions) -> OpenProgram:
+    """A model of the corpus: a file of two lines that builds it, in whichever worker needs it."""
+    find(name).require_packages()
+    bundle = SourceBundle("model.py", "program", {"model.py": source_text(name)})
+    return open_source(bundle, pool, options, name=f"{MODEL}{name}")
 
 
 def _near_file(path: Path) -> str:

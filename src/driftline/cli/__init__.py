@@ -23,6 +23,7 @@ _COMMANDS = {
     "check": "Run a program on many compilers and say which of them is wrong.",
     "hunt": "Make programs, run them on all compilers, and keep every bug once.",
     "patterns": "Audit the compilers' own rewrite rules: list, show, audit, diff.",
+    "models": "List real architectures with seeded weights, or write one to a file.",
     "bugs": "Browse what was found.",
     "replay": "Run a stored bug again: still fails, fixed, or differs.",
     "diagnose": "Explain a bug: localise, reduce and ablate it within a budget.",

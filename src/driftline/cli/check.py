@@ -84,9 +84,9 @@ def check(
 ) -> int:
     """Run PROGRAM on many compilers and say which of them is wrong.
 
-    PROGRAM is model.onnx, model.pt2, or file.py:name, where `name` is a function without arguments that returns
-    (callable, inputs): an nn.Module or torch function, a Keras model or tf.function, a JAX function or an ONNX model,
-    with a tuple or dict of example inputs.
+    PROGRAM is model.onnx, model.pt2, model:NAME (see `driftline models list`), or file.py:name, where `name` is a
+    function without arguments that returns (callable, inputs): an nn.Module or torch function, a Keras model or
+    tf.function, a JAX function or an ONNX model, with a tuple or dict of example inputs.
 
     \b
     Targets are written backend[@version][:option=value...]:

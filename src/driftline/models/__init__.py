@@ -1,0 +1,84 @@
+"""Real architectures, built from their configurations with seeded weights: no downloads, the same bits everywhere.
+
+    from driftline import models
+
+    models.names()                       # what there is
+    module, inputs = models.build("bert")
+    module(**inputs)
+
+Listing needs no framework; building imports torch, and transformers for most of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.metadata
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from driftline.core.errors import DriftlineError
+from driftline.core.text import did_you_mean
+from driftline.models.catalogue import CATALOGUE, FAMILIES
+from driftline.models.entry import Entry
+
+__all__ = ["CATALOGUE", "FAMILIES", "Entry", "build", "find", "names", "source_text"]
+
+
+def names() -> tuple[str, ...]:
+    return tuple(CATALOGUE)
+
+
+def find(name: str) -> Entry:
+    """The entry called `name`; a wrong name is answered with the nearest ones."""
+    if name not in CATALOGUE:
+        hint = did_you_mean(name, CATALOGUE)
+        raise DriftlineError(f"There is no model {name!r}.{hint} `driftline models list` shows all.")
+    return CATALOGUE[name]
+
+
+def build(name: str) -> tuple[Any, Mapping[str, Any]]:
+    """The live model (a module, or an ONNX model) and the arguments of one call by name."""
+    entry = find(name)
+    entry.require_packages()
+    module, _, function = entry.maker.partition(":")
+    maker = getattr(importlib.import_module(f"driftline.models.{module}"), function)
+    _hush()
+    made: tuple[Any, Mapping[str, Any]] = maker(**entry.settings)
+    if entry.form == "torch":
+        from driftline.models.convert import finished
+
+        return finished(*made, entry.dtype)
+    return made
+
+
+def _hush() -> None:
+    """transformers warns of faster kernels and of token ids that do not matter here."""
+    if transformers := sys.modules.get("transformers"):
+        transformers.logging.set_verbosity_error()
+
+
+def source_text(name: str) -> str:
+    """A file that makes the model: what `driftline check model:NAME` keeps and replays.
+
+    It names what the model is made of, so that results of another corpus are not taken for those of this one.
+    """
+    entry = find(name)
+    made_of = ", ".join(f"{package} {importlib.metadata.version(package)}" for package in entry.needs)
+    return (
+        f"# {entry.name}: {entry.description} (corpus {_corpus()}, {made_of})\n"
+        "import torch\n\nfrom driftline.models import build\n\n\n"
+        f"def program():\n    return build({entry.name!r})\n"
+    )
+
+
+@cache
+def _corpus() -> str:
+    """A digest of this package's own text."""
+    digest = hashlib.blake2b(digest_size=4)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

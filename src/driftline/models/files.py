@@ -1,0 +1,64 @@
+"""Writing a model of the corpus to a file, with every mistake as one sentence."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from driftline.core.errors import DriftlineError
+from driftline.core.text import first_line
+from driftline.models import build, find
+
+OPSETS = {"dynamo": 18, "torchscript": 14}  # unless the user wants another
+
+
+def write_model(
+    name: str,
+    form: str,
+    path: Path,
+    *,
+    exporter: str = "dynamo",
+    opset: int | None = None,
+    dynamic: bool | None = None,
+) -> str:
+    """Write the model; returns what the file holds, in words."""
+    for chatty in ("torch.utils._pytree", "torch.onnx"):
+        logging.getLogger(chatty).setLevel(logging.ERROR)
+    entry = find(name)
+    if not path.absolute().parent.is_dir():
+        raise DriftlineError(f"{path}: the folder {path.parent} does not exist.")
+    if entry.form == "onnx":
+        if form != "onnx":
+            raise DriftlineError(f"The model {name} is an ONNX model from the start: export it with --as onnx.")
+        model = build(name)[0]
+        path.write_bytes(model.SerializeToString())
+        return f"ONNX, opset {_opset(model)}, as its tool wrote it"
+    from driftline.models import export
+
+    model = build(name)
+    if form == "pt2":
+        try:
+            export.save_pt2(model, path)
+        except Exception as error:
+            raise _refused(f"torch.export cannot capture {name}", error) from error
+        return "an archive of torch.export"
+    opset = opset or OPSETS[exporter]
+    dynamic = exporter == "torchscript" if dynamic is None else dynamic
+    try:
+        made = export.onnx_model(model, exporter, opset, dynamic=dynamic)
+    except Exception as error:
+        raise _refused(f"The {exporter} exporter cannot write {name} at opset {opset}", error) from error
+    path.write_bytes(made.SerializeToString())
+    return f"ONNX, opset {_opset(made)}, by torch.onnx ({exporter}), {'dynamic' if dynamic else 'static'} sizes"
+
+
+def _refused(what: str, error: Exception) -> DriftlineError:
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    return DriftlineError(f"{what}: {type(cause).__name__}: {first_line(str(cause))}")
+
+
+def _opset(model: Any) -> int:
+    return next(int(imported.version) for imported in model.opset_import if imported.domain in ("", "ai.onnx"))
