@@ -71,6 +71,57 @@ class FarApartWithFlow(_Odd):
 
 
 @register_backend
+class Needs(_Odd):
+    """Wrong whenever all operators of some kinds are there, whatever they are given."""
+
+    name = "odd-needs"
+    options = {**OnnxRuntime.options, "kinds": Option("operators, joined with +", default="Erf")}
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        self._needed = set(options["kinds"].split("+"))
+        return super().compile(program, {})
+
+    def strikes(self, model: Any, arrays: Arrays, outputs: Arrays) -> bool:
+        return self._needed <= set(_kinds(model))
+
+
+@register_backend
+class SmallEpsilon(_Odd):
+    """Wrong where a norm of different numbers has an epsilon of its own that is small."""
+
+    name = "odd-small-epsilon"
+
+    def strikes(self, model: Any, arrays: Arrays, outputs: Arrays) -> bool:
+        epsilons = [a.f for node in model.graph.node for a in node.attribute if a.name == "epsilon"]
+        return any(epsilon < 1e-3 for epsilon in epsilons) and any(array.std() > 0 for array in arrays.values())
+
+
+@register_backend
+class Quotient(_Odd):
+    """Wrong on the Tanh of a quotient that is not 0."""
+
+    name = "odd-quotient"
+
+    def strikes(self, model: Any, arrays: Arrays, outputs: Arrays) -> bool:
+        apart = all(len(set(node.input)) == 2 for node in model.graph.node if node.op_type == "Div")
+        moved = all(bool(array.all()) for array in outputs.values())
+        return apart and moved and {"Div", "Tanh"} <= set(_kinds(model))
+
+
+@register_backend
+class NanBothWays(_Odd):
+    """Loses NaN, and makes NaN of large numbers."""
+
+    name = "odd-nan-both-ways"
+
+    def strikes(self, model: Any, arrays: Arrays, outputs: Arrays) -> bool:
+        for array in outputs.values():
+            lost, made = np.isnan(array), np.abs(array) > 100
+            array[lost], array[made] = 0, np.nan
+        return False
+
+
+@register_backend
 class TwoFaced(_Odd):
     """Wrong on Erf with Softplus; Softplus alone is refused with an error."""
 

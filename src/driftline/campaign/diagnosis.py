@@ -25,7 +25,6 @@ from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
 from driftline.core.verdict import Status
 from driftline.diagnose.bisect import Bisection
-from driftline.diagnose.localize.result import Suspect
 from driftline.diagnose.reduce.reducer import DoesNotFail
 from driftline.diagnose.reduce.search import Answer
 from driftline.diagnose.reduce.signature import Signature
@@ -192,7 +191,7 @@ class _Course:
         if not self._found.localized:
             return None
         for suspect in self._found.localized.localization.suspects:
-            if self._signature.covers(_signature(suspect)):
+            if self._signature.covers(Signature.of_verdict(suspect.result.execution, suspect.result.verdict)):
                 return suspect.case.only(self._failing.target)
         return None
 
@@ -263,12 +262,6 @@ def bisected_so_far(failing: Failing, trials: Sequence[Trial]) -> Bisected:
     releases = tuple(sorted(answers, key=release_key))
     package = BACKENDS.get(failing.target.backend).packages[0]
     return Bisected(package, failing, Bisection(releases, answers), tuple(trials))
-
-
-def _signature(suspect: Suspect) -> Signature:
-    failure = suspect.result.execution.failure
-    told = str(failure) if failure else suspect.result.verdict.reason
-    return Signature.of(str(suspect.result.execution.stage), str(suspect.result.verdict.kind), told)
 
 
 def summary(found: Diagnosis) -> Iterator[str]:

@@ -53,6 +53,8 @@ class Screened:
     stage: str = ""
     z: float = 0.0
     sample: int = 0
+    evidence: str = ""  # its class, of a failure that shows in numbers
+    output: str = ""  # the one that is wrong
     each: tuple[Mapping[str, Any], ...] = ()  # the verdict on every sample, where the program asks for all of them
     internal_error: str = ""  # a fault of ours; the judgement is then inconclusive
     made: _Made | None = None
@@ -334,6 +336,8 @@ def _judged(result: Screened, verdict: Mapping[str, Any]) -> Screened:
         stage="RUN",
         z=verdict["z"],
         sample=verdict.get("sample", 0),
+        evidence=verdict.get("evidence", ""),
+        output=verdict.get("output", ""),
         each=tuple(verdict.get("each", ())),
         internal_error=verdict.get("internal_error", ""),
     )

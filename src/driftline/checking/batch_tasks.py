@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from driftline.core.evidence import evidence_class
 from driftline.core.execution import Execution, Outcome, Stage
 from driftline.core.plugins import load_plugins
 from driftline.core.program import Program, SourceBundle
@@ -305,4 +306,6 @@ def _json(verdict: Verdict) -> dict[str, Any]:
         "reason": verdict.reason,
         "kind": str(verdict.kind) if verdict.kind else None,
         "z": float(verdict.evidence.get("z", 0.0)),
+        "evidence": str(evidence_class(verdict.kind, verdict.evidence)) if verdict.kind else "",
+        "output": str(verdict.evidence.get("output", "")),
     }

@@ -22,7 +22,7 @@ class Trials:
     def __init__(self, checker: Checker, case: Case, signature: Signature, votes: Votes = ONCE) -> None:
         self._checker = checker
         self._case = case
-        self._signature = signature
+        self._signature = signature.of_any_evidence()
         self._votes = votes
         self.internal_errors: list[str] = []
 
@@ -52,8 +52,7 @@ class Trials:
             return Reply(Answer.PASS, verdict.reason)
         if verdict.judgement is not Judgement.FAIL:
             return Reply(Answer.NEITHER, f"{verdict.judgement}: {execution.problem or verdict.reason}")
-        told = str(execution.failure) if execution.failure else verdict.reason
-        seen = Signature.of(str(execution.stage), str(verdict.kind), told)
+        seen = Signature.of_verdict(execution, verdict)
         if self._signature.covers(seen):
             return Reply(Answer.SAME, verdict.reason)
         return Reply(Answer.OTHER, verdict.reason, str(seen))

@@ -177,6 +177,8 @@ def _judge_exact(name: str, got: Array, native: Array, shadow: ShadowAnswer) -> 
         "place": list(place),
         "expected": str(native[place]),
         "got": str(got[place]),
+        "dtype": got.dtype.name,
+        "choice": name in shadow.choosing,
     }
     return Part(Finding(Kind.WRONG_VALUE, name, reason, evidence))
 
@@ -197,6 +199,7 @@ def _judge_float(
         own = measure(native.astype(np.float64), noise, dtype, arithmetic, aggregates=False)
     evidence = _evidence(name, value, native, reference, deviation, own, samples.shape[0])
     unjudged = int((deviation.unjudged | undecided).sum())
+    evidence |= {"dtype": dtype, "size": got.size, "unjudged": unjudged}
     if deviation.element > ELEMENT_LIMIT:
         # Where numbers are wrong too, a NaN among them is the lesser news.
         reason = _words(evidence) + (f"; besides, {finding.reason}" if finding else "")
@@ -228,6 +231,7 @@ def _judge_classes(
         "place": list(place),
         "expected": str(perfect),
         "got": str(got[place]),
+        "dtype": got.dtype.name,
     }
     return Finding(Kind.WRONG_NONFINITE, name, reason, evidence), undecided
 

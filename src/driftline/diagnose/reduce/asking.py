@@ -40,6 +40,14 @@ class Writer:
         self._question = question
         self._values = values
         self._more = more  # what candidates of a certain form need besides
+        self._meaningful = False
+        self._allowed: list[str] | None = None
+
+    def keep_meaning_of(self, request: Mapping[str, Any]) -> None:
+        """From now on, candidates that make no sense where this one does are no programs (see `meaning.py`)."""
+        self._meaningful = True
+        made = self.write([request], self._pool.workspace.job_folder(), refer=True)[0]
+        self._allowed = made.get("flaws")  # unknown where it does not run: then nothing is asked of the others
 
     def write(self, requests: Sequence[Mapping[str, Any]], folder: Path, *, refer: bool) -> list[dict[str, Any]]:
         """As `Screening.prepare` answers: one that takes the worker down is invalid, and the others are made again."""
@@ -57,6 +65,8 @@ class Writer:
             "seed": case.options.seed,
             "company": "gradients" if case.options.grad else "plain",
             "plugins": list(case.options.plugins),
+            "meaningful": self._meaningful,
+            "allowed": self._allowed,
         }
         worker = worker_for_framework(case.program.framework, case.options.plugins)
         report = self._pool.run(worker, f"{_TASKS}:prepare", payload, timeout=self._question.timeout * 2)
@@ -154,10 +164,7 @@ class Asker:
                 replies.append(Reply(Answer.NEITHER, unfit, ran=False))
             else:
                 told = _telling([next(verdicts) for _ in range(samples)])
-                kind = told["kind"] or ""
-                replies.append(
-                    self._reply(replace(result, judgement=told["judgement"], reason=told["reason"], kind=kind))
-                )
+                replies.append(self._reply(replace(result, **told)))
         return _as_one_question(replies)
 
     def _apart(self, alike: Sequence[Any], all_together: Reply) -> list[Reply]:
@@ -179,7 +186,8 @@ class Asker:
             return Reply(Answer.PASS, result.reason)
         if result.judgement != "fail":
             return Reply(Answer.NEITHER, f"{result.judgement}: {result.reason}", ran=result.judgement != "invalid")
-        return self._failed(Signature.of(result.stage, result.kind, result.reason), result.reason)
+        seen = Signature.of(result.stage, result.kind, result.reason, result.evidence)
+        return replace(self._failed(seen, result.reason), output=result.output)
 
     def _failed(self, seen: Signature, reason: str) -> Reply:
         if self._question.signature.covers(seen):
@@ -232,14 +240,15 @@ class Asker:
             return Reply(Answer.PASS, verdict.reason)
         if verdict.judgement is not Judgement.FAIL:
             return Reply(Answer.NEITHER, f"{verdict.judgement}: {verdict.reason}")
-        told = str(execution.failure) if execution.failure else verdict.reason
-        return self._failed(Signature.of(str(execution.stage), str(verdict.kind), told), verdict.reason)
+        seen = Signature.of_verdict(execution, verdict)
+        return replace(self._failed(seen, verdict.reason), output=str(verdict.evidence.get("output", "")))
 
 
-def _telling(verdicts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _telling(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The one that says most: a failure, else a pass."""
     ranks = {"fail": 0, "pass": 1}
-    return min(verdicts, key=lambda verdict: ranks.get(verdict["judgement"], 2))
+    told = min(verdicts, key=lambda verdict: ranks.get(verdict["judgement"], 2))
+    return {key: told.get(key) or "" for key in ("judgement", "reason", "kind", "evidence", "output")}
 
 
 def _as_one_question(replies: Sequence[Reply]) -> list[Reply]:

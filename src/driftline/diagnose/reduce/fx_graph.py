@@ -6,8 +6,9 @@ does not work.
 
 from __future__ import annotations
 
+import contextlib
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ import torch.fx as fx
 
 from driftline.core.tensors import Array
 from driftline.diagnose.reduce.fx_arguments import from_json, to_json
-from driftline.diagnose.reduce.graph import Evaluated, Graph, Leaf, Node, TensorType
+from driftline.diagnose.reduce.graph import Evaluated, Graph, Leaf, Node, TensorType, short_name
 from driftline.diagnose.reduce.values import Values, roughness
 from driftline.programs.flat_torch import FlatModule
 from driftline.programs.fx_text import program_text
@@ -26,6 +27,7 @@ from driftline.programs.torch_names import Unwritable, path_of
 from driftline.programs.torch_tensors import array_from_tensor, tensor_from_array
 
 ROOM = 8 << 20  # characters for the constants of one program
+Numbered = dict[int, Array]
 _SETTERS = ("setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imatmul", "ipow", "iand", "ior", "ixor")
 
 
@@ -201,6 +203,23 @@ def evaluate_torch(graph: Graph, values: Values, samples: int) -> Evaluated:
     return Evaluated(graph, types, data, {number: roughness(arrays) for number, arrays in whole.items()})
 
 
+def every_value_torch(graph: Graph, values: Values, versions: Iterable[Sequence[str]]) -> Iterator[list[Numbered]]:
+    """What every value is, for each version of what the leaves hold, on each sample."""
+    for version in versions:
+        held = {leaf: values.load(name) for leaf, name in zip(graph.leaves, version, strict=True)}
+        found = []
+        for index in range(min(map(len, held.values()), default=1)):
+            env = {leaf.number: laid_out(arrays[index], leaf.type) for leaf, arrays in held.items()}
+            known = {leaf.number: arrays[index] for leaf, arrays in held.items()}
+            with torch.no_grad(), contextlib.suppress(Exception):  # where it raises, the reference does too
+                for node in graph.nodes:
+                    result = env[node.outputs[0]] = _call(node, env)
+                    if isinstance(result, torch.Tensor) and result.layout == torch.strided:
+                        known[node.outputs[0]] = array_from_tensor(result)
+            found.append(known)
+        yield found
+
+
 def laid_out(array: Array, kind: TensorType) -> Any:
     """The tensor of an array, with the strides of its type where it has any."""
     tensor = tensor_from_array(array)
@@ -285,12 +304,6 @@ def _leaf_names(graph: Graph) -> dict[int, str]:
     constants = [leaf.number for leaf in graph.leaves if leaf.constant]
     short = ("x", "y", "z") if len(inputs) <= 3 else tuple(f"x{at}" for at in range(len(inputs)))
     return dict(zip(inputs, short, strict=False)) | {number: f"c{at}" for at, number in enumerate(constants)}
-
-
-def short_name(op: str) -> str:
-    """`torch.nn.functional.relu`, `.relu_` and `torch.ops.aten.relu.default` are all relu."""
-    parts = op.removeprefix("torch.ops.").split(".")
-    return parts[1] if op.startswith("torch.ops.") else parts[-1].strip("_") or parts[-1]
 
 
 def _strided_text(expression: str, kind: TensorType) -> str:

@@ -64,6 +64,15 @@ class Node:
         return [number for number in self.inputs if number is not None]
 
 
+def short_name(op: str) -> str:
+    """`torch.nn.functional.relu`, `.relu_` and `torch.ops.aten.relu.default` are all relu; `com.microsoft::Gelu` is
+    Gelu."""
+    if "::" in op:
+        return op.rpartition("::")[2]
+    parts = op.removeprefix("torch.ops.").split(".")
+    return parts[1] if op.startswith("torch.ops.") else parts[-1].strip("_") or parts[-1]
+
+
 @dataclass(frozen=True)
 class Graph:
     """A program. `header` is what its form needs besides, such as the versions of operator sets."""

@@ -7,7 +7,7 @@ for their type; tensors and subgraphs stay serialised. What a subgraph reads fro
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ _KINDS = {
     AttributeProto.INT: "i", AttributeProto.FLOAT: "f", AttributeProto.STRING: "s",
     AttributeProto.INTS: "I", AttributeProto.FLOATS: "F", AttributeProto.STRINGS: "S",
 }  # fmt: skip
+_NUMERIC = (np.ndarray, np.generic)
+Numbered = dict[int, Array]
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -151,6 +153,28 @@ def evaluate_onnx(graph: Graph, values: Values, samples: int) -> Evaluated:
             data[number] = values.save(arrays)
             rough[number] = roughness(arrays)
     return Evaluated(graph, types, data, rough)
+
+
+def every_value_onnx(graph: Graph, values: Values, versions: Iterable[Sequence[str]]) -> Iterator[list[Numbered]]:
+    """What every value is, for each version of what the leaves hold, on each sample. Constants are as in the graph."""
+    made = [number for node in graph.nodes for number in _named(node)]
+    names = _names(graph)
+    evaluator = None
+    for version in versions:
+        held = {leaf.number: values.load(name) for leaf, name in zip(graph.leaves, version, strict=True)}
+        found = []
+        for index in range(min(map(len, held.values()), default=1)):
+            known = {number: arrays[index] for number, arrays in held.items()}
+            feed = {names[leaf.number]: known[leaf.number] for leaf in graph.leaves if not leaf.constant}
+            try:
+                evaluator = evaluator or make_evaluator(_model(graph, values, [], made, names))
+                with np.errstate(all="ignore"):
+                    results = evaluator.run([names[number] for number in made], feed)
+            except Exception:  # then the reference raises too, and says why
+                results = []
+            numeric = {n: np.asarray(a) for n, a in zip(made, results, strict=False) if isinstance(a, _NUMERIC)}
+            found.append(known | numeric)
+        yield found
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from driftline.diagnose.reduce.attributes import bare, dtype_replaced, fewer, nu
 from driftline.diagnose.reduce.elements import Form, few_elements, oddest_elements
 from driftline.diagnose.reduce.graph import Graph, Leaf, Node, without_dead_code
 from driftline.diagnose.reduce.leaves import Change, changed, names_axes, with_leaf
+from driftline.diagnose.reduce.meaning import not_zero
 from driftline.diagnose.reduce.order import dtype_rank
 from driftline.diagnose.reduce.rounder import all_rounder, rounder
 from driftline.diagnose.reduce.values import Values
@@ -80,10 +81,12 @@ class Plainer:
         yield "a plainer dtype", self.dtypes
 
     def plainest(self, graph: Graph) -> Iterator[Graph]:
-        """Zeros everywhere, of sizes as small as possible."""
+        """Zeros everywhere, or ones where a zero makes no sense, of sizes as small as possible."""
+        ones_at = not_zero(graph)
         scalar, ones = (oddest_elements(self._values, graph, form) for form in (Form.SCALAR, Form.ONES))
         for small in (scalar, *self._all_told(graph, [ones]), ones, graph):
-            yield replace(small, leaves=tuple(self._changed(leaf, np.zeros_like) for leaf in small.leaves))
+            plain = (self._changed(v, np.ones_like if v.number in ones_at else np.zeros_like) for v in small.leaves)
+            yield replace(small, leaves=tuple(plain))
 
     # -- shapes ------------------------------------------------------------------------------------------------------
 

@@ -173,11 +173,18 @@ class _Course:
             for tracer in TRACERS if framework == "torch" else ("",):
                 graph = self._reader.graph(tracer)
                 if graph:
-                    asker = Asker(self._checker, self._question, self._writer({}), lambda g: {"graph": g.to_json()})
+                    asker = self._asker({}, graph, lambda g: {"graph": g.to_json()})
                     yield (f"torch graph ({tracer})" if tracer else "ONNX graph"), graph, asker
         if self._question.case.program.form == "source":
             text, more = self._reader.text()
-            yield "Python text", text, Asker(self._checker, self._question, self._writer(more), Text.to_request)
+            yield "Python text", text, self._asker(more, text, Text.to_request)
+
+    def _asker(self, more: Mapping[str, Any], start: Any, request_of: Callable[[Any], Mapping[str, Any]]) -> Asker:
+        """Asks about candidates that make as much sense as the program they come from."""
+        writer = self._writer(more)
+        if self._question.signature.kind != Kind.MISSING_ERROR:  # of those, the reference has no values
+            writer.keep_meaning_of(request_of(start))
+        return Asker(self._checker, self._question, writer, request_of)
 
     # -- the search --------------------------------------------------------------------------------------------------
 
@@ -245,7 +252,7 @@ class _Course:
         return Checked(case, result, outcome.reference)
 
     def _is_same(self, result: TargetResult) -> bool:
-        return self._question.signature.covers(_signature(result))
+        return self._question.signature.covers(Signature.of_verdict(result.execution, result.verdict))
 
     def _plainer_target(self, found: Checked) -> Checked:
         """Without the options of the target that do not matter."""
@@ -275,9 +282,3 @@ class _Course:
                 refused = kind is Kind.ERROR and candidate.key in search.cut
                 if failed and (trusted or refused or kind is Kind.CRASH):
                     yield Checked(case, result, outcome.reference)
-
-
-def _signature(result: TargetResult) -> Signature:
-    failure = result.execution.failure
-    told = str(failure) if failure else result.verdict.reason
-    return Signature.of(str(result.execution.stage), str(result.verdict.kind), told)

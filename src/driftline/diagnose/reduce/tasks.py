@@ -7,7 +7,7 @@ any other batch of programs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from driftline.core.program import Program, SourceBundle
 from driftline.core.registry import import_string
 from driftline.core.tensors import Arrays, load_tensors, spec_of
 from driftline.core.text import first_line
-from driftline.diagnose.reduce.graph import Evaluated, Graph
+from driftline.diagnose.reduce import meaning
+from driftline.diagnose.reduce.graph import Evaluated, Graph, short_name
 from driftline.diagnose.reduce.values import Values
 from driftline.execute.shelf import save_samples
 from driftline.execute.worker import Context
@@ -24,6 +25,10 @@ from driftline.oracle.reference import REFERENCES
 from driftline.programs.opened import OpenedProgram
 
 ENTRY = "program.py"
+
+
+class Senseless(Exception):
+    """A candidate that no sensible program looks like, although the original does."""
 
 
 def read(payload: dict[str, Any], context: object) -> dict[str, Any]:
@@ -111,7 +116,10 @@ def _prepare_one(request: Mapping[str, Any], payload: Mapping[str, Any], number:
         }
         if payload["refer"]:
             opened = OpenedProgram(program, example=versions[0][0], grad=payload["grad"], seed=payload["seed"])
-            referred = _referred(import_string(REFERENCES[program.framework])(opened), versions)
+            reference = import_string(REFERENCES[program.framework])(opened)
+            flaws = _flaws(request, payload, len(versions))
+            referred = _referred(reference, versions, flaws, payload["allowed"])
+            answer["flaws"] = sorted(flaws[0])
             versions = [
                 samples for samples, result in zip(versions, referred, strict=True) if not isinstance(result, str)
             ]
@@ -124,17 +132,46 @@ def _prepare_one(request: Mapping[str, Any], payload: Mapping[str, Any], number:
         return {"invalid": _first_line(error)}
 
 
-def _referred(reference: Any, versions: list[list[Arrays]]) -> list[list[Arrays] | str]:
-    """What the program makes of each version of its inputs, or why nothing. Raises when it is nothing of all."""
+def _flaws(request: Mapping[str, Any], payload: Mapping[str, Any], versions: int) -> list[set[str]]:
+    """What makes no sense in the program with each version of its inputs. Of text nothing is known but its results."""
+    if "text" in request or not payload["meaningful"]:
+        return [set() for _ in range(versions)]
+    values = Values(Path(payload["values"]))
+    graph, held = _versions(request)
+    if payload["framework"] == "onnx":
+        from driftline.diagnose.reduce.onnx_graph import every_value_onnx as every_value
+    else:
+        from driftline.diagnose.reduce.fx_graph import every_value_torch as every_value
+    return [
+        {flaw for sample in samples for flaw in meaning.flaws(graph, sample)}
+        for samples in every_value(graph, values, held)
+    ]
+
+
+def _referred(
+    reference: Any, versions: list[list[Arrays]], flaws: list[set[str]], allowed: Sequence[str] | None
+) -> list[list[Arrays] | str]:
+    """What the program makes of each version of its inputs, or why nothing. Raises when it is nothing of all. Flaws of
+    the results are added to those that are known; `allowed` are those that the original has, if that is known."""
     results: list[list[Arrays] | str] = []
-    for samples in versions:
+    for samples, known in zip(versions, flaws, strict=True):
         try:
-            results.append([reference.native(arrays) for arrays in samples])
+            natives = [reference.native(arrays) for arrays in samples]
+            known |= meaning.flaws_of_arrays(array for outputs in natives for array in outputs.values())
+            if allowed is not None and (more := known.difference(allowed)):
+                raise Senseless(f"{', '.join(sorted(more))}, which is not so in the original")
+            results.append(natives)
         except Exception as error:
             if len(results) + 1 == len(versions) and all(isinstance(result, str) for result in results):
                 raise
             results.append(_first_line(error))
     return results
+
+
+def _versions(request: Mapping[str, Any]) -> tuple[Graph, list[list[str]]]:
+    """The graph, and what its leaves hold in each version that is asked about."""
+    graph = Graph.from_json(request["graph"])
+    return graph, [[leaf.data for leaf in graph.leaves], *request.get("others", ())]
 
 
 def _written(request: Mapping[str, Any], payload: Mapping[str, Any]) -> tuple[bytes, list[list[Arrays]], list[str]]:
@@ -145,15 +182,14 @@ def _written(request: Mapping[str, Any], payload: Mapping[str, Any]) -> tuple[by
         arrays = {name: values.load(data) for name, data in request["inputs"].items()}
         bundle = SourceBundle(ENTRY, payload["entry"], files)
         return bundle.dump(), [_by_sample(arrays, len(payload["origins"]))], request["operators"]
-    graph = Graph.from_json(request["graph"])
-    versions = [[leaf.data for leaf in graph.leaves], *request.get("others", ())]
+    graph, versions = _versions(request)
     if payload["framework"] == "onnx":
         from driftline.diagnose.reduce.onnx_graph import write_onnx
 
         data, names = write_onnx(graph, values)
         operators = graph.operators
     else:
-        from driftline.diagnose.reduce.fx_graph import short_name, write_torch
+        from driftline.diagnose.reduce.fx_graph import write_torch
 
         text, names = write_torch(graph, values)
         data = SourceBundle(ENTRY, "program", {ENTRY: text}).dump()
