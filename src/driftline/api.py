@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from driftline.campaign.session import check_program, check_strategy
+from driftline.checking.accept import parse_accept
 from driftline.checking.checker import Checker
 from driftline.checking.open import OpenProgram, open_program
 from driftline.checking.result import CheckResult
@@ -41,11 +42,16 @@ def check(
     signed_zero: bool = False,
     lift: bool = False,
     oracle: str = "shadow",
+    accept: Sequence[str] = (),
 ) -> CheckResult:
     """Run a program on many compilers and say which of them is wrong.
 
     `program` is an nn.Module or torch function with `example` inputs (a tuple or dict), an ONNX ModelProto, or the text
     that the command line takes: "model.onnx", "model.pt2", "file.py:name". Workers stay warm between calls.
+
+    `accept` says which less precise arithmetic is good enough: "half-accumulation", "onnxruntime=requantise". A row
+    that agrees only under such arithmetic has the judgement `reduced-precision`, or passes if it is accepted. No
+    project file is read.
     """
     load_plugins(plugins)
     check_strategy(inputs)
@@ -58,6 +64,7 @@ def check(
         signed_zero=signed_zero,
         oracle=oracle,
         plugins=tuple(str(Path(p).resolve()) for p in plugins),
+        accept=parse_accept(accept, "accept"),
     )
     checker = _shared_checker()
     with Store.create(Path(store) if store else default_store()) as kept:

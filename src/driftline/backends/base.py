@@ -58,7 +58,9 @@ class Option:
 
 BOOLEAN = ("true", "false")
 # Every target takes it; the names are checked where they are understood.
-ARITHMETIC = Option("arithmetic it declares, joined with '+': tf32, half-accumulation, fast-exp, flush-to-zero")
+ARITHMETIC = Option(
+    "arithmetic it declares, joined with '+': tf32, half-accumulation, fast-exp, flush-to-zero, requantise"
+)
 
 
 # Which of the compiler's own rewrite rules fired on a program, by name

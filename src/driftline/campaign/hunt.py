@@ -50,6 +50,7 @@ class HuntResult:
     settled: dict[str, int] = field(default_factory=dict)
     internal_errors: list[str] = field(default_factory=list)
     stopped: dict[str, str] = field(default_factory=dict)
+    judged: int = 0  # executions that came to a verdict; without one, nothing is known
 
     def add(self, bug: Bug, *, new: bool) -> None:
         """A bug was seen: in a program of the hunt, or while another one was explained."""
@@ -116,6 +117,7 @@ class Hunter:
         result.bugs = self._sighted(hunt)
         result.programs = {name: lane.programs for name, lane in self._lanes.items()}
         result.settled = self._log.settled(hunt)
+        result.judged = sum(turn.body["counts"].get(v, 0) for turn in self._log.turns(hunt) for v in ("pass", "fail"))
         return result
 
     def _sighted(self, hunt: Hunt) -> dict[str, Bug]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +16,7 @@ from driftline.checking.checker import Checker, CheckOutcome, Progress, Skipped,
 from driftline.checking.deployed import fitting
 from driftline.checking.lift import can_be_lifted, lift
 from driftline.checking.open import OpenProgram
+from driftline.checking.precision import reviewed
 from driftline.checking.result import CheckResult
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import BackendUnavailable, DriftlineError
@@ -180,13 +182,15 @@ def check_program(
     sizes: Sizes = NOT_GIVEN,
     options: CheckOptions,
     lifted: bool = False,
+    keep_reduced: bool = False,
     progress: Progress = lambda target, result: None,
 ) -> CheckResult:
-    """Check one program on many targets and keep what fails."""
+    """Check one program on many targets and keep what fails; `keep_reduced`: also what agrees in less precision."""
     chosen, skipped = choose_targets(opened.runs, targets)
     case, reference = draw_case(checker, opened, chosen, options, inputs, samples, sizes)
-    outcome = checker.check(case, progress, reference)
-    bugs = {result.target: bug for result in outcome.results if (bug := record(store, case, result, reference))}
+    outcome = checker.check(case, progress, reference, partial(reviewed, checker))
+    kept = [r for r in outcome.results if keep_reduced or r.verdict.judgement is not Judgement.REDUCED]
+    bugs = {result.target: bug for result in kept if (bug := record(store, case, result, reference))}
     if lifted and can_be_lifted(opened.program):
         outcome, found = _check_lifted(checker, store, outcome, inputs, samples)
         bugs |= found
@@ -229,7 +233,7 @@ def record(
 ) -> Bug | None:
     """Keep a failure, with what was expected and what came; anything else leaves no trace. Seen `again`, what was
     written about the same case before stays."""
-    if result.verdict.judgement is not Judgement.FAIL:
+    if result.verdict.judgement not in (Judgement.FAIL, Judgement.REDUCED):
         return None
     verdict = {**verdict_json(result), **more, "artifacts": _artifacts(store, result, reference)}
     found = identify(case, result)

@@ -20,6 +20,7 @@ from typing import Any
 
 from driftline.backends import BACKENDS, resolve
 from driftline.backends.base import Backend
+from driftline.checking.accept import accepted_for, as_accepted
 from driftline.checking.convert import Conversions
 from driftline.checking.deployed import as_run, compared
 from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
@@ -35,6 +36,7 @@ from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.execute.pool import Pool, Report, WorkerKind, WorkerStartError
 from driftline.inputs.make import random_inputs
 from driftline.oracle.choice import parse_oracle
+from driftline.oracle.effect import Effect
 from driftline.oracle.judge import AskArithmetic, NoShadow, Reference, ReferenceSample, Trait, judge
 from driftline.oracle.rule import ShadowAnswer
 from driftline.oracle.shadow.task import read_answer
@@ -57,6 +59,7 @@ class TargetResult:
     blame: str = ""  # the converter, when it is at fault
     failed_runs: tuple[int, int] = (0, 0)  # how often it failed, of how many runs
     internal_error: str = ""
+    effect: Effect | None = None  # what it does to the highest scores, where there are any
 
     @property
     def flaky(self) -> bool:
@@ -80,6 +83,7 @@ class CheckOutcome:
 
 
 Progress = Callable[[Target, TargetResult | Skipped | None], None]
+Review = Callable[[Case, TargetResult, Reference], TargetResult]  # a last look at a row, with nothing run again
 
 
 class Checker:
@@ -97,6 +101,7 @@ class Checker:
         case: Case,
         progress: Progress = lambda target, result: None,
         known_reference: Reference | None = None,
+        review: Review = lambda case, result, reference: result,
     ) -> CheckOutcome:
         """Run the case on all its targets."""
         reference = known_reference or self.reference(case)
@@ -104,6 +109,8 @@ class Checker:
         def one(target: Target) -> TargetResult | Skipped:
             progress(target, None)
             result = self._check_target(case, target, reference)
+            if isinstance(result, TargetResult):
+                result = review(case, result, reference)
             progress(target, result)
             return result
 
@@ -146,20 +153,26 @@ class Checker:
             return TargetResult(target, execution, verdict, internal_error=str(error))
 
     def judge(self, case: Case, target: Target, execution: Execution, reference: Reference) -> Verdict:
-        """Is what a target did what the program means?"""
-        if case.deployed:
-            execution, reference = compared(case.deployed, execution, reference)
+        """Is what a target did what the program means? Arithmetic that the person accepts counts only where the target
+        would fail without it, so that the verdict says which targets need it."""
+        execution, reference = self.sides(case, execution, reference)
+        trait = self.trait(case, target, execution)
+        verdict = judge(execution, reference, trait)
+        accepted = accepted_for(case.options.accept, target)
+        return as_accepted(verdict, execution, reference, trait, accepted) if accepted else verdict
+
+    def sides(self, case: Case, execution: Execution, reference: Reference) -> tuple[Execution, Reference]:
+        """What is held against each other: of a deployed file, its outputs under the names of the original's."""
+        return compared(case.deployed, execution, reference) if case.deployed else (execution, reference)
+
+    def trait(self, case: Case, target: Target, execution: Execution) -> Trait:
         backend = BACKENDS.get(target.backend)
-        return judge(
-            execution,
-            reference,
-            Trait(
-                calls_user_code=backend.mutates,
-                positional=bool(execution.converter) or backend.renames_outputs,
-                signed_zero=case.options.signed_zero,
-                arithmetic=declared_arithmetic(backend, target),
-                tolerance=parse_oracle(case.options.oracle),
-            ),
+        return Trait(
+            calls_user_code=backend.mutates,
+            positional=bool(execution.converter) or backend.renames_outputs,
+            signed_zero=case.options.signed_zero,
+            arithmetic=declared_arithmetic(backend, target),
+            tolerance=parse_oracle(case.options.oracle),
         )
 
     def _confirm(self, case: Case, target: Target, reference: Reference, first: Verdict) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from driftline.checking.checker import CheckOutcome, TargetResult
 from driftline.core.target import Target
+from driftline.core.verdict import Judgement
 from driftline.store import Bug
 
 
@@ -27,6 +28,12 @@ class CheckResult:
     @property
     def failed(self) -> bool:
         return bool(self.bugs)
+
+    @property
+    def compared(self) -> bool:
+        """Was any target judged? If not, nothing is known, which is not the same as clean."""
+        judged = (Judgement.PASS, Judgement.FAIL, Judgement.REDUCED)
+        return any(row.verdict.judgement in judged for row in self.results)
 
     @property
     def internal_error(self) -> str:

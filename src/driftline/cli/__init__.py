@@ -74,7 +74,7 @@ def cli() -> None:
 
     \b
     Exit codes: 0 clean, 1 findings, 2 usage or configuration, 3 a bug in Driftline,
-    4 a required backend is unavailable, 130 interrupted (everything so far is saved).
+    4 a required backend is unavailable, 5 nothing was compared, 130 interrupted (everything so far is saved).
     """
 
 

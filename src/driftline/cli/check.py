@@ -8,7 +8,15 @@ import click
 
 from driftline.cli.common import Ticker, json_option, note, plugin_option, print_json, seed_option, store_option
 from driftline.cli.explaining import Explained, diagnose_option, explain
-from driftline.core.errors import DriftlineError, InternalError
+from driftline.cli.settings import settings_of_run
+from driftline.cli.verdict_options import (
+    accept_option,
+    baseline_option,
+    exit_code,
+    fail_on_option,
+    parse_fail_on,
+)
+from driftline.core.errors import DriftlineError
 
 
 @click.command()
@@ -53,7 +61,10 @@ from driftline.core.errors import DriftlineError, InternalError
     show_default=True,
     help="The rounding-noise rule, or a plain tolerance against the unoptimised run.",
 )
-@click.option("--timeout", type=click.FloatRange(0.1), default=300.0, show_default=True, help="Seconds for one target.")
+@accept_option
+@fail_on_option
+@baseline_option
+@click.option("--timeout", type=click.FloatRange(0.1), help="Seconds for one target.  [default: 300]")
 @click.option("--memory", type=click.IntRange(1), default=8, show_default=True, help="GiB of memory for one target.")
 @diagnose_option
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Targets that run at the same time.")
@@ -73,7 +84,10 @@ def check(
     signed_zero: bool,
     lift: bool,
     oracle: str,
-    timeout: float,
+    accept: tuple[str, ...],
+    fail_on: str | None,
+    baseline: Path | None,
+    timeout: float | None,
     memory: int,
     diagnose: bool,
     jobs: int,
@@ -98,9 +112,14 @@ def check(
     \b
       driftline check deployed.onnx --reference original.onnx --targets onnxruntime
 
-    Failures are confirmed in a fresh process and kept in the store; each prints the command that replays it.
+    Failures are confirmed in a fresh process and kept in the store; each prints the command that replays it. A target
+    that agrees only if it may compute less precisely (accumulate in float16, say) is reduced-precision, not a failure;
+    --accept says that it is good enough, and driftline.toml remembers it (docs/how-to/accept-reduced-precision.md).
+
+    Exit codes: 0 clean, 1 a row has a verdict of --fail-on, 5 nothing was compared; 2, 3 and 4 as everywhere.
     """
     from driftline.campaign.session import check_program, check_strategy, choose_targets, require_target
+    from driftline.checking.accept import parse_accept
     from driftline.checking.checker import Checker
     from driftline.checking.deployed import deploy
     from driftline.checking.open import open_program
@@ -108,13 +127,22 @@ def check(
     from driftline.core.case import CheckOptions
     from driftline.core.plugins import load_plugins
     from driftline.core.target import parse_targets
+    from driftline.core.verdict import Judgement
     from driftline.execute.pool import Pool
     from driftline.inputs.sizes import Sizes
     from driftline.oracle.choice import parse_oracle
+    from driftline.report.baseline import compare_check, read_baseline
     from driftline.report.results import check_json
     from driftline.store import Store
 
     load_plugins(plugins)
+    settings = settings_of_run("accept", "fail_on", "targets", "timeout")
+    accepted = parse_accept(accept) if accept else parse_accept(settings.accept, settings.said_by("accept"))
+    counted = parse_fail_on(
+        fail_on or settings.fail_on or "fail", "--fail-on" if fail_on else settings.said_by("fail_on")
+    )
+    before = read_baseline(baseline) if baseline else None
+    targets = targets if targets is not None else settings.targets
     wanted = parse_targets(targets) if targets is not None else None
     for target in wanted or ():
         require_target(target)
@@ -126,11 +154,12 @@ def check(
     options = CheckOptions(
         grad=grad,
         seed=seed,
-        timeout=timeout,
+        timeout=timeout or settings.timeout or 300.0,
         memory_limit=memory << 30,
         signed_zero=signed_zero,
         oracle=oracle,
         plugins=tuple(str(Path(p).resolve()) for p in plugins),
+        accept=accepted,
     )
     with Store.create(store) as kept, Pool() as pool:
         with Ticker(f"Checking {program}") as ticker:
@@ -149,22 +178,22 @@ def check(
                 sizes=sizes,
                 options=options,
                 lifted=lift,
+                keep_reduced=Judgement.REDUCED in counted,
                 progress=ticker.checked,
             )
         explained = explain([bug.id for bug in result.bugs.values()], kept, pool) if diagnose else Explained()
+    compared = compare_check(before, result, counted) if before else None
     if as_json:
-        print_json({**check_json(result), **explained.to_json()})
+        print_json({**check_json(result, compared), **explained.to_json()})
     else:
         from driftline.report.terminal import show_check
 
-        show_check(result, explained=diagnose)
+        show_check(result, explained=diagnose, baseline=compared)
         explained.show()
     if result.internal_error:
         report_internal_error(result.internal_error)
-        return InternalError.exit_code
-    if result.failed:
-        return 1
-    missing = [s for s in result.outcome.skipped if wanted and s.target in wanted]
-    for skipped in missing:
-        note(f"driftline: {skipped.target} {skipped.reason}")
-    return 4 if missing else 0
+    code = exit_code(result, counted, compared.known if compared else (), wanted or ())
+    for skipped in result.outcome.skipped:
+        if code == 4 and skipped.target in (wanted or ()):
+            note(f"driftline: {skipped.target} {skipped.reason}")
+    return code

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from driftline.cli.settings import settings_of_run
 from driftline.core.config import default_store
 from driftline.core.errors import DriftlineError
 from driftline.core.text import to_json
@@ -29,10 +30,16 @@ def store_option(function: F) -> F:
     return click.option(
         "--store",
         type=click.Path(path_type=Path, file_okay=False),
-        default=default_store,
-        show_default="$DRIFTLINE_STORE or .driftline",
+        default=_store_of_run,
+        show_default="$DRIFTLINE_STORE, driftline.toml or .driftline",
         help="Folder that keeps what is found.",
     )(function)
+
+
+def _store_of_run() -> Path:
+    if "DRIFTLINE_STORE" in os.environ:
+        return default_store()
+    return settings_of_run("store").store or default_store()
 
 
 def json_option(function: F) -> F:

@@ -8,7 +8,9 @@ import click
 
 from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, seed_option, store_option
 from driftline.cli.explaining import Explained, diagnose_option, explain
-from driftline.core.errors import DriftlineError, InternalError
+from driftline.cli.settings import settings_of_run
+from driftline.cli.verdict_options import baseline_option
+from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
 
 _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
 
@@ -34,6 +36,7 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
 @click.option("--timeout", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds for one program.")
 @click.option("--resume", is_flag=True, help="Go on with the last hunt in the store that did not come to its end.")
 @diagnose_option
+@baseline_option
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the report here, as report.html for example.")
 @seed_option
 @store_option
@@ -49,6 +52,7 @@ def hunt(
     timeout: float,
     resume: bool,
     diagnose: bool,
+    baseline: Path | None,
     out: Path | None,
     seed: int,
     store: Path,
@@ -68,7 +72,8 @@ def hunt(
       driftline report --out report.html                 what was found, for people
 
     The same seed gives the same programs. Exit codes: 0 nothing found, 1 bugs found, 3 Driftline itself failed
-    somewhere (what was found is kept), 130 interrupted (resume it); 2 and 4 as everywhere.
+    somewhere (what was found is kept), 5 no program came to a verdict, 130 interrupted (resume it); 2 and 4 as
+    everywhere. With --baseline, bugs of the earlier run do not count.
     """
     from driftline.campaign.diagnosis import unreported
     from driftline.campaign.hunt import Hunter
@@ -80,10 +85,14 @@ def hunt(
     from driftline.execute.pool import Pool
     from driftline.generate import GENERATORS
     from driftline.inputs.strategies import INPUTS
+    from driftline.report.baseline import read_baseline
     from driftline.report.hunts import hunt_json, show_hunt
     from driftline.store import Store
 
     load_plugins(plugins)
+    before = read_baseline(baseline) if baseline else None
+    if not resume and targets is None:
+        targets = settings_of_run("targets").targets
     if budget and programs:
         raise DriftlineError("Give --budget or --programs, not both.")
     seconds = parse_budget(budget) if budget else 0.0 if programs else 600.0
@@ -137,16 +146,21 @@ def hunt(
 
             write_report(kept, out)
         if as_json:
-            print_json({**hunt_json(result, kept), **explained.to_json()})
+            known = {"baseline": before.hunt_json(result.bugs)} if before else {}
+            print_json({**hunt_json(result, kept), **known, **explained.to_json()})
         else:
             show_hunt(result, kept, out)
             explained.show()
+            if before:
+                click.echo(before.hunt_line(result.bugs))
     if result.internal_errors:
         from driftline.cli import report_internal_error
 
         report_internal_error(result.internal_errors[0])
         return InternalError.exit_code
-    return 1 if result.bugs else 0
+    if set(result.bugs) - (before.bugs if before else set()):
+        return 1
+    return 0 if result.judged or result.bugs else NOTHING_COMPARED
 
 
 def _names(text: str, registry: object) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ class CheckOptions:
     signed_zero: bool = False
     oracle: str = "shadow"
     plugins: tuple[str, ...] = ()
+    accept: tuple[str, ...] = ()  # arithmetic that the person accepts, as `POLICY` or `TARGET=POLICY`
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -41,11 +42,12 @@ class CheckOptions:
             "signed_zero": self.signed_zero,
             "oracle": self.oracle,
             "plugins": list(self.plugins),
+            **({"accept": list(self.accept)} if self.accept else {}),  # other cases keep the id they always had
         }
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> CheckOptions:
-        return CheckOptions(**{**value, "plugins": tuple(value["plugins"])})
+        return CheckOptions(**{**value, "plugins": tuple(value["plugins"]), "accept": tuple(value.get("accept", ()))})
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ what the user can act on, and, strictly apart, for bugs of our own.
 
 from __future__ import annotations
 
+NOTHING_COMPARED = 5  # the exit code when no target could be judged: that is not the same as clean
+
 
 class DriftlineError(Exception):
     """Something the user can act on: one sentence that says what is wrong and what to do.

@@ -13,6 +13,7 @@ from typing import Any
 class Judgement(StrEnum):
     PASS = "pass"
     FAIL = "fail"
+    REDUCED = "reduced-precision"  # agrees if the target may compute less precisely; the evidence says how
     INCONCLUSIVE = "inconclusive"  # could not be judged; the reason says why
     REJECTED = "rejected"  # the compiler declined: never a finding
 

@@ -1,13 +1,14 @@
 """Which arithmetic a target is held to: the rounding units that a legal implementation may use.
 
 The default is IEEE arithmetic with float32 accumulation for the small types. What a target *declares* beyond that
-(TF32 products, half accumulation, a fast exponential, flush-to-zero) is a policy: it changes the units, it is never a
-bigger tolerance.
+(TF32 products, half accumulation, a fast exponential, flush-to-zero, re-quantisation) is a policy: it changes the
+units, it is never a bigger tolerance.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class Arithmetic:
     fast_exp: bool = False  # transcendental functions are off by some units
     flush_to_zero: bool = False  # subnormal numbers may become zero
     double_as_single: bool = False  # float64 is computed in float32
+    requantise: int = 0  # quantised values may come out so many quanta off
 
     def unit(self, dtype: str) -> float:
         """The unit roundoff of storing a result."""
@@ -69,6 +71,11 @@ class Arithmetic:
         factor = 2.0 if _PARTS.get(dtype, dtype) in ("float32", "float64") else 1.0
         return self.unit(dtype) * factor * (8.0 if self.fast_exp else 1.0)
 
+    @property
+    def with_exact_roots(self) -> Arithmetic:
+        """The same for square roots and powers, which no fast exponential touches."""
+        return replace(self, fast_exp=False) if self.fast_exp else self
+
     def tiny(self, dtype: str) -> float:
         """Absolute error that is always legal: the grid near zero, or all of it when subnormals are flushed."""
         part = self._computed(dtype)
@@ -90,6 +97,12 @@ POLICIES = {
     "fast-exp": "transcendental functions are off by some units",
     "flush-to-zero": "subnormal numbers may become zero",
     "double-as-single": "float64 is computed in float32",
+    "requantise": "quantised values may come out one quantum off",
+    "requantise-2": "quantised values may come out two quanta off",
+}
+_CHANGES: dict[str, dict[str, Any]] = {
+    "requantise": {"requantise": 1},
+    "requantise-2": {"requantise": 2},
 }
 
 
@@ -113,5 +126,5 @@ def declared(names: str) -> Arithmetic:
             raise DriftlineError(
                 f"There is no arithmetic {name!r}.{did_you_mean(name, POLICIES)} Known: {', '.join(POLICIES)}."
             )
-        arithmetic = replace(arithmetic, **{name.replace("-", "_"): True})
+        arithmetic = replace(arithmetic, **_CHANGES.get(name, {name.replace("-", "_"): True}))
     return arithmetic

@@ -68,6 +68,7 @@ class Trait:
 
 
 _OF_VALUES = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN)
+OF_PRECISION = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE)  # what another arithmetic may explain
 _ENDINGS = {
     Outcome.ERROR: Kind.ERROR,
     Outcome.CRASH: Kind.CRASH,
@@ -211,7 +212,8 @@ def _judge_by_shadow(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
         reason += f"; {judged.unjudged} of {total} elements too ill-conditioned to judge"
     if judged.unruled:
         reason += f"; no noise rule for {', '.join(judged.unruled)}, judged generously"
-    return Verdict(Judgement.PASS, reason, evidence={**judged.closest, "totals": dict(judged.totals)})
+    counts = {"unjudged": judged.unjudged, "elements": total}
+    return Verdict(Judgement.PASS, reason, evidence={**judged.closest, "totals": dict(judged.totals), **counts})
 
 
 def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, trait: Trait) -> Verdict:

@@ -44,6 +44,7 @@ class ShadowAnswer:
     open: Arrays = field(default_factory=dict)  # elements that depend on something the specification leaves open
     clauses: tuple[str, ...] = ()
     unruled: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()  # float types, and `exponential` or `quantised` where the program has such steps
     worst_case: float = 0.0  # how many sigma rounding could do if all errors of the graph conspired
 
     @property

@@ -38,6 +38,7 @@ def hunt_json(result: HuntResult, store: Store) -> dict[str, Any]:
         "programs": result.programs,
         "suspects": result.settled,
         "stopped": result.stopped,
+        "judged": result.judged,
         "bugs": [
             {
                 "id": bug.id,
@@ -63,8 +64,12 @@ def show_hunt(result: HuntResult, store: Store, report: Path | None = None) -> N
     for lane, reason in result.stopped.items():
         out.print(f"{lane} stopped early: {escape(reason)}")
     if not result.bugs:
-        out.print("No bug was found. A longer --budget or another --seed looks elsewhere.")
         _show_unexamined(out, result)
+        out.print(
+            "No bug was found. A longer --budget or another --seed looks elsewhere."
+            if result.judged
+            else "Nothing was compared: no program came to a verdict. Give it more time, or other --targets."
+        )
         return
     bugs = [bug for bug in gather_store(store).bugs if bug.id in result.bugs]
     compilers = {bug.compiler for bug in bugs}

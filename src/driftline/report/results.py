@@ -9,6 +9,7 @@ from typing import Any
 from driftline.checking.checker import TargetResult
 from driftline.checking.result import CheckResult
 from driftline.core.config import default_store
+from driftline.report.baseline import Compared
 from driftline.store import Bug
 
 SCHEMA = 1
@@ -35,22 +36,25 @@ def known_as(bug: Bug) -> str:
     return f"{told}. {note}" if note else told
 
 
-def check_json(result: CheckResult) -> dict[str, Any]:
+def check_json(result: CheckResult, baseline: Compared | None = None) -> dict[str, Any]:
     case = result.outcome.case
+    known = baseline.known if baseline else ()
     return {
         "schema": SCHEMA,
         "program": case.runs.to_json(),
         "reference": case.program.to_json() if case.deployed else None,
         "samples": [sample.origin for sample in case.samples],
-        "results": [_row(row, result.bugs.get(row.target)) for row in result.results],
+        "results": [_row(row, result.bugs.get(row.target), row.target in known) for row in result.results],
         "bugs": [bug_json(bug, result.store) for bug in {b.id: b for b in result.bugs.values()}.values()],
         "skipped": [{"target": str(s.target), "reason": s.reason} for s in result.outcome.skipped],
         "notes": list(result.notes),
         "store": str(result.store),
+        "compared": result.compared,
+        **({"baseline": baseline.to_json()} if baseline else {}),
     }
 
 
-def _row(row: TargetResult, bug: Bug | None) -> dict[str, Any]:
+def _row(row: TargetResult, bug: Bug | None, known: bool) -> dict[str, Any]:
     summary = row.execution.summary()
     return {
         "target": str(row.target),
@@ -63,6 +67,8 @@ def _row(row: TargetResult, bug: Bug | None) -> dict[str, Any]:
         "blame": row.blame or None,
         "failed_runs": list(row.failed_runs),
         "bug": bug.id if bug else None,
+        "known": known,
+        "effect": row.effect.to_json() | {"sentence": str(row.effect)} if row.effect else None,
         "durations": summary["durations"],
         "peak_memory": summary["peak_memory"],
         "version": summary["version"],

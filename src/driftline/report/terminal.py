@@ -21,6 +21,7 @@ from driftline.core.program import Program
 from driftline.core.tensors import spec_of
 from driftline.core.text import first_line
 from driftline.core.verdict import Judgement
+from driftline.report.baseline import Compared
 from driftline.report.explained import Explained, explained_so_far
 from driftline.report.mismatch import describe_tensor
 from driftline.report.program import program_text
@@ -32,6 +33,7 @@ LINE = 2000  # characters of a line of a program
 _STYLES = {
     Judgement.PASS: "green",
     Judgement.FAIL: "bold red",
+    Judgement.REDUCED: "cyan",
     Judgement.INCONCLUSIVE: "yellow",
     Judgement.REJECTED: "dim",
 }
@@ -43,7 +45,7 @@ def console() -> Console:
     return Console(width=width, highlight=False)
 
 
-def show_check(result: CheckResult, *, explained: bool = False) -> None:
+def show_check(result: CheckResult, *, explained: bool = False, baseline: Compared | None = None) -> None:
     """`explained`: what explains the bugs follows, so nobody needs to be told how to get it."""
     out = console()
     case = result.outcome.case
@@ -59,9 +61,11 @@ def show_check(result: CheckResult, *, explained: bool = False) -> None:
     table.add_column("what was seen")
     for row in result.results:
         seconds = f"{row.execution.durations.get('total', 0.0) + row.execution.durations.get('convert', 0.0):.2f}"
-        style = _STYLES[row.verdict.judgement]
-        seen = escape(first_line(row.verdict.reason, 400))
-        table.add_row(str(row.target), row.execution.version, f"[{style}]{row.verdict.judgement}[/]", seconds, seen)
+        verdict = f"[{_STYLES[row.verdict.judgement]}]{row.verdict.judgement}[/]"
+        if baseline and row.target in baseline.known:
+            verdict = "[yellow]known[/]"
+        seen = escape(first_line(row.verdict.reason, 400) + _further(row))
+        table.add_row(str(row.target), row.execution.version, verdict, seconds, seen)
     for skipped in result.outcome.skipped:
         table.add_row(str(skipped.target), "", "[dim]skipped[/]", "", f"[dim]{escape(skipped.reason)}[/]")
     out.print(table)
@@ -70,7 +74,18 @@ def show_check(result: CheckResult, *, explained: bool = False) -> None:
     for target, bug in result.bugs.items():
         row = next(r for r in result.results if r.target == target)
         out.print(Panel(_explain(row, bug, result, explained), title=f"[bold red]{bug.id}[/]", title_align="left"))
+    if baseline:
+        out.print(escape(str(baseline)), soft_wrap=True)
     out.print(_closing_line(result))
+
+
+def _further(row: TargetResult) -> str:
+    """What a row that is not a plain pass means to a user of the model, and how it is accepted."""
+    if row.verdict.judgement is Judgement.PASS and "accepted" not in row.verdict.evidence:
+        return ""
+    effect = f"; {row.effect}" if row.effect else ""
+    accept = row.verdict.evidence.get("accept") if row.verdict.judgement is Judgement.REDUCED else None
+    return f"{effect}. Accept it with {accept}" if accept else effect
 
 
 def _explain(row: TargetResult, bug: Bug, result: CheckResult, explained: bool) -> str:
@@ -78,6 +93,8 @@ def _explain(row: TargetResult, bug: Bug, result: CheckResult, explained: bool) 
     failed, runs = row.failed_runs
     lines = [escape(f"{row.target} {row.execution.version}: {row.verdict.kind}")]
     lines.append(escape(first_line(row.verdict.reason, 800)))
+    if row.effect:
+        lines.append(escape(f"in use: {row.effect}"))
     if row.blame:
         lines.append(escape(blamed(row.blame, case.program.name if case.deployed else "")))
     if row.flaky:
@@ -97,10 +114,10 @@ def _explain(row: TargetResult, bug: Bug, result: CheckResult, explained: bool) 
 def _closing_line(result: CheckResult) -> str:
     counts = {j: sum(r.verdict.judgement is j for r in result.results) for j in Judgement}
     words = ", ".join(f"{count} {judgement}" for judgement, count in counts.items() if count)
-    if not counts[Judgement.PASS] and not counts[Judgement.FAIL]:
-        words = f"{words}: nothing was compared" if words else ""
+    if not result.compared:
+        words = f"{words or 'nothing ran'}: nothing was compared"
     kept = f" Kept in {escape(str(result.store))}." if result.bugs else ""
-    return f"{words or 'nothing ran'}.{kept}"
+    return f"{words}.{kept}"
 
 
 def show_doctor(report: DoctorReport) -> None:

@@ -30,7 +30,7 @@ def _normalised(
 ) -> Array:
     """scale * (x - mean) / sqrt(variance + epsilon) + bias, computed as it is often fused: one factor, one addend. Step
     by step, the quotient may overflow before it is scaled."""
-    deviation = steps.function(np.sqrt(steps.round(variance + epsilon)))
+    deviation = steps.root(steps.round(variance + epsilon))
     factor = steps.round(scale / deviation)
     addend = steps.round(bias - steps.round(mean * factor))
     on_the_way = ((x - mean) / deviation, x * factor, mean * factor + np.zeros_like(x))
@@ -80,7 +80,7 @@ def _lp_normalization(steps: Steps, node: Any, inputs: list[Any], attributes: di
     if attributes.get("p", 2) == 1:
         norm = steps.sum(np.abs(x), axes)
     else:
-        norm = steps.function(np.sqrt(steps.sum(steps.round(np.square(x)), axes)))
+        norm = steps.root(steps.sum(steps.round(np.square(x)), axes))
     return (np.where(norm == 0, 0.0, steps.round(x / np.where(norm == 0, 1.0, norm))),)
 
 

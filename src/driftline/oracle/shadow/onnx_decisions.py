@@ -18,6 +18,7 @@ _STEPS = {
 }  # fmt: skip
 # These compute something on the way to the step, so that even exact arguments may fall to either side.
 _COMPUTE_FIRST = {"Mod", "QLinearConv", "QLinearMatMul", "QuantizeLinear", "Resize", "Upsample", "GridSample"}
+QUANTISING = {"QLinearConv", "QLinearMatMul", "QuantizeLinear"}
 _CHOICES = {"ArgMax": 0, "ArgMin": 0, "TopK": 1, "MaxPool": 1}  # which result holds the indices
 
 

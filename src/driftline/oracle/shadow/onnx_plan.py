@@ -36,6 +36,7 @@ class Planner:
         self._arithmetic = arithmetic
         self._opset = opset
         self._plans: dict[int, Plan] = {}
+        self.operators: set[str] = set()  # all that were planned
 
     def plan(self, node: Any) -> Plan:
         found = self._plans.get(id(node))
@@ -45,6 +46,7 @@ class Planner:
 
     def _planned(self, node: Any) -> Plan:
         attributes = _attributes(node)
+        self.operators.add(str(node.op_type))
         return Plan(
             node=node,
             container=_is_container(node),

@@ -43,6 +43,13 @@ TRANSCENDENTAL = {
 }  # fmt: skip
 
 
+ROOTS = {"Pow", "Sqrt"}  # of these, what no fast exponential touches
+EXPONENTIAL = (TRANSCENDENTAL - ROOTS) | {
+    "Celu", "Elu", "GRU", "Gelu", "LSTM", "LogSoftmax", "Mish", "RNN", "ReduceLogSumExp", "Selu", "Sigmoid", "Softmax",
+    "Softplus",
+}  # fmt: skip
+
+
 def _one(call: Call) -> Array | float:
     return 1.0
 
@@ -101,7 +108,7 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
     name = str(call.target.op_type)
     if came_out_exact(call):
         return [None], True
-    arithmetic = call.arithmetic
+    arithmetic = call.arithmetic.with_exact_roots if name in ROOTS else call.arithmetic
     rule = SUMS.get(name)
     known = bool(rule) or name in POINTWISE or name in TRANSCENDENTAL or name in THROUGH or name in ("Cast", "CastLike")
     sums = rule(call) if rule else ()

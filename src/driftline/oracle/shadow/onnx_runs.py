@@ -14,6 +14,7 @@ from driftline.oracle.shadow.decisions import Decision, Order
 from driftline.oracle.shadow.onnx_open import index_range, open_elements, replaced
 from driftline.oracle.shadow.onnx_rules import amplitudes
 from driftline.oracle.shadow.onnx_sums import terms_of
+from driftline.oracle.shadow.quantised import moved_by_quanta
 from driftline.oracle.specification import has_clauses
 
 Key = tuple[tuple[str, ...], int]
@@ -62,6 +63,10 @@ class Run:
 
     def leave_open(self, key: Key, node: Any, inputs: list[Any], results: tuple[Any, ...]) -> tuple[Any, ...]:
         return results
+
+    def requantise(self, result: Array, quanta: int) -> Array:
+        """A quantised result, as the run has it."""
+        return result
 
     def round(self, key: Key, call: Call) -> tuple[Any, ...]:
         return call.results
@@ -131,6 +136,9 @@ class Pushed(Run):
 
     def decide(self, decision: Decision, values: dict[int, Array], own: dict[int, Array]) -> dict[int, Array]:
         return decision.pushed(values, self._number, self._random)
+
+    def requantise(self, result: Array, quanta: int) -> Array:
+        return moved_by_quanta(result, quanta, self._number, self._random)
 
 
 class Alternative(Run):

@@ -18,15 +18,17 @@ from driftline.oracle.arithmetic import IEEE, Arithmetic
 from driftline.oracle.noise import NoiseSource
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call
-from driftline.oracle.shadow.decisions import EXTREMES, FEW_ORDERS, ORDERS, SHUFFLES, Decision, choice_runs, touched
+from driftline.oracle.shadow.decisions import FEW_ORDERS, ORDERS, Decision, choice_runs, touched
 from driftline.oracle.shadow.onnx_composites import COMPOSITES
-from driftline.oracle.shadow.onnx_decisions import Choice, axis_of, index_result, own_errors, unsettled_by
+from driftline.oracle.shadow.onnx_decisions import QUANTISING, Choice, axis_of, index_result, own_errors, unsettled_by
 from driftline.oracle.shadow.onnx_open import ALTERNATIVES
 from driftline.oracle.shadow.onnx_parts import promoted, taken_apart
 from driftline.oracle.shadow.onnx_plan import RANDOM, Plan, Planner
+from driftline.oracle.shadow.onnx_rules import EXPONENTIAL
 from driftline.oracle.shadow.onnx_runs import Alternative, Key, Memory, Pushed, Reference, Run, Sample
 from driftline.oracle.shadow.onnx_steps import Steps
 from driftline.oracle.shadow.onnx_walk import evaluated, in_doubles, stored_types, walked_by
+from driftline.oracle.shadow.quantised import pushed_runs
 from driftline.programs.onnx_evaluator import make_evaluator
 
 ROUNDINGS_OF_A_COMPOSITE = 8  # for each result; no composite has more in a row before it is carried on
@@ -67,6 +69,12 @@ class OnnxShadow:
     def terms(self) -> int:
         return self._memory.terms
 
+    @property
+    def uses(self) -> set[str]:
+        operators = self._planner.operators
+        kinds = {"exponential": EXPONENTIAL, "quantised": QUANTISING}
+        return set(self._memory.types.values()) - {""} | {name for name, kind in kinds.items() if operators & kind}
+
     def reference(self) -> Arrays:
         self._memory.roundings, self._memory.terms = 0, 1
         return self._play(Reference(self._memory))
@@ -77,13 +85,14 @@ class OnnxShadow:
 
     def is_deciding(self) -> bool:
         """Did rounding move anything on which a step or a choice depends? Known after some samples."""
-        return any(decision.open for decision in self._memory.decisions.values())
+        requantised = self._arithmetic.requantise and self._planner.operators & QUANTISING
+        return bool(requantised) or any(decision.open for decision in self._memory.decisions.values())
 
     def pushed(self) -> list[Arrays]:
         """Runs in which every step and choice is pushed; none when there is nothing to push."""
         if not self.is_deciding():
             return []
-        return [self._tried(Pushed(self._memory, run)) for run in range(EXTREMES + SHUFFLES)]
+        return [self._tried(Pushed(self._memory, run)) for run in pushed_runs(self._arithmetic)]
 
     def alternatives(self) -> tuple[list[Arrays], set[str]]:
         """Runs in which what the specification leaves open is something else, and the clauses that apply."""
@@ -207,6 +216,8 @@ class OnnxShadow:
         results = self._evaluated(key, node, [moved.get(i, v) for i, v in enumerate(inputs)], context)
         if isinstance(self._run, Reference):
             self._decided[key] = node, [np.shape(result) for result in results]
+        if node.op_type in QUANTISING and results[0].dtype.kind in "iu":
+            results = (self._run.requantise(results[0], self._arithmetic.requantise), *results[1:])
         results = self._chosen(key, node, inputs, results)
         return self._rounded(key, node, inputs, self._run.leave_open(key, node, inputs, results), plan)
 

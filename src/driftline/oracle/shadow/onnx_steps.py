@@ -44,6 +44,11 @@ class Steps:
         unit = self.arithmetic.transcendental(self.dtype)
         return self._disturbed(result, lambda: transcendental(result, self.arithmetic, self.dtype) + unit * through)
 
+    def root(self, x: Array) -> Array:
+        """A square root."""
+        result = np.sqrt(x)
+        return self._disturbed(result, lambda: transcendental(result, self.arithmetic.with_exact_roots, self.dtype))
+
     def overflow(self, result: Array, peak: Array) -> Array:
         """The result, unless a number of that size on the way overflows."""
         largest = self.arithmetic.largest_sum(self.dtype)

@@ -23,6 +23,10 @@ class Shadow(Protocol):
     def terms(self) -> int:
         """How many numbers at most go into one of them."""
 
+    @property
+    def uses(self) -> set[str]:
+        """Float types of the program, and `exponential` or `quantised` where it has such steps."""
+
     def reference(self) -> Arrays: ...
     def sample(self, number: int) -> Arrays: ...
     def is_deciding(self) -> bool: ...
@@ -76,6 +80,7 @@ class Player:
             open={n: _changed(value, [a[n] for a in alternatives if n in a]) for n, value in reference.items()},
             clauses=tuple(sorted(clauses)),
             unruled=tuple(sorted(shadow.unruled)),
+            uses=tuple(sorted(shadow.uses)),
             worst_case=worst_case(shadow.roundings, shadow.terms),
         )
 

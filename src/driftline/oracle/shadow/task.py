@@ -36,6 +36,7 @@ def read_answer(answer: dict[str, Any]) -> ShadowAnswer:
         open=load_tensors(answer["open"]),
         clauses=tuple(answer["clauses"]),
         unruled=tuple(answer["unruled"]),
+        uses=tuple(answer["uses"]),
         worst_case=answer["worst_case"],
     )
 
@@ -60,6 +61,7 @@ def play_shadow(shadow: Shadow, runs: int, outputs: str | None, folder: Path) ->
         "choosing": list(found.choosing),
         "unruled": list(found.unruled),
         "clauses": list(found.clauses),
+        "uses": list(found.uses),
         "worst_case": found.worst_case,
     }
     for name in ("reference", "samples", "low", "high", "open"):

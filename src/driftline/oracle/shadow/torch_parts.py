@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from driftline.oracle.shadow.torch_quantised import quantised_parts
 from driftline.oracle.shadow.torch_rules import name_of
 
 # There is a rule, or a clause, about them as a whole.
@@ -46,6 +47,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         )
     )  # fmt: skip
     table[aten.addcdiv.default] = _addcdiv
+    table.update(quantised_parts())
     return {
         op: parts
         for op, parts in table.items()

@@ -57,6 +57,9 @@ TRANSCENDENTAL = {
     "sigmoid_backward", "tanh_backward", "gelu_backward", "silu_backward", "elu_backward", "softplus_backward",
 }  # fmt: skip
 
+ROOTS = {"hypot", "pow", "rsqrt", "sqrt"}  # of these, what no fast exponential touches
+EXPONENTIAL = TRANSCENDENTAL - ROOTS
+
 
 @cache
 def name_of(target: Any) -> str:
@@ -77,7 +80,7 @@ def is_exact(target: Any, kwargs: dict[str, Any]) -> bool:
 def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
     """The size of the rounding error of each result, and whether a proper rule was found for it."""
     name = name_of(call.target)
-    arithmetic = call.arithmetic
+    arithmetic = call.arithmetic.with_exact_roots if name in ROOTS else call.arithmetic
     rule = SUMS.get(name)
     sums = rule(call) if rule else ()
     known = True

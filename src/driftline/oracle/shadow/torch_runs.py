@@ -12,6 +12,7 @@ from driftline.core.tensors import Array
 from driftline.oracle.noise import Joint, NoiseSource
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.decisions import Decision, Order
+from driftline.oracle.shadow.quantised import moved_by_quanta
 from driftline.oracle.shadow.tape import Node
 from driftline.oracle.shadow.torch_decisions import index_result
 from driftline.oracle.shadow.torch_open import open_elements, replaced
@@ -43,6 +44,10 @@ class Run:
 
     def leave_open(self, number: int, node: Node, args: Any, kwargs: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
         return results
+
+    def requantise(self, result: torch.Tensor, quanta: int) -> torch.Tensor:
+        """A quantised result, as the run has it."""
+        return result
 
     def round(self, number: int, call: Call) -> tuple[Any, ...]:
         return call.results
@@ -104,6 +109,9 @@ class Pushed(Run):
     def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
         moved = decision.pushed(_floats(args), self._run, self._random)
         return tuple(torch.from_numpy(moved[i]) if i in moved else arg for i, arg in enumerate(args))
+
+    def requantise(self, result: torch.Tensor, quanta: int) -> torch.Tensor:
+        return torch.from_numpy(moved_by_quanta(result.numpy(), quanta, self._run, self._random))
 
 
 class Alternative(Run):

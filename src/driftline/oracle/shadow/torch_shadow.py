@@ -16,21 +16,21 @@ from driftline.oracle.noise import NoiseSource
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call, schema_argument
 from driftline.oracle.shadow.decisions import (
-    EXTREMES,
     FEW_ORDERS,
     ORDERS,
-    SHUFFLES,
     Decision,
     Order,
     choice_problem,
     choice_runs,
     touched,
 )
+from driftline.oracle.shadow.quantised import pushed_runs
 from driftline.oracle.shadow.tape import Constant, Node, OpenOrder, Recorder, Slot, Tape, fill
 from driftline.oracle.shadow.torch_decisions import FIRST_WINS, decides, index_result
 from driftline.oracle.shadow.torch_open import ALTERNATIVES
 from driftline.oracle.shadow.torch_parts import decompositions
-from driftline.oracle.shadow.torch_rules import is_cast, is_exact, name_of
+from driftline.oracle.shadow.torch_quantised import is_settled_cast, quantising_nodes
+from driftline.oracle.shadow.torch_rules import EXPONENTIAL, is_cast, is_exact, name_of
 from driftline.oracle.shadow.torch_runs import Alternative, Memory, Pushed, Reference, Run, Sample
 
 _LIFT = {torch.complex64: torch.complex128}
@@ -70,12 +70,15 @@ class TorchShadow:
         self._writes = tape.writes
         self._plans = [self._planned(node) for node in tape.nodes]
         self._memory = Memory()
-        self._decisions = {n: Decision() for n, node in enumerate(tape.nodes) if _is_decision(node)}
+        self._decisions = {
+            n: Decision() for n, node in enumerate(tape.nodes) if _is_decision(node) and not is_settled_cast(tape, node)
+        }
         self._forced: dict[int, torch.Tensor] = {}
         self._choices: dict[int, torch.Tensor] = {}  # what the reference run chose
         self._tossed: dict[int, Array] = {}  # choices that come out otherwise when they are pushed
         self._shapes: dict[int, list[tuple[int, ...]]] = {}  # of the results of what decides
         self._last_use = tape.last_uses()
+        self._quantising = quantising_nodes(tape)
 
     @property
     def unruled(self) -> set[str]:
@@ -89,6 +92,15 @@ class TorchShadow:
     def terms(self) -> int:
         return self._memory.terms
 
+    @property
+    def uses(self) -> set[str]:
+        nodes = self._tape.nodes
+        types = [*(c.dtype for c in self._tape.constants), *(dtype for node in nodes for dtype in node.dtypes)]
+        found = {name for name in map(_float_name, types) if name}
+        if any(name_of(node.target) in EXPONENTIAL for node in nodes):
+            found.add("exponential")
+        return found | ({"quantised"} if self._quantising else set())
+
     def reference(self) -> Arrays:
         self._memory.roundings = 0
         return self._play(Reference(self._memory))
@@ -99,13 +111,14 @@ class TorchShadow:
 
     def is_deciding(self) -> bool:
         """Did rounding move anything on which a step or a choice depends? Known after some samples."""
-        return any(decision.open for decision in self._decisions.values())
+        requantised = self._arithmetic.requantise and self._quantising
+        return bool(requantised) or any(decision.open for decision in self._decisions.values())
 
     def pushed(self) -> list[Arrays]:
         """Runs in which every step and choice is pushed; none when there is nothing to push."""
         if not self.is_deciding():
             return []
-        return [self._play(Pushed(self._memory, run)) for run in range(EXTREMES + SHUFFLES)]
+        return [self._play(Pushed(self._memory, run)) for run in pushed_runs(self._arithmetic)]
 
     def alternatives(self) -> tuple[list[Arrays], set[str]]:
         """Runs in which what the specification leaves open is something else, and the clauses that apply."""
@@ -215,6 +228,8 @@ class TorchShadow:
         except Exception as error:
             raise NoExactReference(f"{node.target} does not run in float64 ({type(error).__name__})") from error
         results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        if number in self._quantising:
+            results = (run.requantise(results[0], self._arithmetic.requantise), *results[1:])
         if decision:
             if isinstance(run, Reference):
                 self._shapes[number] = [tuple(getattr(made, "shape", ())) for made in results]

@@ -1,0 +1,74 @@
+"""Arithmetic that the person accepts: `--accept POLICY` for every target, `--accept TARGET=POLICY` for one.
+
+TARGET is a backend (all its targets) or a whole target with its options. A policy is a name of `oracle/arithmetic.py`;
+several are joined with '+'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from driftline.backends import BACKENDS
+from driftline.core.errors import DriftlineError
+from driftline.core.execution import Execution
+from driftline.core.target import Target
+from driftline.core.text import did_you_mean
+from driftline.core.verdict import Judgement, Verdict
+from driftline.oracle.arithmetic import POLICIES
+from driftline.oracle.judge import Reference, Trait
+from driftline.oracle.policies import agrees_with, does, program_uses
+
+NONE = "none"  # accepts nothing, whatever a project file says
+
+
+def parse_accept(given: Iterable[str], said_by: str = "--accept") -> tuple[str, ...]:
+    """What was accepted, one policy each; unknown names answer with near ones."""
+    found: list[str] = []
+    for text in given:
+        if text == NONE:
+            continue
+        target, _, policies = text.rpartition("=")
+        if target:
+            _require_target(target, text, said_by)
+        for policy in policies.split("+"):
+            if policy not in POLICIES:
+                hint = did_you_mean(policy, POLICIES)
+                raise DriftlineError(
+                    f"{said_by} {text}: there is no arithmetic {policy!r}.{hint} Known: {', '.join(POLICIES)}."
+                )
+            found.append(f"{target}={policy}" if target else policy)
+    return tuple(dict.fromkeys(found))
+
+
+def _require_target(text: str, whole: str, said_by: str) -> None:
+    try:
+        name = Target.parse(text).backend
+    except DriftlineError as error:
+        raise DriftlineError(f"{said_by} {whole}: {error}") from error
+    if name not in BACKENDS:
+        hint = did_you_mean(name, BACKENDS) or f" Known: {', '.join(sorted(BACKENDS))}."
+        raise DriftlineError(f"{said_by} {whole}: there is no backend {name!r}.{hint}")
+
+
+def accepted_for(accept: Sequence[str], target: Target) -> tuple[str, ...]:
+    """The policies that are accepted of this target."""
+    found = []
+    for text in accept:
+        named, _, policy = text.rpartition("=")
+        if not named or named == target.backend or Target.parse(named) == target:
+            found.append(policy)
+    return tuple(dict.fromkeys(found))
+
+
+def as_accepted(
+    verdict: Verdict, execution: Execution, reference: Reference, trait: Trait, accepted: tuple[str, ...]
+) -> Verdict:
+    """A failure that the accepted arithmetic explains is a pass, which says so."""
+    again = agrees_with(accepted, verdict, execution, reference, trait)
+    if verdict.judgement is not Judgement.FAIL or again.judgement is not Judgement.PASS:
+        return verdict
+    told = does(accepted, program_uses(reference, trait.arithmetic))
+    return replace(
+        again, reason=f"agrees; {told}, as accepted", evidence={**again.evidence, "accepted": list(accepted)}
+    )

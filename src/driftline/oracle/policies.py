@@ -1,0 +1,126 @@
+"""Less precise arithmetic that would explain a failure: which of it is plausible, and does it make the outputs legal?
+
+A policy is tried on outputs that are recorded already: the shadow is asked again, the target is not. What is plausible
+is kept narrow on purpose. A policy that could not be at work in this program on this target would only hide a bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from driftline.core.execution import Execution
+from driftline.core.verdict import Judgement, Kind, Verdict
+from driftline.oracle.arithmetic import declared, has_subnormals
+from driftline.oracle.judge import OF_PRECISION, NoShadow, Reference, Trait, judge
+from driftline.oracle.rule import QUICK_RUNS
+
+MOST_UNJUDGED = 0.1  # of the elements: where more are too ill-conditioned under a policy, it explains nothing
+HELPS = 0.8  # a policy that leaves more than this share of the deviation has nothing to do with it
+
+_HALF = ("float16", "bfloat16")
+# What a target with this policy does: after "may", and after its name.
+_WORDS = {
+    "half-accumulation": ("accumulate in {half}", "accumulates in {half}"),
+    "tf32": ("multiply float32 matrices in TF32", "multiplies float32 matrices in TF32"),
+    "double-as-single": ("compute float64 in float32", "computes float64 in float32"),
+    "flush-to-zero": ("take subnormal numbers for zero", "takes subnormal numbers for zero"),
+    "requantise": ("re-quantise one quantum off", "re-quantises up to one quantum off"),
+    "requantise-2": ("re-quantise two quanta off", "re-quantises up to two quanta off"),
+    "fast-exp": ("be off by some units in exp, tanh and the like", "is off by some units in exp, tanh and the like"),
+}
+
+
+def may(policies: Iterable[str], uses: Iterable[str] = _HALF[:1]) -> str:
+    """What a target is allowed to do under these policies: "accumulate in float16"."""
+    return " and ".join(_WORDS[name][0].format(half=_half(uses)) for name in policies)
+
+
+def does(policies: Iterable[str], uses: Iterable[str] = _HALF[:1]) -> str:
+    """The same of a target that does it: "accumulates in float16"."""
+    return " and ".join(_WORDS[name][1].format(half=_half(uses)) for name in policies)
+
+
+def _half(uses: Iterable[str]) -> str:
+    return " and ".join(name for name in _HALF if name in set(uses)) or "half precision"
+
+
+def program_uses(reference: Reference, arithmetic: str) -> set[str]:
+    """The float types and kinds of steps of the program, as its shadow knows them; nothing where there is none."""
+    for sample in reference.samples:
+        if sample.shadow is not None and sample.failure is None:
+            try:
+                return set(sample.shadow(arithmetic, QUICK_RUNS, None).uses)
+            except NoShadow:
+                return set()
+    return set()
+
+
+def plausible(uses: set[str], reference: Reference, arithmetic: str, *, on_gpu: bool) -> list[str]:
+    """Policies that may be at work, the usual ones first; none that the target declares already."""
+    subnormals = any(has_subnormals({**sample.inputs, **sample.native}) for sample in reference.samples)
+    rules = {
+        "half-accumulation": not uses.isdisjoint(_HALF),
+        "tf32": on_gpu and "float32" in uses,
+        "double-as-single": not uses.isdisjoint(("float64", "complex128")),
+        "flush-to-zero": subnormals,
+        "requantise": "quantised" in uses,
+        "requantise-2": "quantised" in uses,
+        "fast-exp": "exponential" in uses,
+    }
+    return [
+        name for name, holds in rules.items() if holds and declared(name + "+" + arithmetic) != declared(arithmetic)
+    ]
+
+
+def explained_by(
+    verdict: Verdict, execution: Execution, reference: Reference, trait: Trait, candidates: Sequence[str]
+) -> tuple[str, ...]:
+    """The policies under which the recorded outputs are legal: one if one will do, else two. Empty: none does."""
+    before = _deviation(verdict)
+    helping = []
+    for name in candidates:
+        again = agrees_with((name,), verdict, execution, reference, trait)
+        if again.judgement is Judgement.PASS:
+            return (name,)
+        if again.kind is Kind.WRONG_NONFINITE or _deviation(again) < HELPS * before:
+            helping.append(name)
+    for pair in combinations(helping, 2):
+        if {"requantise", "requantise-2"} <= set(pair):
+            continue
+        if agrees_with(pair, verdict, execution, reference, trait).judgement is Judgement.PASS:
+            return pair
+    return ()
+
+
+def agrees_with(
+    policies: Sequence[str], verdict: Verdict, execution: Execution, reference: Reference, trait: Trait
+) -> Verdict:
+    """The verdict under these policies. A pass is one only if the sample that failed was really judged."""
+    if not is_of_precision(verdict, trait):
+        return verdict
+    wider = replace(trait, arithmetic="+".join(filter(None, (trait.arithmetic, *policies))))
+    again = judge(execution, reference, wider)
+    if again.judgement is not Judgement.PASS:
+        return again
+    failed = int(verdict.evidence.get("sample", 0))
+    alone = judge(
+        replace(execution, outputs=(execution.outputs[failed],)),
+        replace(reference, samples=(reference.samples[failed],)),
+        wider,
+    )
+    total = max(int(alone.evidence.get("elements", 0)), 1)
+    judged = alone.judgement is Judgement.PASS and alone.evidence.get("unjudged", 0) <= MOST_UNJUDGED * total
+    return again if judged else verdict
+
+
+def is_of_precision(verdict: Verdict, trait: Trait) -> bool:
+    """Could another arithmetic explain it? Under a plain tolerance there is none."""
+    return verdict.judgement is Judgement.FAIL and verdict.kind in OF_PRECISION and trait.tolerance is None
+
+
+def _deviation(verdict: Verdict) -> float:
+    if verdict.judgement is not Judgement.FAIL:
+        return 0.0
+    return float(verdict.evidence.get("z", verdict.evidence.get("pooled_z", float("inf"))))

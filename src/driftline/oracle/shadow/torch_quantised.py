@@ -1,0 +1,104 @@
+"""Quantisation in torch programs: which operations of a tape quantise, and the quantised operators as their parts.
+
+Whatever wrote the program, to quantise is to round, perhaps to add a zero point, and to clamp. Operators that do so in
+one step exist in float32 only, so on the tape they are taken apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from driftline.oracle.shadow.tape import Node, Slot, Tape
+from driftline.oracle.shadow.torch_rules import is_cast, name_of
+
+_SHIFTS = {"add", "sub"}  # the zero point
+_CLAMPS = {"clamp", "clip"}
+
+
+def quantising_nodes(tape: Tape) -> set[int]:
+    """The roundings whose result is clamped, perhaps with a zero point added before."""
+    clamps = (node for node in tape.nodes if name_of(node.target) in _CLAMPS)
+    return {number for node in clamps if (number := _behind(tape, node.args[0], _SHIFTS)) is not None}
+
+
+def is_settled_cast(tape: Tape, node: Node) -> bool:
+    """Is it a cast of what was rounded and clamped already? Then it decides nothing: the rounding did."""
+    return is_cast(node.target) and _behind(tape, node.args[0], _SHIFTS | _CLAMPS) is not None
+
+
+def _behind(tape: Tape, place: Any, through: set[str]) -> int | None:
+    """The rounding that made this value, by way of such operations alone."""
+    while isinstance(place, Slot) and name_of(tape.nodes[place.node].target) in through:
+        place = tape.nodes[place.node].args[0]
+    return place.node if isinstance(place, Slot) and name_of(tape.nodes[place.node].target) == "round" else None
+
+
+def _quantise(
+    x: torch.Tensor, scale: Any, zero_point: Any, lowest: int, highest: int, dtype: torch.dtype
+) -> torch.Tensor:
+    return torch.clamp(torch.round(x * (1.0 / scale)) + zero_point, lowest, highest).to(dtype)
+
+
+def _dequantise(
+    x: torch.Tensor, scale: Any, zero_point: Any, lowest: int, highest: int, dtype: torch.dtype, *,
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:  # fmt: skip
+    return (x.to(out_dtype or torch.float32) - zero_point) * scale
+
+
+def _along(values: torch.Tensor | None, axis: int, like: torch.Tensor) -> Any:
+    if values is None:
+        return 0
+    return values.reshape([-1 if at == axis % like.dim() else 1 for at in range(like.dim())])
+
+
+def _quantise_channels(
+    x: torch.Tensor, scales: torch.Tensor, zero_points: torch.Tensor, axis: int, lowest: int, highest: int,
+    dtype: torch.dtype,
+) -> torch.Tensor:  # fmt: skip
+    return _quantise(x, _along(scales, axis, x).to(x.dtype), _along(zero_points, axis, x), lowest, highest, dtype)
+
+
+def _dequantise_channels(
+    x: torch.Tensor, scales: torch.Tensor, zero_points: torch.Tensor | None, axis: int, lowest: int, highest: int,
+    dtype: torch.dtype, *, out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:  # fmt: skip
+    result = _dequantise(
+        x, _along(scales, axis, x), _along(zero_points, axis, x), lowest, highest, dtype, out_dtype=out_dtype
+    )
+    return result.to(out_dtype or torch.float32)
+
+
+def _imitate(
+    x: torch.Tensor, scale: Any, zero_point: Any, lowest: int, highest: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Quantised and back at once, as in training; with where it was not clamped."""
+    quantised = torch.round(x * (1.0 / scale)) + zero_point
+    inside = (quantised >= lowest) & (quantised <= highest)
+    return (torch.clamp(quantised, lowest, highest) - zero_point) * scale, inside
+
+
+def _imitate_channels(
+    x: torch.Tensor, scales: torch.Tensor, zero_points: torch.Tensor, axis: int, lowest: int, highest: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return _imitate(x, _along(scales, axis, x), _along(zero_points, axis, x), lowest, highest)
+
+
+def quantised_parts() -> dict[Any, Callable[..., Any]]:
+    """The operators of quantised programs, as their parts."""
+    import torch.ao.quantization.fx._decomposed  # it registers them
+
+    operators = torch.ops.quantized_decomposed
+    return {
+        operators.quantize_per_tensor.default: _quantise,
+        operators.quantize_per_tensor.tensor: _quantise,
+        operators.dequantize_per_tensor.default: _dequantise,
+        operators.dequantize_per_tensor.tensor: _dequantise,
+        operators.quantize_per_channel.default: _quantise_channels,
+        operators.dequantize_per_channel.default: _dequantise_channels,
+        torch.ops.aten.fake_quantize_per_tensor_affine_cachemask.default: _imitate,
+        torch.ops.aten.fake_quantize_per_channel_affine_cachemask.default: _imitate_channels,
+    }

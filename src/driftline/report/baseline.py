@@ -1,0 +1,105 @@
+"""A baseline: the JSON of an earlier check or hunt. What failed there in the same way is known; only the rest is new.
+
+The same way means: the same bug on the same target. Rows without a bug (rejected, inconclusive) are known where they
+had the same verdict.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from driftline.checking.checker import TargetResult
+from driftline.checking.result import CheckResult
+from driftline.core.errors import DriftlineError
+from driftline.core.target import Target
+from driftline.core.verdict import Judgement
+
+_NO_TROUBLE = (Judgement.PASS, Judgement.REDUCED)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What was so before: verdict and bug by target, and all bugs by id."""
+
+    file: Path
+    rows: Mapping[str, tuple[str, str | None]]
+    bugs: frozenset[str]
+
+    def knows(self, row: TargetResult, bug_id: str | None) -> bool:
+        return self.rows.get(str(row.target)) == (str(row.verdict.judgement), bug_id)
+
+    def hunt_json(self, bugs: Iterable[str]) -> dict[str, Any]:
+        """The bugs of a hunt against those of the baseline. Hunts meet different programs: one that was not met again
+        need not be fixed."""
+        seen = set(bugs)
+        known, new, unseen = sorted(seen & self.bugs), sorted(seen - self.bugs), sorted(self.bugs - seen)
+        return {"file": str(self.file), "known": known, "new": new, "not_seen": unseen}
+
+    def hunt_line(self, bugs: Iterable[str]) -> str:
+        told = self.hunt_json(bugs)
+        new = f" ({', '.join(told['new'])})" if told["new"] else ""
+        return (
+            f"Against {self.file}: {len(told['new'])} new{new}, {len(told['known'])} known,"
+            f" {len(told['not_seen'])} not seen again."
+        )
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A check against its baseline."""
+
+    baseline: Baseline
+    known: tuple[Target, ...]
+    new: tuple[Target, ...]
+    fixed: tuple[str, ...]  # targets that failed before and do not fail in any way now
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "file": str(self.baseline.file),
+            "known": [str(target) for target in self.known],
+            "new": [str(target) for target in self.new],
+            "fixed": list(self.fixed),
+        }
+
+    def __str__(self) -> str:
+        parts = [f"{len(self.new)} new", f"{len(self.known)} known"]
+        told = f"Against {self.baseline.file}: {', '.join(parts)}"
+        return f"{told}; fixed: {', '.join(self.fixed)}." if self.fixed else f"{told}."
+
+
+def compare_check(baseline: Baseline, result: CheckResult, counted: Iterable[Judgement]) -> Compared:
+    """Which of the rows that count are known, which are new, and what is fixed."""
+    counting = tuple(counted)
+    known: list[Target] = []
+    new: list[Target] = []
+    fixed: list[str] = []
+    for row in result.results:
+        bug = result.bugs.get(row.target)
+        if row.verdict.judgement in counting or bug is not None:
+            (known if baseline.knows(row, bug.id if bug else None) else new).append(row.target)
+        elif row.verdict.judgement in _NO_TROUBLE and baseline.rows.get(str(row.target), ("",))[0] == Judgement.FAIL:
+            fixed.append(str(row.target))
+    return Compared(baseline, tuple(known), tuple(new), tuple(fixed))
+
+
+def read_baseline(path: Path) -> Baseline:
+    """The JSON of an earlier run; anything else is refused with a sentence."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DriftlineError(f"--baseline {path}: it cannot be read ({error.strerror}).") from error
+    except ValueError as error:
+        raise DriftlineError(
+            f"--baseline {path}: it is not JSON ({error}). Give the output of an earlier driftline check --json."
+        ) from error
+    try:
+        rows = {str(row["target"]): (str(row["verdict"]), row.get("bug")) for row in value.get("results", ())}
+        return Baseline(path, rows, frozenset(str(bug["id"]) for bug in value["bugs"]))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise DriftlineError(
+            f"--baseline {path}: it is JSON, but not the output of driftline check --json or driftline hunt --json."
+        ) from error
