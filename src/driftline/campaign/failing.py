@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -57,17 +58,25 @@ def find_failing(
 ) -> Failing:
     """The failure that `name` stands for: a bug or a case of the store, or a program, which is checked first.
 
-    A stored failure brings its own options and plug-ins. `progress` is that of the check.
+    A stored failure brings its own options and plugins; a plugin in `options` takes the place of a stored one of the
+    same file name that is not there any more. `progress` is that of the check.
     """
     if is_program(name):
         return _checked(name, store, checker, target, inputs, options or CheckOptions(), progress)
     bug = _bug_of_case(store, name) if _CASE_ID.fullmatch(name) else store.bug(name)
     finding = next((f for f in bug.findings if f.case_id == name), bug.findings[0])
-    case = store.load_case(finding.case_id)
+    case = _with_plugins(store.load_case(finding.case_id), options.plugins if options else ())
     load_plugins(case.options.plugins)
     wanted = target or Target.parse(finding.target)
     require_target(wanted)
     return Failing(bug, finding, case.only(wanted))
+
+
+def _with_plugins(case: Case, given: Sequence[str]) -> Case:
+    """The case with the plugins that are given in the place of those that have moved."""
+    moved = {Path(path).name: path for path in given}
+    own = [path if Path(path).is_file() else moved.get(Path(path).name, path) for path in case.options.plugins]
+    return replace(case, options=replace(case.options, plugins=tuple(dict.fromkeys([*own, *given]))))
 
 
 def _bug_of_case(store: Store, case_id: str) -> Bug:

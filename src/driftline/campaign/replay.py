@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from driftline.campaign.joining import known_as
 from driftline.campaign.session import identify
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.result import Replay, ReplayAnswer
@@ -23,7 +24,7 @@ def replay(store: Store, name: str, checker: Checker, target: Target | None = No
     if outcome.skipped:
         raise BackendUnavailable(f"{wanted} {outcome.skipped[0].reason}. Run driftline doctor.")
     result = outcome.results[0]
-    answer, reason = _compare(bug, case, result)
+    answer, reason = _compare(store, bug, case, result)
     if target is None:
         if answer is ReplayAnswer.FIXED:
             store.mark(bug.id, Status.FIXED)
@@ -43,13 +44,13 @@ def replay_case(store: Store, case_id: str, checker: Checker, target: Target | N
     return outcome.results[0]
 
 
-def _compare(bug: Bug, case: Case, result: TargetResult) -> tuple[ReplayAnswer, str]:
+def _compare(store: Store, bug: Bug, case: Case, result: TargetResult) -> tuple[ReplayAnswer, str]:
     verdict = result.verdict
     if verdict.judgement is Judgement.PASS:
         own = result.target == case.targets[0]
         return (ReplayAnswer.FIXED if own else ReplayAnswer.PASSES), verdict.reason
     if verdict.judgement is not Judgement.FAIL:
         return ReplayAnswer.DIFFERS, f"{verdict.judgement}: {verdict.reason}"
-    seen = identify(case, result)
+    seen = known_as(store, case, identify(case, result))
     same = (seen.stage, seen.kind, seen.detail) == (bug.fingerprint.stage, bug.fingerprint.kind, bug.fingerprint.detail)
     return (ReplayAnswer.STILL_FAILS if same else ReplayAnswer.DIFFERS), verdict.reason

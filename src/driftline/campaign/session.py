@@ -11,6 +11,7 @@ from typing import Any
 
 from driftline.backends import BACKENDS, resolve
 from driftline.backends.base import Backend
+from driftline.campaign.joining import known_as
 from driftline.campaign.specials import with_specials
 from driftline.checking.checker import Checker, CheckOutcome, Progress, Skipped, TargetResult
 from driftline.checking.deployed import fitting
@@ -236,7 +237,7 @@ def record(
     if result.verdict.judgement not in (Judgement.FAIL, Judgement.REDUCED):
         return None
     verdict = {**verdict_json(result), **more, "artifacts": _artifacts(store, result, reference)}
-    found = identify(case, result)
+    found = known_as(store, case, identify(case, result))
     known = known_issue(found, result.verdict.reason)
     if known:
         verdict["known"] = known.to_json()

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from driftline.campaign.joining import known_as
 from driftline.campaign.session import identify, record
 from driftline.checking.batch import Screened, Screening, case_of, native_of
 from driftline.checking.checker import Checker, TargetResult
@@ -282,7 +283,7 @@ class _Examination:
         self, part: Screened, case: Case, result: TargetResult, reference: Reference
     ) -> tuple[Bug, bool] | str:
         """Keep a failure; or say why nobody can be accused of it. A new bug is looked at from more sides."""
-        bug_id = identify(case, result).bug_id
+        bug_id = known_as(self._store, case, identify(case, result)).bug_id
         if self._store.has_bug(bug_id):
             bug = self._store.bug(bug_id)
             if len(bug.findings) >= KEPT_FINDINGS:

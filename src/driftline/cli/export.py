@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from driftline.cli.common import note, store_option
+from driftline.cli.common import note, plugin_option, store_option
 
 if TYPE_CHECKING:
     from driftline.report.export.script import Exported
@@ -27,7 +27,8 @@ _EXAMPLES = {"script": "bug.py", "issue": "issue.md", "pytest": "test_bug.py", "
 )
 @click.option("--original", is_flag=True, help="The case as it was found, even when there is a reduced one.")
 @store_option
-def export(subject: str, form: str, out: Path | None, original: bool, store: Path) -> int:
+@plugin_option
+def export(subject: str, form: str, out: Path | None, original: bool, store: Path, plugins: tuple[str, ...]) -> int:
     """Write a bug down for those who can fix it.
 
     BUG is a name from `driftline bugs list`, CASE the id of one of its cases. The reduced case is taken when there is
@@ -40,12 +41,14 @@ def export(subject: str, form: str, out: Path | None, original: bool, store: Pat
       onnx     a folder with the model, its inputs and what should come out
       json     all that is known
 
-    A script and a test are run in a clean process before they are called valid. Exit code 0: valid; 1: not valid, and
-    the reason is said.
+    A script and a test are run in a clean process before they are called valid. The plugins of a bug are known; name
+    one with --plugin when its file has moved. Exit code 0: valid; 1: not valid, and the reason is said.
     """
     from driftline.campaign.exporting import subject_of
     from driftline.campaign.failing import find_failing
     from driftline.checking.checker import Checker
+    from driftline.core.case import CheckOptions
+    from driftline.core.plugins import load_plugins
     from driftline.execute.pool import Pool
     from driftline.report.export.model import require_folder
     from driftline.report.formats import require_place, write
@@ -55,9 +58,11 @@ def export(subject: str, form: str, out: Path | None, original: bool, store: Pat
         require_folder(out)
     elif out:
         require_place(out, example=_EXAMPLES[form])
+    load_plugins(plugins)
+    options = CheckOptions(plugins=tuple(str(Path(p).resolve()) for p in plugins))
     with Store.open(store) as kept, Pool() as pool:
         checker = Checker(pool)
-        failing = find_failing(subject, kept, checker)
+        failing = find_failing(subject, kept, checker, options=options)
         gathered = subject_of(kept, checker, failing, original=original)
     if form == "onnx":
         return _write_model(gathered, out)

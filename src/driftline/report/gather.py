@@ -233,7 +233,9 @@ def operators_of(program: Program) -> tuple[str, ...]:
     bodies = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node is not factory]
     names = [_operator_name(node) for body in bodies for node in ast.walk(body)]
     if not any(names) and factory:
-        names = [_returned_name(node) for node in ast.walk(factory)]
+        lambdas = [node for node in ast.walk(factory) if isinstance(node, ast.Lambda)]
+        names = [_operator_name(node) for made in lambdas for node in ast.walk(made)]
+        names += [_returned_name(node) for node in ast.walk(factory)]
     return tuple(dict.fromkeys(name for name in names if name))
 
 

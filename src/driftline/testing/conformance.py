@@ -6,6 +6,9 @@
         backend = "mychip"
         plugins = ("mychip_driftline.py",)  # not needed when the backend is installed with an entry point
 
+A plugin is looked for in the working directory, then beside the test file. One that cannot be loaded fails the tests; a
+compiler that is not installed skips them, and says so.
+
 Everything runs as it does for users: in worker processes, judged by the oracle.
 """
 
@@ -94,8 +97,14 @@ class BackendConformance:
         return Target.parse(cls.backend + (f":{cls.options}" if cls.options else ""))
 
     @classmethod
+    def plugin_paths(cls) -> tuple[str, ...]:
+        """Absolute, since workers have another working directory."""
+        beside = Path(sys.modules[cls.__module__].__file__ or ".").parent
+        return tuple(str((Path(p) if Path(p).exists() else beside / p).resolve()) for p in cls.plugins)
+
+    @classmethod
     def loaded(cls) -> Backend:
-        load_plugins(cls.plugins)
+        load_plugins(cls.plugin_paths())
         return BACKENDS.get(cls.backend)
 
     @classmethod
@@ -107,8 +116,10 @@ class BackendConformance:
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         try:
             frameworks = self.frameworks()
-        except DriftlineError:  # a file that cannot be loaded is told by the tests, not by a failed collection
-            frameworks = []
+        except DriftlineError:  # a file that cannot be loaded is told by each of the tests, not by a failed collection
+            for name in {"suite_program", "framework"} & set(metafunc.fixturenames):
+                metafunc.parametrize(name, [None], ids=["not-loaded"])
+            return
         if "suite_program" in metafunc.fixturenames:
             chosen = [
                 program
@@ -121,8 +132,10 @@ class BackendConformance:
 
     @pytest.fixture
     def available(self) -> Availability:
-        """Skips, with the reason, where the compiler cannot run."""
+        """Skips, with the reason, where the compiler cannot run. A plugin whose worker does not start is broken."""
         found = self._probe()
+        if not found.available and self.plugins and self.loaded().installed().available:
+            pytest.fail(f"{self.backend} is installed and cannot be used: {found.reason}")
         if not found.available:
             pytest.skip(f"{self.backend} is unavailable: {found.reason}")
         return found
@@ -147,7 +160,7 @@ class BackendConformance:
         """The parent process reads the declaration; it must not pay for, or crash with, the compiler."""
         blocked = {*COMPILERS, self.loaded().module.partition(".")[0]} - {"", *OWN_DEPENDENCIES}
         done = subprocess.run(
-            [sys.executable, "-c", _IMPORT_WITHOUT, self.backend, ",".join(blocked), *self.plugins],
+            [sys.executable, "-c", _IMPORT_WITHOUT, self.backend, ",".join(blocked), *self.plugin_paths()],
             capture_output=True,
             text=True,
         )
@@ -200,7 +213,7 @@ class BackendConformance:
             if accepts_directly("source", framework, accepted) or find_converter("source", framework, accepted):
                 continue
             stranger = Program("source", framework, "", Path("not-opened"), f"a {framework} program")
-            case = Case(stranger, (), (self.target(),), CheckOptions(plugins=self.plugins))
+            case = Case(stranger, (), (self.target(),), CheckOptions(plugins=self.plugin_paths()))
             assert _checker().execute(case, self.target()).outcome is Outcome.REJECTED
 
     def test_gives_the_same_result_twice(self, framework: str, available: Availability) -> None:
@@ -224,11 +237,11 @@ class BackendConformance:
             "inputs": [str(folder / "input")],
             "grad": False,
             "seed": 0,
-            "plugins": list(self.plugins),
+            "plugins": list(self.plugin_paths()),
             "backend": target.backend,
             "options": dict(target.options),
         }
-        kind = worker_for_target(self.loaded(), target, self.plugins)
+        kind = worker_for_target(self.loaded(), target, self.plugin_paths())
         report = checker.pool.run(kind, "driftline.testing.task:changed_arrays", payload, timeout=self.timeout)
         assert report.ending == "done", f"{report.ending}: {report.detail}\n{report.log}"
         if "rejected" in report.result:
@@ -246,7 +259,7 @@ class BackendConformance:
 
     @classmethod
     def _probe(cls) -> Availability:
-        return _probe(cls.backend, cls.plugins, str(cls.target()))
+        return _probe(cls.backend, cls.plugin_paths(), str(cls.target()))
 
     def _simple(self, framework: str) -> SuiteProgram:
         chosen = {program.name: program for program in programs.legitimate([framework])}
@@ -255,7 +268,7 @@ class BackendConformance:
     def _case(self, program: SuiteProgram, repeat: int = 1) -> Case:
         opened = _opened(program)
         sample = Inputs(opened.example, "example")
-        options = CheckOptions(timeout=self.timeout, plugins=self.plugins)
+        options = CheckOptions(timeout=self.timeout, plugins=self.plugin_paths())
         return Case(opened.program, (sample,) * repeat, (self.target(),), options)
 
     def _execute(self, program: SuiteProgram, repeat: int = 1) -> Execution:
@@ -263,7 +276,7 @@ class BackendConformance:
 
     def _check(self, program: SuiteProgram) -> TargetResult:
         self.loaded()
-        return _checked(program, self.target(), self.plugins, self.timeout)
+        return _checked(program, self.target(), self.plugin_paths(), self.timeout)
 
 
 @cache

@@ -61,6 +61,8 @@ def _minimal(subject: Subject, script: Exported) -> Point:
         ended = str(subject.reduction.get("ended") or "")
         proof = "no single step makes it smaller" if ended == "1-minimal" else ended
         return Point(True, f"The program is minimal: {size}{f'; {proof}' if proof else ''}")
+    if not script.text:  # then the program is all there is
+        return Point(False, f"The program is minimal: not known (driftline reduce {subject.bug.id} makes it smaller)")
     short = script.valid and script.lines <= SHORT
     smaller = "" if short else f"; driftline reduce {subject.bug.id} makes it smaller"
     return Point(short, f"The program is minimal ({script.lines} lines{smaller})")

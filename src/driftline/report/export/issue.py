@@ -10,14 +10,17 @@ import platform
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import driftline
 from driftline.backends import BACKENDS
 from driftline.core.packages import TENSORFLOW
+from driftline.core.program import SourceBundle
 from driftline.core.text import tail
 from driftline.report.export.checklist import causes, common_points, fuzzer_points, written
 from driftline.report.export.script import Exported
 from driftline.report.export.subject import Subject
+from driftline.report.program import program_text
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 OUTPUT = 3000  # characters of what the script prints
@@ -61,9 +64,22 @@ class Draft:
 
     def reproduce(self) -> str:
         if not self.script.text:
-            return f"There is no script: {self.script.reason}."
+            return f"There is no script: {self.script.reason}.\n\n{self.with_driftline()}"
         warning = [] if self.script.valid else [f"**This script is not valid: {self.script.reason}.**", ""]
         return "\n".join([*warning, "```python", self.script.text.rstrip(), "```"])
+
+    def with_driftline(self) -> str:
+        """The program and the command that runs it, for compilers that Driftline has no short call of, such as those of
+        a plugin."""
+        case = self.subject.case
+        plugins = "".join(f" --plugin {Path(plugin).name}" for plugin in case.options.plugins)
+        language, name = ("python", "program.py") if case.program.form == "source" else ("", "model.onnx")
+        entry = f":{SourceBundle.load(case.program.path.read_bytes()).entry_name}" if language else ""
+        folder = f"driftline export {self.subject.bug.id} --as onnx"
+        told = "With Driftline" if language else f"With Driftline ({folder} writes the model and its inputs)"
+        text = program_text(case.program).strip()
+        command = f"driftline check {name}{entry} --targets {self.subject.target}{plugins}"
+        return f"```{language}\n{text}\n```\n\n{told}:\n\n```\n{command}\n```"
 
     def output(self) -> str:
         if not self.script.output.strip():
@@ -86,6 +102,8 @@ class Draft:
         framework = _FRAMEWORKS["onnx" if subject.converted else subject.case.program.framework]
         packages = dict.fromkeys((*backend.packages, *framework, "numpy"))
         shown = [f"{name} {version}" for name, version in subject.versions(list(packages)).items()]
+        if not backend.packages and (own := subject.finding.execution.get("version")):  # it has no package of its own
+            shown.insert(0, f"{subject.target.backend} {own}")
         return "\n".join([*shown, f"Python {platform.python_version()}", system(), processor()])
 
     def version(self) -> str:
