@@ -64,6 +64,7 @@ benchmarks: install
 	$(BIN)/python benchmarks/workers.py
 	$(BIN)/python benchmarks/known_bugs.py
 	$(BIN)/python benchmarks/sound_models.py
+	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/oracle.py
 	$(BIN)/python benchmarks/hunt.py
 	$(BIN)/python benchmarks/patterns.py

@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 import time
@@ -33,7 +34,7 @@ from driftline.backends import BACKENDS
 from driftline.checking.checker import Checker
 from driftline.checking.open import OpenProgram, open_program
 from driftline.core.case import Case, CheckOptions, Inputs
-from driftline.core.errors import DriftlineError
+from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.program import Program
 from driftline.core.target import Target, parse_targets
 from driftline.execute.pool import Pool
@@ -104,7 +105,6 @@ def _arguments() -> argparse.Namespace:
 def _pairs(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """The models asked for, each with the forms to be run in."""
     if arguments.write_docs:
-        chosen = list(CATALOGUE)
         yield from ((name, form) for name in CATALOGUE for form in ("live", *FILES))
         return
     if arguments.only:
@@ -115,6 +115,7 @@ def _pairs(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
         chosen = list(QUICK)
     else:
         chosen = [name for name, entry in CATALOGUE.items() if arguments.family in (None, entry.family)]
+        chosen.sort(key=lambda name: find(name).size == "full")  # the large ones last
     for name in chosen:
         files = (arguments.group or arguments.files) and find(name).form == "torch"
         yield from ((name, form) for form in (FILES if files else ("live",)))
@@ -143,8 +144,11 @@ def run(arguments: argparse.Namespace, rows: dict[str, Row]) -> None:
                     row = _row(keys[target], name, form, target, "not exported", "", str(error), 0.0, 0)
                     _keep(row, rows, kept)
                 continue
-            for row in _answers(opened, name, form, missing, keys, checker, options, deadline):
-                _keep(row, rows, kept)
+            try:
+                for row in _answers(opened, name, form, missing, keys, checker, options, deadline):
+                    _keep(row, rows, kept)
+            except InternalError as error:  # ours to fix, and no reason to leave the other models out
+                print(f"{name} [{form}]: a bug in Driftline: {str(error).splitlines()[0]}", flush=True)
 
 
 def _open(entry: Entry, form: str, folder: Path, pool: Pool, options: CheckOptions) -> OpenProgram:
@@ -156,8 +160,6 @@ def _open(entry: Entry, form: str, folder: Path, pool: Pool, options: CheckOptio
     path = folder / f"{entry.name}-{form}.onnx"
     command = [sys.executable, "-m", "driftline", "models", "export", entry.name, "--as", "onnx"]
     command += ["--exporter", exporter, "--opset", opset, "--out", str(path)]
-    import subprocess
-
     done = subprocess.run(command, capture_output=True, text=True, timeout=options.timeout)
     if done.returncode:
         raise DriftlineError(done.stderr.strip().splitlines()[-1])

@@ -69,16 +69,23 @@ def source_text(name: str) -> str:
     entry = find(name)
     made_of = ", ".join(f"{package} {importlib.metadata.version(package)}" for package in entry.needs)
     return (
-        f"# {entry.name}: {entry.description} (corpus {_corpus()}, {made_of})\n"
+        f"# {entry.name}: {entry.description} (corpus {_corpus(entry.maker.partition(':')[0])}, {made_of})\n"
         "import torch\n\nfrom driftline.models import build\n\n\n"
         f"def program():\n    return build({entry.name!r})\n"
     )
 
 
+_SHARED = ("seeded", "wrappers", "convert")
+_VARIANTS = {  # families made of the models of others
+    "quantized": ("export", "text", "decoders", "vision"),
+    "training": ("text", "decoders", "vision", "recurrent"),
+}
+
+
 @cache
-def _corpus() -> str:
-    """A digest of this package's own text."""
+def _corpus(module: str) -> str:
+    """A digest of the text that makes a model: its family's file and what all of them use."""
     digest = hashlib.blake2b(digest_size=4)
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
+    for name in (module, *_SHARED, *_VARIANTS.get(module, ())):
+        digest.update((Path(__file__).parent / f"{name}.py").read_bytes())
     return digest.hexdigest()

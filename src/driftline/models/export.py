@@ -37,6 +37,7 @@ class Flat(nn.Module):
     def __init__(self, module: Any, inputs: Mapping[str, Any]) -> None:
         super().__init__()
         self.module = module
+        self.training = module.training  # an exporter puts all of it back into the mode of the outermost module
         self._inputs = dict(inputs)
         found = flatten(self._inputs, "input")
         self.names, self.example = tuple(found), tuple(found.values())
