@@ -127,7 +127,6 @@ def run(arguments: argparse.Namespace, rows: dict[str, Row]) -> None:
     targets.sort(key=lambda target: SLOW_FIRST.index(target.backend) if target.backend in SLOW_FIRST else -1)
     for name, reason in absent.items():
         print(f"not here: {name}: {reason}", file=sys.stderr)
-    options = CheckOptions(timeout=arguments.timeout)
     with Pool() as pool, tempfile.TemporaryDirectory() as folder, arguments.results.open("a") as kept:
         checker = Checker(pool, jobs=1)
         for name, form in _pairs(arguments):
@@ -137,6 +136,7 @@ def run(arguments: argparse.Namespace, rows: dict[str, Row]) -> None:
             if not missing:
                 continue
             deadline = time.monotonic() + arguments.limit
+            options = CheckOptions(timeout=arguments.timeout, grad=entry.grad)
             try:
                 opened = _open(entry, form, Path(folder), pool, options)
             except DriftlineError as error:
@@ -181,7 +181,8 @@ def _answers(
     samples = (Inputs(opened.example, "example"),)
     reference: Reference | None = None
     for target in targets:
-        if not _can_take(opened.program, target):
+        gradients = not options.grad or BACKENDS.get(target.backend).gradients
+        if not gradients or not _can_take(opened.program, target):
             continue
         case = Case(opened.program, samples, (target,), options)
         if time.monotonic() > deadline:

@@ -130,11 +130,16 @@ def _quantized() -> list[Entry]:
 
 
 def _training() -> list[Entry]:
+    losses = {
+        "bert": "BERT guessing hidden words",
+        "gpt2": "GPT-2 guessing the next word",
+        "llama": "LLaMA guessing the next word",
+        "resnet": "a residual network",
+        "lstm": "an LSTM tagger",
+    }
     return [
-        Entry("bert-train", "training", "training:bert", "loss and gradients of BERT"),
-        Entry("gpt2-train", "training", "training:gpt2", "loss and gradients of GPT-2"),
-        Entry("resnet-train", "training", "training:resnet", "loss and gradients of a residual network"),
-        Entry("lstm-train", "training", "training:lstm", "loss and gradients of an LSTM tagger"),
+        Entry(f"{name}-train", "training", f"training:{name}", f"the loss of {text}; check it with --grad", grad=True)
+        for name, text in losses.items()
     ]
 
 

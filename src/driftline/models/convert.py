@@ -16,7 +16,4 @@ def finished(module: Any, inputs: Mapping[str, Any], dtype: str) -> tuple[Any, M
         wanted = getattr(torch, dtype)
         module = module.to(wanted)
         inputs = rebuild(dict(inputs), lambda name, leaf: leaf.to(wanted) if leaf.is_floating_point() else leaf)
-    module = module.eval()
-    for parameter in module.parameters():
-        parameter.requires_grad_(False)
-    return module, inputs
+    return module.eval(), inputs

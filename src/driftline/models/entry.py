@@ -25,6 +25,7 @@ class Entry:
     size: str = "small"  # or "full": the size that people deploy
     form: str = "torch"  # or "onnx": made by a tool that writes ONNX
     needs: tuple[str, ...] = ("torch", "transformers")
+    grad: bool = False  # made to be checked with gradients
     settings: Mapping[str, Any] = field(default_factory=lambda: _NONE)
 
     def to_json(self) -> dict[str, Any]:
@@ -35,6 +36,7 @@ class Entry:
             "dtype": self.dtype,
             "size": self.size,
             "form": self.form,
+            "grad": self.grad,
             "needs": list(self.needs),
         }
 

@@ -54,7 +54,7 @@ class FakeQuantized(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         layer: Any = self.layer
-        weight = torch.fake_quantize_per_channel_affine(layer.weight, self.scales, self.zeros, 0, -127, 127)
+        weight = torch.fake_quantize_per_channel_affine(layer.weight, self.scales, self.zeros, 0, -128, 127)
         found = nn.functional.conv2d(x, weight, layer.bias, layer.stride, layer.padding, layer.dilation, layer.groups)
         return torch.fake_quantize_per_tensor_affine(found, 0.0625, 0, -128, 127)
 

@@ -11,11 +11,11 @@ from driftline.models.wrappers import Model, Named
 
 VOCABULARY = 211
 _SMALL = {"vocab_size": VOCABULARY, "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
-_WIDE = {**_SMALL, "intermediate_size": 96, "max_position_embeddings": 64}
+WIDE = {**_SMALL, "intermediate_size": 96, "max_position_embeddings": 64}
 
 
 def bert() -> Model:
-    return _encoder(transformers.BertModel(transformers.BertConfig(**_WIDE)), pooled=True)
+    return _encoder(transformers.BertModel(transformers.BertConfig(**WIDE)), pooled=True)
 
 
 def bert_base() -> Model:
@@ -24,17 +24,17 @@ def bert_base() -> Model:
 
 
 def roberta() -> Model:
-    return _encoder(transformers.RobertaModel(transformers.RobertaConfig(**_WIDE)), pooled=True)
+    return _encoder(transformers.RobertaModel(transformers.RobertaConfig(**WIDE)), pooled=True)
 
 
 def electra() -> Model:
-    config = transformers.ElectraConfig(**_WIDE, embedding_size=24)
+    config = transformers.ElectraConfig(**WIDE, embedding_size=24)
     return _encoder(transformers.ElectraModel(config))
 
 
 def albert() -> Model:
     """One layer's weights used three times."""
-    config = transformers.AlbertConfig(**{**_WIDE, "num_hidden_layers": 3}, embedding_size=24)
+    config = transformers.AlbertConfig(**{**WIDE, "num_hidden_layers": 3}, embedding_size=24)
     return _encoder(transformers.AlbertModel(config), pooled=True)
 
 
@@ -48,7 +48,7 @@ def distilbert() -> Model:
 def modernbert() -> Model:
     """Rotary positions, local and global attention in turn, gated linear units."""
     config = transformers.ModernBertConfig(
-        **_WIDE, global_attn_every_n_layers=2, local_attention=8, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+        **WIDE, global_attn_every_n_layers=2, local_attention=8, pad_token_id=0, bos_token_id=1, eos_token_id=2,
         cls_token_id=1, sep_token_id=2,
     )  # fmt: skip
     return _encoder(transformers.ModernBertModel(config), segments=False)
@@ -57,7 +57,7 @@ def modernbert() -> Model:
 def deberta() -> Model:
     """Attention to content and to relative positions, gathered from a table."""
     config = transformers.DebertaV2Config(
-        **_WIDE, relative_attention=True, pos_att_type=["p2c", "c2p"], position_buckets=8, norm_rel_ebd="layer_norm"
+        **WIDE, relative_attention=True, pos_att_type=["p2c", "c2p"], position_buckets=8, norm_rel_ebd="layer_norm"
     )
     return _encoder(transformers.DebertaV2Model(config))
 

@@ -1,80 +1,57 @@
-"""A step of training: the loss and the gradient of every weight, as one function of the batch and the weights.
+"""The loss of a batch: what a step of training differentiates.
 
-The gradients come from `torch.func`, so that the step is a program like any other: what it returns can be judged on
-every compiler that takes it.
+Checked with gradients (`driftline check model:bert-train --grad`), the gradient of every weight is a result too, and
+is judged like any other on the compilers that compute gradients.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import torch
+import transformers
 from torch import Tensor, nn
 from torch.nn import functional
 
-from driftline.models.wrappers import Model
+from driftline.models import decoders, recurrent, text, vision
+from driftline.models.seeded import initialise, integers
+from driftline.models.wrappers import Model, Named
 
 
-class Step(nn.Module):
-    """Loss and gradients for a model and the right answers."""
+class Loss(nn.Module):
+    """A model and the cross entropy of its scores against the right answers."""
 
     def __init__(self, model: Any, output: str) -> None:
         super().__init__()
         self.model = model
         self._output = output
-        self._names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
 
-    def forward(self, labels: Tensor, **inputs: Any) -> dict[str, Any]:
-        weights = dict(self.model.named_parameters())
-
-        def loss(trained: dict[str, Tensor]) -> Tensor:
-            result = torch.func.functional_call(self.model, {**weights, **trained}, (), inputs)
-            scores = result[self._output] if isinstance(result, dict) else result
-            return functional.cross_entropy(scores.flatten(0, -2).float(), labels.flatten())
-
-        gradients, value = torch.func.grad_and_value(loss)({name: weights[name] for name in self._names})
-        return {"loss": value, "gradients": {name.replace(".", "_"): g for name, g in gradients.items()}}
+    def forward(self, labels: Tensor, **inputs: Any) -> dict[str, Tensor]:
+        scores = self.model(**inputs)[self._output]
+        return {"loss": functional.cross_entropy(scores.flatten(0, -2), labels.flatten())}
 
 
-def step_of(model: Model, output: str, labels: Tensor) -> Model:
-    module = model.module
-    for parameter in module.parameters():
-        parameter.requires_grad_(True)
-    return Model(Step(module, output), {"labels": labels, **model.inputs})
+def _loss(model: Model, output: str, labels: Tensor) -> Model:
+    return Model(Loss(model.module, output), {"labels": labels, **model.inputs})
 
 
 def bert() -> Model:
-    """Masked words are guessed from the last states: the head is the table of words itself."""
-    import transformers
-
-    from driftline.models.seeded import initialise, integers
-    from driftline.models.text import _WIDE, VOCABULARY
-    from driftline.models.text import bert as encoder
-    from driftline.models.wrappers import Named
-
-    model = initialise(transformers.BertForMaskedLM(transformers.BertConfig(**_WIDE)))
-    return step_of(
-        Model(Named(model, ("logits",)), encoder().inputs), "logits", integers("labels", 2, 12, high=VOCABULARY)
-    )
+    """Hidden words are guessed; the head shares its matrix with the table of words."""
+    model = initialise(transformers.BertForMaskedLM(transformers.BertConfig(**text.WIDE)))
+    labels = integers("labels", 2, 12, high=text.VOCABULARY)
+    return _loss(Model(Named(model, ("logits",)), text.bert().inputs), "logits", labels)
 
 
 def gpt2() -> Model:
-    from driftline.models.decoders import VOCABULARY
-    from driftline.models.decoders import gpt2 as decoder
-    from driftline.models.seeded import integers
+    return _loss(decoders.gpt2(cache=False), "logits", integers("labels", 2, 9, high=decoders.VOCABULARY))
 
-    return step_of(decoder(cache=False), "logits", integers("labels", 2, 9, high=VOCABULARY))
+
+def llama() -> Model:
+    return _loss(decoders.llama(cache=False), "logits", integers("labels", 2, 9, high=decoders.VOCABULARY))
 
 
 def resnet() -> Model:
-    from driftline.models.seeded import integers
-    from driftline.models.vision import resnet as classifier
-
-    return step_of(classifier(), "logits", integers("labels", 2, high=10))
+    return _loss(vision.resnet(), "logits", integers("labels", 2, high=10))
 
 
 def lstm() -> Model:
-    from driftline.models.recurrent import lstm_tagger
-    from driftline.models.seeded import integers
-
-    return step_of(lstm_tagger(), "scores", integers("labels", 2, 10, high=9))
+    return _loss(recurrent.lstm_tagger(), "scores", integers("labels", 2, 10, high=9))
