@@ -266,6 +266,13 @@ class Checker:
         with self._running(worker, "driftline.execute.tasks:run", payload, case, fresh=fresh) as report:
             return _execution(target, report, converter, seconds)
 
+    def forget(self, case: Case, target: Target) -> None:
+        """Drop what was kept of a program that nobody asks for again."""
+        program = case.runs
+        link = find_converter(program.form, program.framework, resolve(target).accepts)
+        if link:
+            self._conversions.forget(as_run(case, case.deployed) if case.deployed else case, link)
+
     @contextlib.contextmanager
     def _running(
         self,

@@ -49,6 +49,12 @@ class Conversions:
                 self._made[key] = self._convert(case, converter, key)
             return self._made[key]
 
+    def forget(self, case: Case, converter: Converter) -> None:
+        """Drop a conversion of a program that nobody asks for again."""
+        made = self._made.pop(_key(case, converter), None)
+        if made and made.program:
+            made.program.path.unlink(missing_ok=True)
+
     def _convert(self, case: Case, converter: Converter, key: str) -> Conversion:
         kept = cache_home() / "converted" / f"{key}.{converter.form}"
         if kept.exists():

@@ -8,6 +8,7 @@ import click
 
 from driftline.cli.common import Ticker, json_option, note, plugin_option, print_json, seed_option, store_option
 from driftline.cli.explaining import Explained, diagnose_option, explain
+from driftline.cli.layers import look_layers, require_page, show_views, write_page
 from driftline.cli.settings import settings_of_run
 from driftline.cli.verdict_options import (
     accept_option,
@@ -51,6 +52,17 @@ from driftline.core.errors import DriftlineError
     metavar="PROGRAM",
     help="The model that PROGRAM was made from (.onnx, .pt2, file.py:name): it says what is right; PROGRAM is run.",
 )
+@click.option("--layers", is_flag=True, help="Show the error layer by layer, and the first layer that leaves the band.")
+@click.option(
+    "--taps",
+    metavar="auto|blocks|all",
+    default="auto",
+    show_default=True,
+    help="For --layers: the ends of blocks, then inside the first bad block (auto); only the ends; or every value.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE.html", help="For --layers: also write the view as a page."
+)
 @click.option("--grad", is_flag=True, help="Compare gradients too (torch targets).")
 @click.option("--signed-zero", is_flag=True, help="Also tell -0.0 from 0.0.")
 @click.option("--lift", is_flag=True, help="Also check a half-precision program in float32, where small bugs show.")
@@ -80,6 +92,9 @@ def check(
     shapes: tuple[str, ...],
     samples: int,
     reference: str | None,
+    layers: bool,
+    taps: str,
+    out: Path | None,
     grad: bool,
     signed_zero: bool,
     lift: bool,
@@ -112,12 +127,18 @@ def check(
     \b
       driftline check deployed.onnx --reference original.onnx --targets onnxruntime
 
+    Where in the model does a result go wrong? Layer by layer, in units of what rounding may legally do there:
+    \b
+      driftline check model.onnx --layers --targets onnxruntime
+      driftline check deployed.onnx --reference original.onnx --layers --out layers.html
+
     Failures are confirmed in a fresh process and kept in the store; each prints the command that replays it. A target
     that agrees only if it may compute less precisely (accumulate in float16, say) is reduced-precision, not a failure;
     --accept says that it is good enough, and driftline.toml remembers it (docs/how-to/accept-reduced-precision.md).
 
     Exit codes: 0 clean, 1 a row has a verdict of --fail-on, 5 nothing was compared; 2, 3 and 4 as everywhere.
     """
+    from driftline.campaign.layering import check_taps
     from driftline.campaign.session import check_program, check_strategy, choose_targets, require_target
     from driftline.checking.accept import parse_accept
     from driftline.checking.checker import Checker
@@ -149,8 +170,12 @@ def check(
     check_strategy(inputs)
     sizes = Sizes.parse(dims, shapes)
     parse_oracle(oracle)
-    if reference and lift:
-        raise DriftlineError("--lift makes a float32 form of one program; it cannot be used with --reference.")
+    if lift and (reference or layers):
+        used = "--reference" if reference else "--layers"
+        raise DriftlineError(f"--lift makes another program, in float32; it cannot be used with {used}.")
+    check_taps(taps)
+    if out is not None:
+        require_page(out, layers=layers)
     options = CheckOptions(
         grad=grad,
         seed=seed,
@@ -181,15 +206,20 @@ def check(
                 keep_reduced=Judgement.REDUCED in counted,
                 progress=ticker.checked,
             )
+        views = look_layers(result, kept, pool, taps) if layers else []
         explained = explain([bug.id for bug in result.bugs.values()], kept, pool) if diagnose else Explained()
     compared = compare_check(before, result, counted) if before else None
     if as_json:
-        print_json({**check_json(result, compared), **explained.to_json()})
+        more = {"layers": views} if layers else {}
+        print_json({**check_json(result, compared), **more, **explained.to_json()})
     else:
         from driftline.report.terminal import show_check
 
         show_check(result, explained=diagnose, baseline=compared)
+        show_views(views)
         explained.show()
+    if out is not None:
+        write_page(out, views)
     if result.internal_error:
         report_internal_error(result.internal_error)
     code = exit_code(result, counted, compared.known if compared else (), wanted or ())

@@ -103,6 +103,16 @@ def measure(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic, *, agg
     )
 
 
+def rms_error(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic) -> float:
+    """The rms of the errors of a tensor, each in units of its own sigma; of elements that can be judged."""
+    with np.errstate(all="ignore"):
+        sigma = _sigma(noise, arithmetic.unit(dtype), arithmetic.tiny(dtype))
+        error = got - np.clip(got, noise.low, noise.high) if (noise.low != noise.high).any() else got - noise.reference
+        z = error / sigma
+        z = z[np.isfinite(z) & noise.steady]
+        return float(np.sqrt(np.mean(np.square(z)))) if z.size else 0.0
+
+
 def _sigma(noise: Noise, unit: float, tiny: float) -> Array:
     """The rms movement of each element. A few samples can by chance all lie close: the floor is the rounding of the
     result itself, and a share of what is usual in the tensor."""

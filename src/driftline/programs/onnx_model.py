@@ -45,7 +45,7 @@ def _check(model: Any, checked: Any, name: str) -> None:
 def describe_model(model: Any) -> dict[str, Any]:
     """Inputs (initialisers left out), outputs and operators of a model."""
     constants = {tensor.name for tensor in model.graph.initializer}
-    inputs = [_spec(value) for value in model.graph.input if value.name not in constants]
+    inputs = [input_spec(value) for value in model.graph.input if value.name not in constants]
     return {
         "framework": "onnx",
         "inputs": inputs,
@@ -55,7 +55,7 @@ def describe_model(model: Any) -> dict[str, Any]:
     }
 
 
-def _spec(value: Any) -> dict[str, Any]:
+def input_spec(value: Any) -> dict[str, Any]:
     import onnx
 
     if not value.type.HasField("tensor_type"):

@@ -21,7 +21,7 @@ def known_shapes(model: Any) -> dict[str, Shape]:
     try:
         import onnx
 
-        inferred = onnx.shape_inference.infer_shapes(_skeleton(model), data_prop=True)
+        inferred = onnx.shape_inference.infer_shapes(skeleton(model), data_prop=True)
         shapes |= {name: shape for name, shape in _declared(inferred.graph) if name not in shapes}
     except Exception:  # shape inference gives up on models that runtimes take; what is declared must do
         pass
@@ -41,7 +41,8 @@ def _size(dim: Any) -> Size:
     return str(dim.dim_param) or None
 
 
-def _skeleton(model: Any) -> Any:
+def skeleton(model: Any) -> Any:
+    """The model with inputs in place of its large initialisers."""
     import onnx
 
     slim = onnx.ModelProto(ir_version=max(model.ir_version, 4), opset_import=model.opset_import)

@@ -21,6 +21,7 @@ from driftline.programs.render import render_script
 from driftline.report import words
 from driftline.report.explained import explained_so_far
 from driftline.report.kinship import with_likeness
+from driftline.report.layers import view_of
 from driftline.report.mismatch import describe_tensor, from_arrays, from_evidence, is_ordinary
 from driftline.report.program import reduced_text
 from driftline.report.results import replay_command
@@ -34,6 +35,7 @@ from driftline.report.view import (
     Bug,
     Comparison,
     Explanation,
+    LayerView,
     Mismatch,
     Report,
 )
@@ -158,6 +160,7 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
         rule=_rule(verdict),
         explanation=_explanation(store, bug.id),
         reference=case.program.name if case and case.deployed else "",
+        layers=_layers(store, bug.id),
     )
 
 
@@ -178,6 +181,11 @@ def _explanation(store: Store, bug_id: str) -> Explanation | None:
         ended=str(reduction.get("ended") or ""),
         steps=steps,
     )
+
+
+def _layers(store: Store, bug_id: str) -> LayerView | None:
+    body = Diagnoses(store).of(bug_id, "layers")
+    return view_of(body) if body else None
 
 
 def _rule(verdict: Mapping[str, Any]) -> BlamedRule | None:

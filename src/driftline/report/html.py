@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -12,7 +13,9 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from driftline.report import figures, words
-from driftline.report.view import FIXED, FLAKY, KNOWN, OPEN, Bug, Comparison, Report
+from driftline.report.layer_figure import draw_layers
+from driftline.report.layers import size_of
+from driftline.report.view import FIXED, FLAKY, KNOWN, OPEN, Bug, Comparison, LayerView, Report
 
 SCRIPT = 24_000  # characters of a script that the page shows
 REASONS = 12
@@ -45,6 +48,11 @@ def render_comparison(comparison: Comparison) -> str:
     return _environment().get_template("compare.html").render(comparison=comparison)
 
 
+def render_layers(views: Sequence[LayerView], driftline: str) -> str:
+    """A page of its own for what was seen layer by layer."""
+    return _environment().get_template("layers.html").render(views=views, driftline=driftline)
+
+
 def _environment() -> Environment:
     made = Environment(
         loader=PackageLoader("driftline.report"),
@@ -56,6 +64,8 @@ def _environment() -> Environment:
     made.filters |= {
         "python": python,
         "draw": figures.draw,
+        "draw_layers": draw_layers,
+        "sigma": size_of,
         "has_odd": figures.has_odd,
         "count": lambda number: f"{number:,}",
         "few": few,

@@ -90,6 +90,44 @@ class Likeness:
 
 
 @dataclass(frozen=True)
+class Layer:
+    """One value along a program's graph, and how far it is off, in sigma of legal rounding."""
+
+    number: int
+    title: str  # the module, or the value where nobody named one
+    scope: str
+    op: str
+    value: str
+    node: str
+    shape: tuple[int, ...]
+    dtype: str
+    sigma: float | None
+    rms: float | None
+    relative: float | None
+    beyond: bool
+    what: str
+    own: float | None  # the error that is made there, on the values of the reference
+    own_beyond: bool | None
+    output: bool
+    end: bool  # of a block
+
+
+@dataclass(frozen=True)
+class LayerView:
+    """The error of a target along the graph."""
+
+    target: str
+    program: str
+    reference: str
+    verdict: str
+    band: float  # sigma
+    first: int | None  # number of the first layer beyond the band
+    layers: tuple[Layer, ...]
+    sentences: tuple[str, ...]
+    matched: str
+
+
+@dataclass(frozen=True)
 class Bug:
     """One distinct bug with its first finding."""
 
@@ -133,6 +171,7 @@ class Bug:
     explanation: Explanation | None = None
     like: Likeness | None = None
     reference: str = ""  # the program that a deployed file is held against
+    layers: LayerView | None = None
 
 
 @dataclass(frozen=True)

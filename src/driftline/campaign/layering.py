@@ -1,0 +1,49 @@
+"""The view layer by layer, with a memory: what was seen of a target that fails is kept with its bug."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from driftline.checking.checker import Checker
+from driftline.checking.result import CheckResult
+from driftline.core.errors import DriftlineError
+from driftline.core.text import did_you_mean
+from driftline.diagnose.layers.look import TAPS, look_at
+from driftline.store import Store
+from driftline.store.diagnoses import Diagnoses
+
+STEP = "layers"
+
+
+def check_taps(taps: str) -> None:
+    """Refuse what is no way of choosing values, before anything slow happens."""
+    if taps not in TAPS:
+        raise DriftlineError(f"--taps {taps}: give one of {', '.join(TAPS)}.{did_you_mean(taps, TAPS)}")
+
+
+def look_inside(
+    checker: Checker,
+    store: Store,
+    result: CheckResult,
+    *,
+    taps: str,
+    listener: Callable[[str], None] = lambda words: None,
+) -> list[dict[str, Any]]:
+    """A view of every target that ran, as docs/json.md describes it."""
+    bodies = []
+    for row in result.results:
+        view = look_at(
+            checker,
+            result.outcome.case,
+            row,
+            result.outcome.reference,
+            taps=taps,
+            listener=lambda words, target=row.target: listener(f"{target}: {words}"),  # type: ignore[misc]
+        )
+        body = view.to_json()
+        bodies.append(body)
+        bug = result.bugs.get(row.target)
+        if bug and body["layers"]:
+            Diagnoses(store).save(bug.id, STEP, body)
+    return bodies

@@ -1,0 +1,92 @@
+"""The same value in two programs: the reference, and the file that runs.
+
+By the name of the value, which exporters and optimisers of ONNX keep, and torch.onnx takes from the torch graph; else
+the last value of each module that both name; else by position, where the shapes along the two graphs are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from driftline.core.tensors import ANY_SIZE
+from driftline.programs.taps.tap import Tap
+
+ENOUGH = 0.25  # of the values of the smaller program, to go without a weaker way of matching
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A value of the reference, and the same in what runs. `number` counts along the reference."""
+
+    number: int
+    tap: Tap
+    run: Tap
+    surely: bool = True  # matched by name
+
+
+def same_program(taps: Sequence[Tap]) -> list[Pair]:
+    return [Pair(number, tap, tap) for number, tap in enumerate(taps)]
+
+
+def matched(reference: Sequence[Tap], runs: Sequence[Tap]) -> tuple[list[Pair], str]:
+    """The pairs in the order of the reference, and how they were found."""
+    numbered = list(enumerate(reference))
+    enough = max(1, int(ENOUGH * min(len(reference), len(runs))))
+    named = {tap.value: tap for tap in runs}
+    pairs = [Pair(n, tap, named[tap.value]) for n, tap in numbered if _alike(tap, named.get(tap.value))]
+    if len(pairs) >= enough:
+        return _in_order(pairs), "by the names of the values"
+    by_module = _by_module(reference, runs)
+    if len(by_module) >= max(2, len(pairs)):
+        return _in_order(by_module), "by the modules that both name"
+    by_shape = _by_shape(reference, runs)
+    if len(by_shape) > len(pairs):
+        return by_shape, "by position and shape"
+    return _in_order(pairs), "by the names of the values"
+
+
+def _by_module(reference: Sequence[Tap], runs: Sequence[Tap]) -> list[Pair]:
+    """The last value of each module."""
+    ours, its = _last_of(enumerate(reference)), _last_of(enumerate(runs))
+    found = {}
+    for scope, (number, tap) in ours.items():
+        other = its.get(scope)
+        if other and _alike(tap, other[1]):
+            found[number] = Pair(number, tap, other[1], surely=False)
+    return [found[number] for number in sorted(found)]
+
+
+def _last_of(taps: Iterable[tuple[int, Tap]]) -> dict[str, tuple[int, Tap]]:
+    found: dict[str, tuple[int, Tap]] = {}
+    for number, tap in taps:
+        parts = tap.scope.split(".")
+        for length in range(1, len(parts) + 1):
+            if tap.scope:
+                found[".".join(parts[:length])] = number, tap
+    return found
+
+
+def _by_shape(reference: Sequence[Tap], runs: Sequence[Tap]) -> list[Pair]:
+    matcher = SequenceMatcher(None, [t.shape for t in reference], [t.shape for t in runs], autojunk=False)
+    return [
+        Pair(begin + at, reference[begin + at], runs[other + at], surely=False)
+        for begin, other, length in matcher.get_matching_blocks()
+        for at in range(length)
+    ]
+
+
+def _alike(one: Tap, other: Tap | None) -> bool:
+    if other is None or len(one.shape) != len(other.shape):
+        return False
+    return all(a == b or ANY_SIZE in (a, b) for a, b in zip(one.shape, other.shape, strict=True))
+
+
+def _in_order(pairs: list[Pair]) -> list[Pair]:
+    """Without those that stand elsewhere in what runs: their names are the same by chance."""
+    kept: list[Pair] = []
+    for pair in pairs:
+        if not kept or pair.surely or pair.run.position > kept[-1].run.position:
+            kept.append(pair)
+    return kept

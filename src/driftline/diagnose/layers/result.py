@@ -1,0 +1,169 @@
+"""What a view tells: the error of every layer that was looked at, where it leaves the band first, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from driftline.diagnose.layers.measure import BAND, Errors
+from driftline.programs.taps.tap import Tap
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One value along the graph. `own` is the error that is made there, on the values of the reference."""
+
+    number: int
+    tap: Tap
+    errors: Errors
+    output: bool = False  # a result of the program
+    end: bool = False  # of a block
+    own: Errors | None = None
+    runs_as: str = ""  # its name in the file that runs, where that is another
+
+    @property
+    def beyond(self) -> bool:
+        return self.errors.beyond
+
+    @property
+    def title(self) -> str:
+        """`encoder.layer.2.attention.query: MatMul`, and the value's name where nobody named a module."""
+        return f"{self.tap.scope or self.tap.value}: {self.tap.op}" if self.tap.op else self.tap.value
+
+    def to_json(self) -> dict[str, Any]:
+        tap, own = self.tap, self.own
+        return {
+            "number": self.number,
+            "value": tap.value,
+            "node": tap.node,
+            "op": tap.op,
+            "scope": tap.scope,
+            "dtype": tap.dtype,
+            "shape": list(tap.shape),
+            "output": self.output,
+            "end_of_block": self.end,
+            "runs_as": self.runs_as,
+            "sigma": self.errors.sigma,
+            "rms_sigma": self.errors.rms,
+            "relative": self.errors.relative,
+            "beyond": self.errors.beyond,
+            "what": self.errors.what,
+            "own_sigma": own.sigma if own else None,
+            "own_relative": own.relative if own else None,
+            "own_beyond": own.beyond if own else None,
+        }
+
+
+@dataclass(frozen=True)
+class View:
+    """The view of one target."""
+
+    target: str
+    program: str
+    reference: str  # the program that says what is right, where it is not the one that runs
+    verdict: str
+    layers: tuple[Layer, ...] = ()
+    values: int = 0  # float results along the graph
+    left_out: int = 0  # those of them that were not looked at
+    taps: str = ""  # `all`, or `blocks`
+    matched: str = ""  # how values of two programs were matched
+    observer: str = ""  # what changes by looking
+    note: str = ""  # why there is no more
+    seconds: float = 0.0
+
+    @property
+    def first(self) -> Layer | None:
+        return next((layer for layer in self.layers if layer.beyond), None)
+
+    @property
+    def made_at(self) -> tuple[Layer, ...]:
+        """Layers that are wrong by themselves."""
+        return tuple(layer for layer in self.layers if layer.own and layer.own.beyond)
+
+    @property
+    def explained(self) -> bool | None:
+        """Does what was seen inside explain a failure? Nothing where there is none to explain."""
+        if self.verdict != "fail":
+            return None
+        first = self.first
+        return first is not None and (not first.output or bool(self.made_at))
+
+    def with_own(self, own: dict[str, Errors]) -> View:
+        layers = tuple(replace(layer, own=own.get(layer.tap.value, layer.own)) for layer in self.layers)
+        return replace(self, layers=layers)
+
+    def sentences(self) -> Iterator[str]:
+        """What people want to know, the most telling first."""
+        if not self.layers:
+            yield self.note or "No value along the graph could be looked at."
+            return
+        yield from self._where()
+        if self.observer:
+            yield self.observer
+        if self.left_out:
+            yield f"{self.left_out} of {self.values} values along the graph were not looked at."
+        if self.note:
+            yield self.note
+
+    def _where(self) -> Iterator[str]:
+        first = self.first
+        if first is None:
+            worst = max((layer.errors.sigma or 0.0 for layer in self.layers), default=0.0)
+            yield f"Every layer is within the band of legal rounding ({BAND:g} sigma); the worst is {worst:.2g} sigma."
+            if self.verdict == "fail":
+                yield "The failure of the program does not show at any of these places."
+            return
+        before = [layer for layer in self.layers if layer.number < first.number]
+        worst = max((layer.errors.sigma or 0.0 for layer in before), default=0.0)
+        count = f"{len(before)} layers" if len(before) != 1 else "1 layer"
+        so_far = f" Before it, {count} looked at, the worst off by {worst:.2g} sigma." if before else ""
+        size = f"{first.errors.sigma:.3g} sigma" if first.errors.sigma is not None else first.errors.what
+        what = "output" if first.output else "value"
+        yield (
+            f"First place beyond the band of legal rounding ({BAND:g} sigma): {first.title} ({what} {first.tap.value}),"
+            f" off by {size}.{so_far}"
+        )
+        yield from self._made()
+        if self.verdict == "pass":
+            yield "The result of the program is within the band again: what comes after evens it out."
+        elif self.explained:
+            yield "This explains the failure of the program: the error is carried from there to the result."
+
+    def _made(self) -> Iterator[str]:
+        asked = [layer for layer in self.layers if layer.own]
+        if not asked:
+            return
+        made = self.made_at
+        if made:
+            names = ", ".join(layer.title for layer in made[:3]) + (f" and {len(made) - 3} more" * (len(made) > 3))
+            others = len(asked) - len(made)
+            rest = f" The other {others} of that block are right by themselves: they carry the error on." * bool(others)
+            yield f"Fed with the values of the reference, wrong by itself: {names}.{rest}"
+        else:
+            yield (
+                f"Fed with the values of the reference, each of the {len(asked)} layers there is right by itself: the"
+                " error is made when several are compiled together, or adds up over them."
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        first = self.first
+        return {
+            "target": self.target,
+            "program": self.program,
+            "reference": self.reference,
+            "verdict": self.verdict,
+            "band": BAND,
+            "first": first.number if first else None,
+            "made_at": [layer.number for layer in self.made_at],
+            "explained": self.explained,
+            "observer": self.observer,
+            "taps": self.taps,
+            "matched": self.matched,
+            "values": self.values,
+            "left_out": self.left_out,
+            "sentences": list(self.sentences()),
+            "layers": [layer.to_json() for layer in self.layers],
+            "note": self.note,
+            "seconds": round(self.seconds, 2),
+        }

@@ -1,0 +1,30 @@
+"""The types of all values of an ONNX model, for open sizes or for inputs of given shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from driftline.programs.onnx_shapes import skeleton
+
+
+def value_types(model: Any, shapes: Mapping[str, tuple[int, ...]] | None = None) -> dict[str, Any]:
+    """TypeProto by value name, of the main graph. With `shapes`, for inputs of just these shapes."""
+    import onnx
+
+    light = skeleton(model)
+    for value in light.graph.input:
+        if shapes and value.name in shapes:
+            dims = value.type.tensor_type.shape.dim
+            for dim, size in zip(dims, shapes[value.name], strict=False):
+                dim.ClearField("dim_param")
+                dim.dim_value = size
+    if shapes:  # what was inferred before, for open sizes, would be in the way
+        del light.graph.value_info[:]
+        for value in light.graph.output:
+            value.type.tensor_type.ClearField("shape")
+    try:
+        light = onnx.shape_inference.infer_shapes(light, data_prop=True)
+    except Exception:  # a broken model: what is written in it must do
+        light = model
+    return {v.name: v.type for v in (*light.graph.input, *light.graph.value_info, *light.graph.output)}

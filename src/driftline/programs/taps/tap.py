@@ -1,0 +1,36 @@
+"""A value in the middle of a program that can be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from driftline.core.tensors import ANY_SIZE
+
+
+@dataclass(frozen=True)
+class Tap:
+    """A float result of a node that computes something. `position` counts nodes in the order in which they run."""
+
+    value: str  # its name in the graph
+    position: int
+    op: str
+    node: str
+    scope: str  # the module that the node belongs to, such as `encoder.layer.3.attention`; empty where nobody wrote it
+    dtype: str
+    shape: tuple[int, ...]
+    alive: int = 0  # float values that are still needed behind it: few where a block ends
+
+    @property
+    def size(self) -> int | None:
+        """Elements; nothing where that depends on the values of the inputs."""
+        return None if ANY_SIZE in self.shape else prod(self.shape)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "shape": list(self.shape)}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Tap:
+        return Tap(**{**value, "shape": tuple(value["shape"])})

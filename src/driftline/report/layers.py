@@ -1,0 +1,107 @@
+"""The view layer by layer as renderers want it: plain values, a scale for errors, and which rows of many to show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import log10
+from typing import Any
+
+from driftline.report.view import Layer, LayerView
+
+ROWS = 40  # a longer table leaves out what is alike
+BAR = 12
+LOWEST, HIGHEST = 0.1, 1e9  # sigma: the ends of the scale
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def view_of(body: Mapping[str, Any]) -> LayerView:
+    """What the store keeps, for renderers."""
+    layers = tuple(
+        Layer(
+            number=int(layer["number"]),
+            title=_title(layer),
+            scope=str(layer["scope"]),
+            op=str(layer["op"]),
+            value=str(layer["value"]),
+            node=str(layer["node"]),
+            shape=tuple(layer["shape"]),
+            dtype=str(layer["dtype"]),
+            sigma=layer["sigma"],
+            rms=layer["rms_sigma"],
+            relative=layer["relative"],
+            beyond=bool(layer["beyond"]),
+            what=str(layer["what"]),
+            own=layer["own_sigma"],
+            own_beyond=layer["own_beyond"],
+            output=bool(layer["output"]),
+            end=bool(layer["end_of_block"]),
+        )
+        for layer in body["layers"]
+    )
+    return LayerView(
+        target=str(body["target"]),
+        program=str(body["program"]),
+        reference=str(body["reference"]),
+        verdict=str(body["verdict"]),
+        band=float(body["band"]),
+        first=body["first"],
+        layers=layers,
+        sentences=tuple(body["sentences"]),
+        matched=str(body["matched"]),
+    )
+
+
+def _title(layer: Mapping[str, Any]) -> str:
+    if layer["output"]:
+        return f"output {layer['value']}"
+    return str(layer["scope"] or layer["value"])
+
+
+def share(sigma: float | None, *, beyond: bool = False) -> float:
+    """Where on the logarithmic scale an error stands, from 0 to 1. NaN and Inf have no size: they stand at its end."""
+    if sigma is None:
+        return 1.0 if beyond else 0.0
+    clipped = min(max(sigma, LOWEST), HIGHEST)
+    return (log10(clipped) - log10(LOWEST)) / (log10(HIGHEST) - log10(LOWEST))
+
+
+def bar(layer: Layer) -> str:
+    eighths = round(share(layer.sigma, beyond=layer.beyond) * BAR * 8)
+    full, rest = divmod(eighths, 8)
+    return "█" * full + (_EIGHTHS[rest] if rest else "")
+
+
+def size_of(value: float | None) -> str:
+    """A number of sigma in few characters."""
+    if value is None:
+        return ""
+    if value > HIGHEST:
+        return f">{HIGHEST:.0e}".replace("e+0", "e")
+    return f"{value:.2g}" if value < 1000 else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
+
+
+def abridged(view: LayerView) -> Iterator[Layer | str]:
+    """The rows, with a line in place of many that are alike when there are too many."""
+    if len(view.layers) <= ROWS:
+        yield from view.layers
+        return
+    waiting: list[Layer] = []
+    for layer in view.layers:
+        near = view.first is not None and abs(layer.number - view.first) <= 6
+        if layer.end or layer.output or near or layer.own_beyond:
+            yield from _line(waiting)
+            waiting = []
+            yield layer
+        else:
+            waiting.append(layer)
+    yield from _line(waiting)
+
+
+def _line(layers: Sequence[Layer]) -> Iterator[Layer | str]:
+    if len(layers) < 3:
+        yield from layers
+        return
+    beyond = sum(layer.beyond for layer in layers)
+    worst = max((layer.sigma or 0.0 for layer in layers), default=0.0)
+    told = f"{beyond} of them beyond the band" if beyond else "within the band"
+    yield f"… {len(layers)} more, {told}, worst {size_of(worst)} sigma"
