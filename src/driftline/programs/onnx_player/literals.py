@@ -1,0 +1,50 @@
+"""Constants of a model as tensors, without a copy where the file's bytes can be used as they are."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+
+from driftline.programs.onnx_player.call import Unplayable
+from driftline.programs.torch_tensors import _BITS
+
+_FOUR_BITS = {"int4": (np.int8, 22), "uint4": (np.uint8, 21)}
+
+
+def tensor_of(proto: Any, folder: str = "") -> torch.Tensor:
+    """A TensorProto as a tensor; its data may lie in a file of `folder`."""
+    from onnx import TensorProto, numpy_helper
+
+    if proto.data_type == TensorProto.STRING:
+        raise Unplayable("tensors of strings")
+    return tensor_from(numpy_helper.to_array(proto, folder))
+
+
+def tensor_from(array: Any) -> torch.Tensor:
+    """A tensor on the memory of this array, which nobody writes to."""
+    name = array.dtype.name
+    if name in _FOUR_BITS:
+        wider, element = _FOUR_BITS[name]
+        tensor = torch.from_numpy(array.astype(wider))
+        tensor.onnx_element = element  # type: ignore[attr-defined]
+        return tensor
+    array = np.asarray(array, order="C")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it cannot be written to is what we want
+        if name in _BITS:
+            bits, _, dtype = _BITS[name]
+            if not array.size:
+                return torch.empty(array.shape, dtype=dtype)
+            return torch.frombuffer(array.reshape(-1).view(bits), dtype=dtype).reshape(array.shape)
+        try:
+            return torch.from_numpy(array)
+        except TypeError as error:
+            raise Unplayable(f"tensors of type {name}") from error
+
+
+def four_bits(tensor: torch.Tensor) -> int:
+    """The ONNX element type of a constant of four bits, which travels in eight; 0 for all others."""
+    return int(getattr(tensor, "onnx_element", 0))
