@@ -25,6 +25,7 @@ from driftline.checking.convert import Conversions
 from driftline.checking.deployed import as_run, compared
 from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
 from driftline.checking.room import jobs_for
+from driftline.checking.witness import EVALUATOR, Witness, is_big, quality, witnesses
 from driftline.core.case import Case, Deployed, Inputs
 from driftline.core.errors import InternalError
 from driftline.core.execution import Execution, Failure, Outcome, Stage
@@ -46,6 +47,7 @@ CONFIRMATIONS = 1
 FLAKY_RUNS = 4
 FRESH_INPUTS = 3
 KEPT_SHADOWS = 8
+_OF_VALUES = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS)
 SAME_SIZE = 16.0  # errors within this factor of each other may have the same cause
 
 
@@ -142,6 +144,8 @@ class Checker:
             if verdict.kind is Kind.BIAS and case.program.inputs and not self._drifts_elsewhere(case, target):
                 told = "on these inputs the errors drift, on fresh ones they do not: chance cannot be ruled out"
                 return TargetResult(target, execution, Verdict(Judgement.INCONCLUSIVE, told))
+            if doubt := self._disputed(case, target, execution, reference, verdict):
+                return TargetResult(target, execution, doubt)
             failed, runs = self._confirm(case, target, reference, verdict)
             blame = self._blame(case, target, execution, reference, verdict) if failed else ""
             return TargetResult(target, execution, verdict, blame, (failed, runs))
@@ -195,6 +199,22 @@ class Checker:
         fresh = replace(case, samples=tuple(random_inputs(case.program.inputs, like, seed) for seed in seeds))
         verdict = self.judge(case, target, self.execute(fresh, target, fresh=True), self.reference(fresh))
         return verdict.judgement is Judgement.FAIL
+
+    def _disputed(
+        self, case: Case, target: Target, execution: Execution, reference: Reference, verdict: Verdict
+    ) -> Verdict | None:
+        """A failure by values that rests on one of two witnesses who disagree, and the other one acquits the target."""
+        others = [witness for witness in witnesses(case) if witness.words != reference.by]
+        if verdict.kind not in _OF_VALUES or not others or (others[0] is EVALUATOR and is_big(case)):
+            return None
+        other = self._testimony(case, others[0])
+        if quality(other) < 0 or self.judge(case, target, execution, other).judgement is not Judgement.PASS:
+            return None
+        means = replace(execution, outputs=tuple(sample.native for sample in other.samples), converter="")
+        if self.judge(case, target, means, reference).judgement is not Judgement.FAIL:
+            return None
+        told = f"{reference.by} and {other.by} disagree about this program, and the target agrees with the latter"
+        return Verdict(Judgement.INCONCLUSIVE, told, evidence={"disputed": verdict.reason})
 
     def _fails_again(self, case: Case, target: Target, reference: Reference, first: Verdict) -> bool:
         execution = self.execute(case, target, fresh=True)
@@ -316,9 +336,21 @@ class Checker:
         }
 
     def reference(self, case: Case) -> Reference:
-        """What the program means, computed in a worker of its framework."""
-        worker = worker_for_framework(case.program.framework, case.options.plugins)
-        payload = self._payload(case, case.program)
+        """What the program means, by the first witness that can say all of it, or else by the one that says most."""
+        best: Reference | None = None
+        for witness in witnesses(case):
+            found = self._testimony(case, witness)
+            if quality(found) == 0:
+                return found
+            if best is None or quality(found) > quality(best):
+                best = found
+        assert best is not None
+        return best
+
+    def _testimony(self, case: Case, witness: Witness) -> Reference:
+        """What the program means to one witness, computed in a worker of its framework."""
+        worker = worker_for_framework(witness.home, case.options.plugins)
+        payload = {**self._payload(case, case.program), "witness": witness.name}
         try:
             with self._running(worker, "driftline.oracle.reference:compute", payload, case, patience=2) as report:
                 if report.ending != "done":
@@ -327,21 +359,24 @@ class Checker:
                     return Reference(problem=report.result["problem"])
                 samples = tuple(
                     replace(
-                        _reference_sample(value, partial(self._ask_shadow, case, index)),
+                        _reference_sample(value, partial(self._ask_shadow, case, witness, index)),
                         inputs=case.samples[index].arrays,
                     )
                     for index, value in enumerate(report.result["samples"])
                 )
-                return Reference(samples, report.result["random"])
+                return Reference(samples, report.result["random"], by=witness.words)
         except WorkerStartError as error:
             return Reference(problem=f"the reference cannot run: {error}")
 
-    def _ask_shadow(self, case: Case, index: int, arithmetic: str, runs: int, outputs: Arrays | None) -> ShadowAnswer:
+    def _ask_shadow(
+        self, case: Case, witness: Witness, index: int, arithmetic: str, runs: int, outputs: Arrays | None
+    ) -> ShadowAnswer:
         """How far rounding may move the program's result on one sample. Answers that many targets share are kept."""
         key = (
             case.program.digest,
             case.program.state,
             case.options,
+            witness,
             index,
             arithmetic,
             runs,
@@ -350,12 +385,18 @@ class Checker:
         with self._keeping:
             if outputs is None and (known := self._shadows.get(key)):
                 return known
-        payload = {**self._payload(case, case.program), "sample": index, "runs": runs, "arithmetic": arithmetic}
-        payload["outputs"] = None
+        payload = {
+            **self._payload(case, case.program),
+            "witness": witness.name,
+            "sample": index,
+            "runs": runs,
+            "arithmetic": arithmetic,
+            "outputs": None,
+        }
         if outputs is not None:
             payload["outputs"] = str(Path(payload["folder"]) / "outputs")
             save_tensors(payload["outputs"], outputs)
-        worker = worker_for_framework(case.program.framework, case.options.plugins)
+        worker = worker_for_framework(witness.home, case.options.plugins)
         with self._running(worker, "driftline.oracle.shadow.task:play", payload, case, patience=2) as report:
             if report.ending != "done":
                 raise NoShadow(f"its run ended with {report.ending} ({report.detail})")

@@ -54,6 +54,7 @@ class Reference:
     samples: tuple[ReferenceSample, ...] = ()
     random: bool = False
     problem: str = ""
+    by: str = ""  # who computed it, in words
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,17 @@ from driftline.core.execution import Failure
 from driftline.core.plugins import load_plugins
 from driftline.core.registry import import_string
 from driftline.core.tensors import Array, Arrays, is_float, load_tensors, save_tensors
+from driftline.core.text import first_line
 from driftline.oracle.arithmetic import IEEE
 from driftline.oracle.references.base import ExactRun, NoExactReference, ReferenceRun
 from driftline.oracle.shadow.task import FRONT_ENDS
 from driftline.programs.opened import OpenedProgram, ProgramChanged
 
+# By witness: the framework itself, or another one that can play its programs.
 REFERENCES = {
     "torch": "driftline.oracle.references.torch_reference:TorchReference",
     "onnx": "driftline.oracle.references.onnx_reference:OnnxReference",
+    "onnx-player": "driftline.oracle.references.onnx_player_reference:PlayedOnnx",
     "jax": "driftline.oracle.references.jax_reference:JaxReference",
     "tensorflow": "driftline.oracle.references.tensorflow_reference:TensorFlowReference",
 }
@@ -37,27 +40,34 @@ def compute(payload: dict[str, Any], context: object) -> dict[str, Any]:
     load_plugins(payload["plugins"])
     samples = [load_tensors(path) for path in payload["inputs"]]
     program = OpenedProgram.from_payload(payload, samples[0], lambda stage: None)
+    witness = payload["witness"]
     try:
-        reference: ReferenceRun = import_string(REFERENCES[program.framework])(program)
+        reference: ReferenceRun = import_string(REFERENCES[witness])(program)
     except ProgramChanged as error:
         return {"problem": str(error)}
+    except MemoryError:
+        raise
+    except Exception as error:
+        if witness == program.framework:
+            raise
+        return {"problem": f"{type(error).__name__}: {first_line(str(error))}"}
     folder = Path(payload["folder"])
-    answers = [_sample(program, reference, arrays, folder, index) for index, arrays in enumerate(samples)]
+    answers = [_sample(program, witness, reference, arrays, folder, index) for index, arrays in enumerate(samples)]
     raised = "failure" in answers[0]
     return {"samples": answers, "random": not raised and _is_random(program, reference, samples[0], folder)}
 
 
-def _shadowed(program: OpenedProgram, arrays: Arrays, folder: Path, index: int) -> dict[str, Any]:
+def _shadowed(program: OpenedProgram, witness: str, arrays: Arrays, folder: Path, index: int) -> dict[str, Any]:
     """The float64 result of the program's shadow; its noise is asked for later, by those who need it."""
     try:
-        exact = import_string(FRONT_ENDS[program.framework])(program, arrays, IEEE).reference()
+        exact = import_string(FRONT_ENDS[witness])(program, arrays, IEEE).reference()
         return {"exact": _write(folder / f"{index}.exact", exact), "shadow": True}
     except NoExactReference as reason:
         return {"note": f"{reason}: compared with the unoptimised run alone"}
 
 
 def _sample(
-    program: OpenedProgram, reference: ReferenceRun, arrays: Arrays, folder: Path, index: int
+    program: OpenedProgram, witness: str, reference: ReferenceRun, arrays: Arrays, folder: Path, index: int
 ) -> dict[str, Any]:
     try:
         native = reference.native(arrays)
@@ -66,8 +76,8 @@ def _sample(
     except Exception as error:
         return {"failure": Failure.of(error).to_json()}
     answer: dict[str, Any] = {"native": _write(folder / f"{index}.native", native), "note": ""}
-    if program.framework in FRONT_ENDS:
-        return {**answer, **_shadowed(program, arrays, folder, index)}
+    if witness in FRONT_ENDS:
+        return {**answer, **_shadowed(program, witness, arrays, folder, index)}
     exact, spread, answer["note"] = measure_spread(reference, arrays, native)
     if exact is not None:
         answer["exact"] = _write(folder / f"{index}.exact", exact)

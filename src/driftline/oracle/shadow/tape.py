@@ -45,6 +45,9 @@ class Node:
     terms: float = 0.0  # of the whole sum of which this operation is a part, when its order is left open
 
 
+SMALL = 1 << 20  # bytes: a constant of this size is copied when it is met, a larger one only before it is written to
+
+
 @dataclass
 class Tape:
     nodes: list[Node] = field(default_factory=list)
@@ -88,6 +91,7 @@ class Recorder(TorchDispatchMode):
         self._by_id: dict[int, Slot | Constant] = {}
         self._by_memory: dict[tuple[Any, ...], Slot | Constant] = {}
         self._alive: list[torch.Tensor] = []  # an id is only an identity while the tensor lives
+        self._borrowed: dict[int, list[int]] = {}  # memory of large constants -> their numbers
         self.terms = 0.0
 
     def place(self, tensor: torch.Tensor) -> Slot | Constant:
@@ -95,9 +99,26 @@ class Recorder(TorchDispatchMode):
         found = self._by_id.get(id(tensor)) or self._by_memory.get(_memory(tensor))
         if found is None:
             found = Constant(len(self.tape.constants))
-            self.tape.constants.append(tensor.detach().clone(memory_format=torch.preserve_format))
+            self.tape.constants.append(self._kept(tensor.detach(), found.number))
             self._remember(tensor, found)
         return found
+
+    def _kept(self, tensor: torch.Tensor, number: int) -> torch.Tensor:
+        """What a constant holds now. The weights of a large model are not copied as long as nobody writes to them."""
+        if tensor.nbytes <= SMALL:
+            return tensor.clone(memory_format=torch.preserve_format)
+        self._borrowed.setdefault(tensor.untyped_storage().data_ptr(), []).append(number)
+        return tensor
+
+    def _save_borrowed(self, func: Any, args: Any, kwargs: Any) -> None:
+        """Copy the large constants that an operation is about to write to."""
+        if not self._borrowed or not func._schema.is_mutable:
+            return
+        for leaf in tree_leaves((args, kwargs)):
+            if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided:
+                for number in self._borrowed.pop(leaf.untyped_storage().data_ptr(), ()):
+                    kept = self.tape.constants[number]
+                    self.tape.constants[number] = kept.clone(memory_format=torch.preserve_format)
 
     def _remember(self, tensor: torch.Tensor, place: Slot | Constant) -> None:
         self._by_id[id(tensor)] = place
@@ -113,6 +134,7 @@ class Recorder(TorchDispatchMode):
             if result is not NotImplemented:
                 return result
         node = Node(func, *self._placed(args, kwargs), terms=self.terms)
+        self._save_borrowed(func, args, kwargs)
         result = func(*args, **kwargs)
         self._append(node, result)
         return result

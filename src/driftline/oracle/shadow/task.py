@@ -18,9 +18,11 @@ from driftline.oracle.rule import ShadowAnswer
 from driftline.oracle.shadow.player import Player, Shadow
 from driftline.programs.opened import OpenedProgram, ProgramChanged
 
+# By witness: the framework itself, or another one that can play its programs.
 FRONT_ENDS = {
     "torch": "driftline.oracle.shadow.torch_front:open_shadow",
     "onnx": "driftline.oracle.shadow.onnx_front:open_shadow",
+    "onnx-player": "driftline.oracle.shadow.onnx_player_front:open_shadow",
 }
 
 
@@ -47,7 +49,7 @@ def play(payload: dict[str, Any], context: object) -> dict[str, Any]:
     program = OpenedProgram.from_payload(payload, arrays, lambda stage: None)
     folder = Path(payload["folder"])
     try:
-        shadow: Shadow = import_string(FRONT_ENDS[program.framework])(program, arrays, declared(payload["arithmetic"]))
+        shadow: Shadow = import_string(FRONT_ENDS[payload["witness"]])(program, arrays, declared(payload["arithmetic"]))
         return play_shadow(shadow, payload["runs"], payload["outputs"], folder)
     except (NoExactReference, ProgramChanged) as reason:
         return {"problem": str(reason)}

@@ -25,7 +25,7 @@ from driftline.oracle.shadow.decisions import (
     touched,
 )
 from driftline.oracle.shadow.quantised import pushed_runs
-from driftline.oracle.shadow.tape import Constant, Node, OpenOrder, Recorder, Slot, Tape, fill
+from driftline.oracle.shadow.tape import SMALL, Constant, Node, OpenOrder, Recorder, Slot, Tape, fill
 from driftline.oracle.shadow.torch_decisions import FIRST_WINS, decides, index_result
 from driftline.oracle.shadow.torch_open import ALTERNATIVES
 from driftline.oracle.shadow.torch_parts import decompositions
@@ -66,8 +66,9 @@ class TorchShadow:
     def __init__(self, tape: Tape, arithmetic: Arithmetic = IEEE) -> None:
         self._tape = tape
         self._arithmetic = arithmetic
-        self._constants = [_lifted(tensor) for tensor in tape.constants]
         self._writes = tape.writes
+        # The weights of a large model are made doubles when they are used, and dropped again.
+        self._constants = [None if self._is_lazy(tensor) else _lifted(tensor) for tensor in tape.constants]
         self._plans = [self._planned(node) for node in tape.nodes]
         self._memory = Memory()
         self._decisions = {
@@ -201,11 +202,15 @@ class TorchShadow:
         return None
 
     def _play(self, run: Run) -> Arrays:
-        constants = [tensor.clone() for tensor in self._constants] if self._writes else self._constants
+        constants = [c if c is None else c.clone() for c in self._constants] if self._writes else self._constants
         results: list[tuple[Any, ...]] = []
 
         def lookup(place: Slot | Constant) -> torch.Tensor:
-            return constants[place.number] if isinstance(place, Constant) else results[place.node][place.index]
+            if isinstance(place, Slot):
+                value: torch.Tensor = results[place.node][place.index]
+                return value
+            kept = constants[place.number]
+            return _lifted(self._tape.constants[place.number]) if kept is None else kept
 
         with torch.no_grad(), _doubles_by_default():
             for number, node in enumerate(self._tape.nodes):
@@ -213,6 +218,9 @@ class TorchShadow:
                 for done in self._last_use.get(number, ()):  # a large model's intermediates need not all be kept
                     results[done] = ()
             return {name: _array(lookup(place)) for name, place in self._tape.outputs.items()}
+
+    def _is_lazy(self, tensor: torch.Tensor) -> bool:
+        return not self._writes and tensor.nbytes > SMALL
 
     def _step(self, number: int, node: Node, lookup: Any, run: Run) -> tuple[Any, ...]:
         if node.recorded is not None:

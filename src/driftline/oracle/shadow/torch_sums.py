@@ -310,6 +310,11 @@ def _hardswish_slope(call: Call) -> list[Array | None]:
     return [call.unit() * gradient * (x / 3 + 0.5)]
 
 
+def _through(call: Call) -> list[Array | None]:
+    """A function whose formula passes larger numbers (`programs/onnx_player/torch_ops.py`)."""
+    return [call.arithmetic.transcendental(call.dtypes[0] or "float32") * np.abs(_numpy(call.args[1]))]
+
+
 SUMS: dict[str, Rule] = {
     **dict.fromkeys(
         ("mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "vdot", "addbmm", "_int_mm"), products(_inner)
@@ -319,6 +324,7 @@ SUMS: dict[str, Rule] = {
     "addcmul": products(lambda call: 2.0),
     "ger": products(lambda call: 1.0),
     "hardswish_backward": _hardswish_slope,
+    "through": _through,
     **dict.fromkeys(_INTERPOLATIONS, _interpolated),
     "sum": _sum,
     "nansum": _sum,

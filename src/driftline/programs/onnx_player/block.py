@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from driftline.programs.onnx_player.literals import tensor_of
@@ -46,7 +47,7 @@ class Block:
     declared: tuple[Any, ...] = ()  # what a graph says of its outputs
 
 
-def read_graph(graph: Any, folder: str = "") -> Block:
+def read_graph(graph: Any, folder: Path | None = None) -> Block:
     return Block(
         tuple(value.name for value in graph.input),
         tuple(value.name for value in graph.output),
@@ -57,7 +58,7 @@ def read_graph(graph: Any, folder: str = "") -> Block:
 
 
 def read_function(function: Any) -> Block:
-    nodes = tuple(_read_node(node, "") for node in function.node)
+    nodes = tuple(_read_node(node, None) for node in function.node)
     return Block(tuple(function.input), tuple(function.output), nodes, {})
 
 
@@ -65,7 +66,7 @@ def domain_of(name: str) -> str:
     return "" if name == "ai.onnx" else name
 
 
-def _read_node(node: Any, folder: str) -> Node:
+def _read_node(node: Any, folder: Path | None) -> Node:
     from onnx import AttributeProto, helper
 
     def read(attribute: Any) -> Any:

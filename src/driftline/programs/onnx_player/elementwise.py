@@ -8,12 +8,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from driftline.programs.onnx_player.call import FOUR_BITS, Call, Unplayable, onnx_op, torch_dtype
 from driftline.programs.onnx_player.literals import four_bits
 from driftline.programs.onnx_player.torch_ops import through
-
-Tensor = torch.Tensor
 
 
 def _aligned(call: Call, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

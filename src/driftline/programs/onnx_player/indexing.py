@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from driftline.programs.onnx_player.call import Call, Unplayable, onnx_op
-
-Tensor = torch.Tensor
 
 
 def _valid(indices: Tensor, size: int) -> Tensor:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from driftline.programs.onnx_file import is_external, mapped
 from driftline.programs.onnx_player.call import Unplayable
 from driftline.programs.torch_tensors import _BITS
 
 _FOUR_BITS = {"int4": (np.int8, 22), "uint4": (np.uint8, 21)}
 
 
-def tensor_of(proto: Any, folder: str = "") -> torch.Tensor:
-    """A TensorProto as a tensor; its data may lie in a file of `folder`."""
+def tensor_of(proto: Any, folder: Path | None = None) -> torch.Tensor:
+    """A TensorProto as a tensor; its data may lie in a file of `folder`, from which it is mapped."""
     from onnx import TensorProto, numpy_helper
 
     if proto.data_type == TensorProto.STRING:
         raise Unplayable("tensors of strings")
-    return tensor_from(numpy_helper.to_array(proto, folder))
+    if folder is not None and is_external(proto):
+        return tensor_from(mapped(proto, folder))
+    return tensor_from(numpy_helper.to_array(proto))
 
 
 def tensor_from(array: Any) -> torch.Tensor:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from driftline.programs.onnx_player.call import Call, onnx_op
-
-Tensor = torch.Tensor
 
 
 @onnx_op("MatMul")

@@ -7,14 +7,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from driftline.programs.onnx_player.call import MICROSOFT, Call, Unplayable, onnx_op
 from driftline.programs.onnx_player.convolution import convolution
 from driftline.programs.onnx_player.matrices import gemm
 from driftline.programs.onnx_player.norms import layer_normalisation, rms_normalised
 from driftline.programs.onnx_player.quantised import dynamic_quantise, matmul_integer
-
-Tensor = torch.Tensor
 
 
 def _only(inputs: tuple[Any, ...], known: int, call: Call) -> None:

@@ -7,10 +7,9 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from driftline.programs.onnx_player.call import Call, onnx_op, torch_dtype
-
-Tensor = torch.Tensor
 
 
 def _per_channel(values: Tensor, x: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ Watcher = Callable[[Node, Sequence[Value]], None]  # a node and its results
 class OnnxPlayer:
     """A model that can be run on tensors."""
 
-    def __init__(self, model: Any, folder: str = "") -> None:
+    def __init__(self, model: Any, folder: Path | None = None) -> None:
         if model.graph.sparse_initializer:
             raise Unplayable("sparse initialisers")
         self._opsets = _opsets(model)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from driftline.programs.onnx_player.call import FOUR_BITS, MICROSOFT, Call, onnx_op, torch_dtype
 from driftline.programs.onnx_player.convolution import convolution
 from driftline.programs.onnx_player.literals import four_bits
-
-Tensor = torch.Tensor
 
 
 def _range(dtype: torch.dtype, element: int = 0) -> tuple[int, int]:

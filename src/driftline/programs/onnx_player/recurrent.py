@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from driftline.programs.onnx_player.call import Call, Unplayable, onnx_op
 
-Tensor = torch.Tensor
 Function = Callable[[Tensor], Tensor]
 
 

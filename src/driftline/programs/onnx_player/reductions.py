@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from driftline.programs.onnx_player.call import Call, integers, onnx_op
-
-Tensor = torch.Tensor
 
 
 def _axes(call: Call, x: Tensor, axes: Tensor | None) -> list[int] | None:

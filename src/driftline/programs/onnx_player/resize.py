@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import Tensor
 
 from driftline.programs.onnx_player.call import Call, Unplayable, integers, onnx_op
-
-Tensor = torch.Tensor
 
 
 @onnx_op("Resize")

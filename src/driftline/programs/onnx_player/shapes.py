@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from driftline.programs.onnx_player.call import Call, Unplayable, integers, onnx_op, torch_dtype
 from driftline.programs.onnx_player.literals import tensor_of
-
-Tensor = torch.Tensor
 
 
 @onnx_op("Constant")

@@ -14,14 +14,16 @@ Evaluator = Callable[[list[torch.Tensor | None]], list[torch.Tensor]]
 _EVALUATORS: list[Evaluator] = []
 
 
-@torch.library.impl(_LIBRARY, "through", "CompositeExplicitAutograd")
 def _through(result: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
     return result.clone()
 
 
-@torch.library.impl(_LIBRARY, "onnx_node", "CompositeExplicitAutograd")
 def _onnx_node(inputs: list[torch.Tensor | None], number: int) -> list[torch.Tensor]:
     return _EVALUATORS[number](inputs)
+
+
+_LIBRARY.impl("through", _through, "CompositeExplicitAutograd")
+_LIBRARY.impl("onnx_node", _onnx_node, "CompositeExplicitAutograd")
 
 
 def through(result: torch.Tensor, size: torch.Tensor) -> torch.Tensor:

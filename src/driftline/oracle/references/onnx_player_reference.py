@@ -1,0 +1,34 @@
+"""ONNX programs that the standard's evaluator cannot run, or would take too long for: played on torch."""
+
+from __future__ import annotations
+
+import torch
+
+from driftline.core.tensors import Arrays
+from driftline.programs.onnx_file import load_structure
+from driftline.programs.onnx_player.player import OnnxPlayer
+from driftline.programs.opened import OpenedProgram
+from driftline.programs.torch_tensors import array_from_tensor, tensor_from_array
+
+
+class PlayedOnnx:
+    """The model on torch, with weights that are mapped from its files."""
+
+    def __init__(self, program: OpenedProgram) -> None:
+        self._player = OnnxPlayer(load_structure(program.path), program.path.parent)
+
+    def native(self, arrays: Arrays) -> Arrays:
+        return {name: array_from_tensor(tensor) for name, tensor in self.tensors(arrays).items()}
+
+    def tensors(self, arrays: Arrays) -> dict[str, torch.Tensor]:
+        """The outputs. Those that are no tensors (sequences) come as their items."""
+        feed = {name: tensor_from_array(arrays[name]) for name in self._player.input_names}
+        with torch.backends.mkldnn.flags(enabled=False):  # as in the reference of torch programs
+            outputs = self._player.run(feed)
+        found: dict[str, torch.Tensor] = {}
+        for name, value in outputs.items():
+            if isinstance(value, list):
+                found |= {f"{name}.{at}": item for at, item in enumerate(value)}
+            else:
+                found[name] = value
+        return found

@@ -1,0 +1,170 @@
+"""The player of ONNX models on torch, held against the standard's own node tests and against ONNX Runtime."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.backend.test.loader import load_model_tests
+
+from driftline.programs.onnx_player.call import Unplayable
+from driftline.programs.onnx_player.literals import tensor_from
+from driftline.programs.onnx_player.player import OnnxPlayer
+from driftline.programs.torch_tensors import array_from_tensor
+
+# Element types that torch does not have, strings, pictures, and draws of random numbers.
+_OUT_OF_REACH = ("FNUZ", "UINT2", "INT2", "FLOAT4", "float4", "E8M0", "e8m0", "int2", "string", "str", "image_decoder",
+                 "bernoulli", "random", "regex", "label_encoder", "_training_dropout", "training_dropout")  # fmt: skip
+# The test's own numbers are rounded to four digits, or the standard's evaluator, which plays them here, is off.
+_COARSE = {
+    "test_averagepool_2d_ceil_last_window_starts_on_pad", "test_gridsample_bicubic", "test_roialign_aligned_false",
+    "test_roialign_aligned_true",
+}  # fmt: skip
+_BEYOND = {"test_scan_sum"} | {f"test_castlike_FLOAT{w}_to_{s}INT4" for w in ("", "16") for s in ("", "U")}
+
+
+def test_standard_node_tests() -> None:
+    """Every operator as the standard tests it. Those that it defines by others are in the list once, by themselves."""
+    outcomes: Counter[str] = Counter()
+    wrong = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for test in load_model_tests(kind="node"):
+            if (
+                test.name.endswith("expanded")
+                or "_expanded_" in test.name
+                or any(w in test.name for w in _OUT_OF_REACH)
+            ):
+                continue
+            given, expected = ([_plain(value) for value in side] for side in test.data_sets[0])
+            try:
+                results = _play(test.model, given)
+            except Unplayable:
+                outcomes["unplayable"] += 1
+                if test.name not in _BEYOND:
+                    wrong.append(test.name)
+                continue
+            except Exception as error:
+                if test.name not in _BEYOND:
+                    wrong.append(f"{test.name} ({type(error).__name__}: {error})")
+                continue
+            coarse = test.name in _COARSE
+            same = all(_close(got, want, 1e-2 if coarse else 1e-4) for got, want in zip(results, expected, strict=True))
+            outcomes["same"] += same
+            if not same:
+                wrong.append(test.name)
+    assert wrong == []
+    assert outcomes["same"] > 1000
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list) or value is None:
+        return value
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
+
+
+def _play(model: Any, given: list[Any]) -> list[Any]:
+    player = OnnxPlayer(model)
+    feed = {value.name: _tensor(array) for value, array in zip(model.graph.input, given, strict=False)}
+    return [player.run(feed)[value.name] for value in model.graph.output]
+
+
+def _tensor(value: Any) -> Any:
+    if value is None:
+        return None
+    return [tensor_from(item) for item in value] if isinstance(value, list) else tensor_from(value)
+
+
+def _close(got: Any, want: Any, tolerance: float) -> bool:
+    if isinstance(want, list):
+        return len(got) == len(want) and all(_close(g, w, tolerance) for g, w in zip(got, want, strict=True))
+    if want is None:
+        return got is None
+    array = array_from_tensor(got)
+    want = want.astype(array.dtype) if want.dtype.name in ("int4", "uint4") else want
+    if array.shape != want.shape or array.dtype != want.dtype:
+        return False
+    if array.dtype.kind in "iub":
+        return bool(np.array_equal(array, want))
+    wide = np.complex128 if array.dtype.kind == "c" else np.float64
+    tolerance = max(tolerance, 1e-2) if array.dtype.itemsize < 4 else tolerance
+    return bool(np.allclose(array.astype(wide), want.astype(wide), rtol=tolerance, atol=tolerance / 10, equal_nan=True))
+
+
+# -- contrib operators -------------------------------------------------------------------------------------------------
+
+_RNG = np.random.default_rng(0)
+
+
+def _normal(*shape: int) -> Any:
+    return _RNG.standard_normal(shape).astype(np.float32)
+
+
+_TABLE = np.arange(8, dtype=np.float32)[:, None] / 4.0 ** np.arange(4, dtype=np.float32)
+_WIDE_TABLE = np.arange(8, dtype=np.float32)[:, None] / 2.0 ** np.arange(8, dtype=np.float32)
+CONTRIB: dict[str, tuple[list[Any], dict[str, Any], int]] = {
+    "Gelu": ([_normal(2, 3)], {}, 1),
+    "FastGelu": ([_normal(2, 3), _normal(3)], {}, 1),
+    "BiasGelu": ([_normal(2, 3), _normal(3)], {}, 1),
+    "QuickGelu": ([_normal(2, 3)], {"alpha": 1.702}, 1),
+    "FusedMatMul": ([_normal(2, 4, 3), _normal(2, 4, 5)], {"transA": 1, "alpha": 0.5}, 1),
+    "SkipLayerNormalization": ([_normal(2, 3, 8), _normal(2, 3, 8), _normal(8), _normal(8), _normal(8)], {}, 1),
+    "SkipSimplifiedLayerNormalization": ([_normal(2, 3, 8), _normal(2, 3, 8), _normal(8)], {"epsilon": 1e-5}, 1),
+    "Attention": (
+        [_normal(2, 4, 8), _normal(8, 24), _normal(24), np.array([[1, 1, 1, 0], [1, 1, 1, 1]], np.int32)],
+        {"num_heads": 2},
+        1,
+    ),
+    "MultiHeadAttention": ([_normal(2, 4, 8), _normal(2, 5, 8), _normal(2, 5, 8), _normal(24)], {"num_heads": 2}, 1),
+    "RotaryEmbedding": (
+        [_normal(2, 3, 16), np.array([[0, 1, 2], [1, 2, 3]], np.int64), np.cos(_TABLE), np.sin(_TABLE)],
+        {},
+        1,
+    ),
+    "GroupQueryAttention": (
+        [_normal(1, 4, 64), _normal(1, 4, 32), _normal(1, 4, 32), _normal(1, 2, 0, 16), _normal(1, 2, 0, 16),
+         np.array([3], np.int32), np.array(4, np.int32), np.cos(_WIDE_TABLE), np.sin(_WIDE_TABLE)],
+        {"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1},
+        3,
+    ),
+    "MatMulNBits": (
+        [_normal(3, 32), _RNG.integers(0, 256, (4, 2, 8), np.uint8), np.abs(_normal(4, 2))],
+        {"K": 32, "N": 4, "bits": 4, "block_size": 16},
+        1,
+    ),
+    "DynamicQuantizeMatMul": (
+        [_normal(3, 8), _RNG.integers(-100, 100, (8, 4)).astype(np.int8), np.array(0.02, np.float32)],
+        {},
+        1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONTRIB)
+def test_contrib_operators_mean_what_they_mean_to_onnxruntime(name: str) -> None:
+    import onnxruntime
+
+    arrays, attributes, results = CONTRIB[name]
+    kinds = [helper.np_dtype_to_tensor_dtype(array.dtype) for array in arrays]
+    inputs = [
+        helper.make_tensor_value_info(f"x{i}", k, a.shape) for i, (k, a) in enumerate(zip(kinds, arrays, strict=True))
+    ]
+    outputs = [helper.make_tensor_value_info(f"y{i}", TensorProto.FLOAT, None) for i in range(results)]
+    node = helper.make_node(
+        name, [v.name for v in inputs], [v.name for v in outputs], domain="com.microsoft", **attributes
+    )
+    model = helper.make_model(
+        helper.make_graph([node], name, inputs, outputs),
+        opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)],
+        ir_version=8,
+    )
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    expected = session.run(None, {f"x{i}": array for i, array in enumerate(arrays)})
+    for got, want in zip(_play(model, arrays), expected, strict=True):
+        np.testing.assert_allclose(array_from_tensor(got), want, rtol=1e-3, atol=1e-3)
