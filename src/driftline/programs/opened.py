@@ -64,7 +64,7 @@ class OpenedProgram:
             return live_from_archive(self.path)
         raise TypeError(f"a program in the form {self.form!r} is not a callable")
 
-    @property
+    @cached_property
     def data(self) -> bytes:
         """The bytes of an `onnx` or `tflite` program. A big model is too much for that: see `source` and `model`."""
         return serialised(self.path) if self.program.data else self.path.read_bytes()
