@@ -1,8 +1,8 @@
 """The whole explanation of a bug: where it lies, how small it gets, what it depends on, and since when it is there.
 
-Each step works on what the one before it left: the program is taken apart first, since a part that fails by itself is
-quicker to make smaller than the whole; and rules are left out one by one on the smallest program there is. What was
-found on a small program is then asked of the one that was found.
+Each step works on what the one before it left: single operators are asked first, then the program is taken apart, since
+a part that fails by itself is quicker to make smaller than the whole; and rules are left out one by one on the smallest
+program there is. What was found on a small program is then asked of the one that was found.
 """
 
 from __future__ import annotations
@@ -298,6 +298,7 @@ def _where(body: dict[str, Any]) -> Iterator[str]:
         places = words.places(suspect["operators"], body["operators"])
         alike = f" and {suspect['alike']} more of its kind" if suspect["alike"] else ""
         rest = "; without it the program passes" if suspect["rest"] == Answer.PASS else ""
+        rest += "; single operators were asked first" if body.get("lone") and suspect is body["suspects"][0] else ""
         yield f"{suspect['title']} ({places}){alike} fails by itself{rest}."
     for fact in (body["observer"], body["note"]):
         if fact:

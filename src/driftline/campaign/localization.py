@@ -81,6 +81,7 @@ def _body(store: Store, failing: Failing, found: Localization) -> dict[str, Any]
         "form": found.form,
         "operators": found.operators,
         "suspects": [_suspect(store, suspect) for suspect in found.suspects],
+        "lone": found.lone,
         "explained": found.explained,
         "observer": found.observer,
         "note": found.note,

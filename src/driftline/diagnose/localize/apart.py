@@ -6,7 +6,7 @@ program is traced in one way after another, until one shows the failure.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from driftline.checking.convert import Conversions
 from driftline.checking.kinds import worker_for_framework
 from driftline.core.case import Case
 from driftline.core.program import Program
+from driftline.core.target import Target
 from driftline.core.tensors import save_tensors
 from driftline.diagnose.localize.part import part, units
 from driftline.diagnose.localize.stretches import ReferenceRun
@@ -25,6 +26,7 @@ from driftline.diagnose.reduce.graph import Graph
 from driftline.diagnose.reduce.question import Question
 from driftline.diagnose.reduce.reading import TRACERS, Reader
 from driftline.diagnose.reduce.search import Answer, Search
+from driftline.diagnose.reduce.signature import Signature
 from driftline.diagnose.trials import Trials
 from driftline.programs.convert import accepts_directly, find_converter
 from driftline.programs.onnx_file import load_structure
@@ -41,11 +43,13 @@ class Apart:
     """A program that was taken apart and fails when it is put together again."""
 
     form: str
+    question: Question  # about the program in this form
     run: ReferenceRun
     operators: list[tuple[int, ...]]  # each with its nodes
     asker: Asker
     search: Search[Graph]
     largest_constant: int | None
+    folder: Path
     note: str = ""
 
     def graph(self, chosen: Collection[int], *, taps: bool = False) -> Graph | None:
@@ -53,12 +57,31 @@ class Apart:
         nodes = [at for number in chosen for at in self.operators[number]]
         return part(self.run, nodes, largest_constant=self.largest_constant, taps=taps)
 
+    def asked(self, checker: Checker, target: Target, signature: Signature, deadline: float) -> Apart:
+        """The same parts, asked of another target and for another failure."""
+        question = replace(self.question, case=self.question.case.only(target), target=target, signature=signature)
+        asker = _asker(checker, question, self.folder)
+        return replace(
+            self, question=question, asker=asker, search=Search(asker.ask, self.run.graph, deadline=deadline)
+        )
+
     def op(self, number: int) -> str:
         return self.run.graph.nodes[self.operators[number][0]].op
 
 
 def take_apart(checker: Checker, question: Question, deadline: float) -> Apart:
-    """Raises `NotApart`, or `BudgetEnded`."""
+    """The program in the first form in which it fails. Raises `NotApart`, or `BudgetEnded`."""
+    note = ""
+    for apart in forms_apart(checker, question, deadline):
+        whole = apart.graph(range(len(apart.operators)))
+        note = apart.note
+        if whole and apart.search.fails(whole):
+            return apart
+    raise NotApart(note or "the program cannot be taken apart: written anew it does not fail")
+
+
+def forms_apart(checker: Checker, question: Question, deadline: float) -> Iterator[Apart]:
+    """The forms in which the program can be taken apart, whether or not it fails in them. Raises `NotApart`."""
     framework = question.case.program.framework
     if framework not in ("torch", "onnx"):
         raise NotApart(f"programs of {framework} are not taken apart; the ladder is all")
@@ -69,21 +92,20 @@ def take_apart(checker: Checker, question: Question, deadline: float) -> Apart:
         if graph is None:
             continue
         form = f"torch graph ({tracer})" if tracer else f"ONNX graph{origin}"
-        apart = _asked(checker, question, graph, folder, form, deadline)
-        whole = apart.graph(range(len(apart.operators)))
-        if whole and apart.search.fails(whole):
-            return replace(apart, note=note)
-    raise NotApart(note or "the program cannot be taken apart: written anew it does not fail")
+        yield replace(_asked(checker, question, graph, folder, form, deadline), note=note)
 
 
 def _asked(checker: Checker, question: Question, graph: Graph, folder: Path, form: str, deadline: float) -> Apart:
-    asker = Asker(
-        checker, question, Writer(checker, question, folder, {}), lambda candidate: {"graph": candidate.to_json()}
-    )
+    asker = _asker(checker, question, folder)
     run = ReferenceRun(graph, Reader(checker, question, folder).evaluate, folder)
     frozen = dict(question.target.options).get("freezing") == "true"
     largest = None if frozen or question.case.program.framework == "onnx" else LARGEST_CONSTANT
-    return Apart(form, run, units(graph), asker, Search(asker.ask, graph, deadline=deadline), largest)
+    search = Search(asker.ask, graph, deadline=deadline)
+    return Apart(form, question, run, units(graph), asker, search, largest, folder)
+
+
+def _asker(checker: Checker, question: Question, folder: Path) -> Asker:
+    return Asker(checker, question, Writer(checker, question, folder, {}), lambda part: {"graph": part.to_json()})
 
 
 def _in_the_form_of_the_target(checker: Checker, question: Question) -> tuple[Question, str, str]:

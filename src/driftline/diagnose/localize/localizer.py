@@ -7,6 +7,7 @@ check fails; and the program without it is asked as well.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,8 @@ from dataclasses import dataclass, replace
 from driftline.checking.checker import Checker
 from driftline.core.case import Case
 from driftline.core.verdict import Judgement, Kind
-from driftline.diagnose.localize.apart import Apart, NotApart, take_apart
+from driftline.diagnose.localize.alone import KINDS, SHARE, lone_operator
+from driftline.diagnose.localize.apart import Apart, NotApart, forms_apart, take_apart
 from driftline.diagnose.localize.ladder import climb
 from driftline.diagnose.localize.narrow import narrow
 from driftline.diagnose.localize.result import Localization, Operator, Suspect
@@ -53,9 +55,13 @@ def localize_case(
     """Find where the case, which must have one target, goes wrong. Raises `DoesNotFail` when it does not fail."""
     began = time.monotonic()
     deadline = began + budget
-    trials = Trials(checker, case, signature, votes)
+    lone = _Lone.of(checker, Question(case, case.targets[0], signature, votes), began, budget, listener)
+    trials = Trials(checker, lone.case if lone else case, signature, votes)
     listener("climbing the ladder")
     rungs = climb(trials, case.targets[0], deadline)
+    if lone and not rungs[-1].wrong:
+        lone, trials = None, Trials(checker, case, signature, votes)
+        rungs = climb(trials, case.targets[0], deadline)
     if not rungs[-1].wrong:
         raise DoesNotFail(
             f"{case.program.name} does not fail in the same way on {case.targets[0]} now ({rungs[-1].reason})."
@@ -64,8 +70,12 @@ def localize_case(
     target = rungs[-1].target
     wrong = WrongResult(signature.stage, signature.kind, signature.message)
     try:
-        apart = take_apart(checker, Question(case.only(target), target, wrong, votes), deadline)
-        found = _Suspects(checker, apart, listener).found(Localization(target))
+        if lone:
+            apart = lone.apart.asked(checker, target, wrong, deadline)
+            found = _Suspects(checker, apart, listener, lone.operator).found(Localization(target, lone=True))
+        else:
+            apart = take_apart(checker, Question(case.only(target), target, wrong, votes), deadline)
+            found = _Suspects(checker, apart, listener).found(Localization(target))
     except NotApart as reason:
         found = Localization(target, note=str(reason))
     except BudgetEnded:
@@ -74,15 +84,41 @@ def localize_case(
         found,
         rungs=tuple(rungs),
         seconds=time.monotonic() - began,
-        queries=found.queries + len(rungs),
+        queries=found.queries + len(rungs) + (lone.apart.search.queries if lone else 0),
         internal_errors=(*trials.internal_errors, *found.internal_errors),
     )
 
 
-class _Suspects:
-    """Finds one suspect after the other, each in what the others leave."""
+@dataclass(frozen=True)
+class _Lone:
+    """An operator that fails by itself in the way the whole program does, found before anything else was asked."""
 
-    def __init__(self, checker: Checker, apart: Apart, listener: Listener) -> None:
+    apart: Apart
+    operator: int
+    case: Case
+
+    @staticmethod
+    def of(checker: Checker, question: Question, began: float, budget: float, listener: Listener) -> _Lone | None:
+        if question.signature.kind not in KINDS or question.votes.runs > 1:
+            return None
+        deadline = began + SHARE * budget
+        listener("asking single operators")
+        with contextlib.suppress(NotApart, BudgetEnded):
+            for apart in forms_apart(checker, question, deadline):
+                if apart.note:  # it fails only in the form that it came in
+                    return None
+                operator = lone_operator(apart, deadline)
+                graph = apart.graph([operator]) if operator is not None else None
+                case = apart.asker.case_of(graph) if graph else None
+                return _Lone(apart, operator, case) if operator is not None and case else None
+        return None
+
+
+class _Suspects:
+    """Finds one suspect after the other, each in what the others leave. `lone` is an operator that is known to fail."""
+
+    def __init__(self, checker: Checker, apart: Apart, listener: Listener, lone: int | None = None) -> None:
+        self._lone = lone
         self._checker = checker
         self._apart = apart
         self._listener = listener
@@ -118,7 +154,8 @@ class _Suspects:
             suspects = f"{len(self._suspects)} suspect{'s' * (len(self._suspects) != 1)} so far"
             self._listener(f"{len(left)} operator{'s' * (len(left) != 1)}, {suspects}")
             self._smallest = len(left)
-            part = narrow(left, self._fail)
+            lone = self._lone is not None and not self._suspects
+            part = [self._lone] if lone and self._lone is not None else narrow(left, self._fail)
             suspect = self._confirmed(part)
             if suspect is None:
                 self._note = "the smallest part failed when it was asked, but the ordinary check does not fail it"
@@ -141,13 +178,17 @@ class _Suspects:
 
     def _without(self, part: Sequence[int], left: Sequence[int]) -> Answer:
         """What the program does without the last suspect; perhaps all of its kind have to go."""
-        rest, alike = self._rest(left), []
-        if rest is not Answer.PASS and len(part) == 1:
-            alike = [number for number in left if self._apart.op(number) == self._apart.op(part[0])]
-            if alike and self._rest([number for number in left if number not in alike]) is Answer.PASS:
+        alike = [n for n in left if self._apart.op(n) == self._apart.op(part[0])] if len(part) == 1 else []
+        known = self._lone is not None and len(self._suspects) == 1  # a kernel that is wrong is wrong everywhere
+        rest = Answer.NEITHER if known and alike else self._rest(left)
+        if rest is not Answer.PASS and alike:
+            if self._rest([number for number in left if number not in alike]) is Answer.PASS:
                 rest = Answer.PASS
             else:
                 alike = []
+                rest = self._rest(left) if known else rest
+        elif rest is Answer.PASS:
+            alike = []
         self._suspects[-1] = replace(self._suspects[-1], alike=len(alike), rest=str(rest))
         return rest
 

@@ -59,6 +59,7 @@ class Localization:
     suspects: tuple[Suspect, ...] = ()
     form: str = ""  # what was taken apart
     operators: int = 0
+    lone: bool = False  # the first suspect was found by asking single operators, before anything else
     explained: bool = False  # without the suspects the program passes
     observer: str = ""  # what changes when every value is an output
     note: str = ""  # why there is no more

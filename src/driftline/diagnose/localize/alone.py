@@ -1,0 +1,150 @@
+"""Does a single operator fail by itself? Asked before anything else: many bugs are one kernel that is wrong.
+
+One operator of each kind (two, where there are several: their values differ) is fed with the values of the reference
+run. They are compiled as one program of independent parts, so that an answer takes one compilation; only where that
+fails, or is refused, are they asked one by one. What computes something comes first, the likeliest before the rest;
+what is expensive to compile, and what only moves elements, comes last.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+from math import prod
+
+from driftline.core.verdict import Kind
+from driftline.diagnose.localize.apart import Apart
+from driftline.diagnose.reduce.graph import Graph, Leaf, Node, short_name
+from driftline.diagnose.reduce.search import Answer, BudgetEnded
+from driftline.diagnose.spelling import spelled_alike
+
+SHARE = 0.25  # of the budget
+LEAST = 3  # operators of a program that is worth the question
+EACH = 2  # operators of a kind
+TOGETHER = 24  # operators in one program
+ONE_BY_ONE = 6  # at a time, where they cannot be asked together
+ROOM = 1 << 22  # elements that one program reads
+KINDS = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE, Kind.WRONG_DTYPE, Kind.WRONG_SHAPE, Kind.ERROR, Kind.CRASH)
+
+_EXPENSIVE = spelled_alike(
+    """
+    Conv ConvTranspose MatMul Gemm Attention LSTM GRU RNN Einsum Loop Scan If MultiHeadAttention ConvInteger QLinearConv
+    scaled_dot_product_attention
+    """.split()
+)
+# These hardly ever compute anything wrong by themselves.
+_MOVING = spelled_alike(
+    """
+    Reshape Transpose Squeeze Unsqueeze Identity Flatten Slice Concat Split Expand Shape Constant Cast Gather
+    contiguous getitem getattr to size expand unsqueeze squeeze split chunk view_as reshape_as float
+    """.split()
+)
+
+
+def lone_operator(apart: Apart, deadline: float) -> int | None:
+    """The first operator, in the order of suspicion, that fails by itself; None if there is none, or no time left."""
+    if len(apart.operators) < LEAST:
+        return None
+    try:
+        for group in _groups(apart, _ranked(apart)):
+            if time.monotonic() > deadline:
+                return None
+            if (found := _failing(apart, group, deadline)) is not None:
+                return found
+    except BudgetEnded:
+        pass
+    return None
+
+
+def _failing(apart: Apart, group: Sequence[int], deadline: float) -> int | None:
+    alone = {number: graph for number in group if (graph := apart.graph([number]))}
+    if len(alone) > 1:
+        graph, makers = side_by_side(alone)
+        reply = apart.search.replies([graph])[0]
+        if reply.answer is Answer.PASS:
+            return None
+        named = re.search(r"\d+$", reply.output)
+        place = int(named.group()) if named else 0
+        if reply.answer is Answer.SAME and place < len(makers) and apart.search.fails(alone[makers[place]]):
+            return makers[place]
+    for start in range(0, len(alone), ONE_BY_ONE):
+        some = list(alone)[start : start + ONE_BY_ONE]
+        if time.monotonic() > deadline:
+            return None
+        for number, reply in zip(some, apart.search.replies([alone[n] for n in some]), strict=True):
+            if reply.answer is Answer.SAME and apart.search.fails(alone[number]):
+                return number
+    return None
+
+
+def side_by_side(alone: dict[int, Graph]) -> tuple[Graph, list[int]]:
+    """One program of independent ones, and whose result each of its outputs is. What they read, they share; what they
+    make has new numbers, since one may make what another reads."""
+    leaves: dict[int, Leaf] = {}
+    nodes: list[Node] = []
+    outputs: list[int] = []
+    makers: list[int] = []
+    next_number = 1 + max(n for g in alone.values() for n in (*g.leaf, *g.producers))
+    for operator, graph in alone.items():
+        leaves |= {number: leaf for number, leaf in graph.leaf.items() if number not in leaves}
+        new = {number: next_number + at for at, number in enumerate(graph.producers)}
+        next_number += len(new)
+        for node in graph.nodes:
+            read = tuple(None if n is None else new.get(n, n) for n in node.inputs)
+            nodes.append(replace(node, inputs=read, outputs=tuple(new[n] for n in node.outputs)))
+        outputs += [new[n] for n in graph.outputs]
+        makers += [operator] * len(graph.outputs)
+    header = next(iter(alone.values())).header
+    return Graph(tuple(leaves.values()), tuple(nodes), tuple(outputs), header), makers
+
+
+def _ranked(apart: Apart) -> list[int]:
+    """One or two operators of each kind. What is rare comes before what is everywhere, since passing programs are full
+    of the latter."""
+    kinds: dict[Hashable, list[int]] = defaultdict(list)
+    common: dict[str, int] = defaultdict(int)
+    for number in range(len(apart.operators)):
+        kinds[_kind(apart, number)].append(number)
+        common[apart.op(number)] += 1
+    chosen = [number for alike in kinds.values() for number in dict.fromkeys([alike[0], alike[-1]][:EACH])]
+    return sorted(chosen, key=lambda n: (_is_last(apart, n), common[apart.op(n)], n))
+
+
+def _kind(apart: Apart, number: int) -> Hashable:
+    """The operator, its attributes, and what it is given: dtypes and, roughly, shapes."""
+    node = apart.run.graph.nodes[apart.operators[number][0]]
+    given = []
+    for operand in node.operands:
+        kind = apart.run.types.get(operand)
+        given.append((kind.dtype, tuple(size > 1 for size in kind.shape)) if kind else None)
+    return node.op, json.dumps(node.attributes, sort_keys=True), tuple(given)
+
+
+def _is_last(apart: Apart, number: int) -> bool:
+    names = spelled_alike([short_name(apart.op(number))])
+    return bool(names & (_EXPENSIVE | _MOVING)) or _elements(apart, number) > ROOM
+
+
+def _elements(apart: Apart, number: int) -> int:
+    read = {n for at in apart.operators[number] for n in apart.run.graph.nodes[at].operands}
+    return sum(prod(kind.shape) for n in read if (kind := apart.run.types.get(n)))
+
+
+def _groups(apart: Apart, ranked: Sequence[int]) -> Iterator[list[int]]:
+    """In their order; those that come last are not asked together with the others."""
+    group: list[int] = []
+    room, last = ROOM, False
+    for number in ranked:
+        size = _elements(apart, number)
+        if group and (len(group) == TOGETHER or size > room or _is_last(apart, number) != last):
+            yield group
+            group, room = [], ROOM
+        last = _is_last(apart, number)
+        group.append(number)
+        room -= size
+    if group:
+        yield group
