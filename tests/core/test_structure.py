@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
+from collections import UserDict, namedtuple
 from dataclasses import dataclass
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,35 @@ def test_a_single_leaf_takes_the_name_of_the_root() -> None:
 def test_none_is_left_out_but_kept_in_place() -> None:
     assert flatten((None, 1), "output") == {"1": 1}
     assert rebuild((None, 1), lambda name, leaf: leaf) == (None, 1)
+
+
+class CacheLayerMixin:
+    """Like a layer of transformers' caches."""
+
+    def __init__(self, number: int) -> None:
+        self.keys, self.values, self.is_initialized = np.full(2, number), np.full(2, -number), True
+
+
+class Cache:
+    def __init__(self, count: int) -> None:
+        self.layers = [CacheLayerMixin(number) for number in range(1, count + 1)]
+
+
+def test_a_cache_is_taken_apart_by_layer_and_put_together_without_touching_it() -> None:
+    cache = Cache(2)
+    assert list(flatten({"past": cache}, "")) == ["past.0.key", "past.0.value", "past.1.key", "past.1.value"]
+    other = rebuild({"past": cache}, lambda name, leaf: leaf * 10)["past"]
+    assert type(other) is Cache and other.layers[1].is_initialized
+    assert other.layers[1].keys.tolist() == [20, 20] and cache.layers[1].keys.tolist() == [2, 2]
+    other.layers.append(CacheLayerMixin(3))  # as a model does
+    assert len(cache.layers) == 2
+
+
+def test_dataclasses_and_mappings_of_a_type_of_their_own_are_rebuilt_as_such() -> None:
+    given = {"result": Result(4, (5, 6)), "batch": UserDict(ids=7)}
+    again = rebuild(given, lambda name, leaf: leaf + 1)
+    assert again["result"] == Result(5, (6, 7)) and given["result"] == Result(4, (5, 6))
+    assert type(again["batch"]) is UserDict and again["batch"]["ids"] == 8 and given["batch"]["ids"] == 7
 
 
 keys = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=4)

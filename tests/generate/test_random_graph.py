@@ -45,7 +45,7 @@ def runs(made: Blueprint, seed: str, gradients: bool = False) -> str:
             exec(made.content, space)
             function, example = space["program"]()
             live = LiveProgram.bind("torch", function, example)
-            placed = InputLayout(live).tensors(
+            placed = InputLayout.of(live).tensors(
                 dict(zip(live.arguments, arrays.values(), strict=True)), tensor_from_array
             )
             tensors = [

@@ -59,7 +59,7 @@ def test_open_dimensions_of_an_image_are_large() -> None:
     ("dims", "shapes", "told"),
     [
         ("sek=3", "", "Did you mean 'seq'? There are: batch, seq."),
-        ("seq=13", "", "more than the model can take: a table of it has 12 places"),
+        ("seq=13", "", "more than the model can take, which is 12"),
         ("seq=x", "", "'x' is not a size"),
         ("seq", "", "is not NAME=SIZE"),
         ("seq=3,seq=4", "", "seq=3/4"),

@@ -20,12 +20,12 @@ def live(function: Any, *example: torch.Tensor) -> LiveProgram:
 
 
 def test_a_plain_input_needs_nothing() -> None:
-    assert not InputLayout(live(lambda x: x, torch.zeros(3, 4)))
+    assert not InputLayout.of(live(lambda x: x, torch.zeros(3, 4)))
 
 
 def test_strides_are_kept() -> None:
     transposed = torch.zeros(4, 3).t()
-    layout = InputLayout(live(lambda x: x, transposed))
+    layout = InputLayout.of(live(lambda x: x, transposed))
     values = np.arange(12, dtype=np.float32).reshape(3, 4)
     made = layout.tensors({"x": values}, tensor_from_array)["x"]
     assert made.stride() == transposed.stride()
@@ -34,7 +34,7 @@ def test_strides_are_kept() -> None:
 
 def test_overlapping_places_hold_what_was_written_last() -> None:
     expanded = torch.zeros(1, 3).expand(2, 3)
-    layout = InputLayout(live(lambda x: x, expanded))
+    layout = InputLayout.of(live(lambda x: x, expanded))
     settled = layout.settled({"x": np.array([[1.0, 2, 3], [4, 5, 6]], np.float32)})["x"]
     np.testing.assert_array_equal(settled, [[4, 5, 6], [4, 5, 6]])
 

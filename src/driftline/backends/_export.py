@@ -58,7 +58,7 @@ def export(program: OpenedProgram) -> tuple[Any, FlatModule]:
     program.enter(Stage.CONVERT)
     flat = FlatModule(program)
     with torch.no_grad():
-        exported = torch.export.export(flat, flat.example, strict=False)
+        exported = torch.export.export(flat, flat.example, dynamic_shapes=flat.dynamic_shapes, strict=False)
     program.enter(Stage.COMPILE)
     return exported, flat
 

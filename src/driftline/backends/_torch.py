@@ -109,7 +109,7 @@ class TorchCalls:
         from driftline.programs.layout import InputLayout
 
         self._live = program.live
-        self._layout = InputLayout(self._live)
+        self._layout = InputLayout.of(self._live)
         self._grad = program.grad
         self._device = device
         self._buffers = _saved(_named(self._live.function, "named_buffers"))

@@ -163,6 +163,10 @@ class Backend:
         """Compile the program; the result maps named input arrays to named output arrays."""
         raise NotImplementedError
 
+    def fixes_sizes(self, program: OpenedProgram) -> bool:
+        """Is the compiled program good for the sizes of its example alone? Then others are compiled anew."""
+        return not self.sizes
+
     def compile_together(
         self, programs: Sequence[OpenedProgram], samples: Sequence[Sequence[Arrays]], options: Options
     ) -> CompiledTogether | None:

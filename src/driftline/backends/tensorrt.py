@@ -59,6 +59,9 @@ class TensorRT(Backend):
 
         return ("cuda",) if torch.cuda.is_available() else ()
 
+    def fixes_sizes(self, program: OpenedProgram) -> bool:
+        return True
+
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         import tensorrt as trt
         import torch

@@ -61,6 +61,9 @@ class TfLite(Backend):
         if "litert" in _present():
             import ai_edge_litert.interpreter  # noqa: F401
 
+    def fixes_sizes(self, program: OpenedProgram) -> bool:
+        return True
+
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         own = program.form == "source"
         data = _convert(program) if own else program.data

@@ -87,6 +87,9 @@ class Xla(Backend):
 
         return operation_by_operation
 
+    def fixes_sizes(self, program: OpenedProgram) -> bool:
+        return program.framework == "torch"  # torch.export gives the graph its sizes; JAX traces again
+
     def knobs_at_work(self, program: OpenedProgram, options: Options) -> list[Knob]:
         """The passes that change the program: XLA writes the program down after each of them."""
         with tempfile.TemporaryDirectory() as folder:

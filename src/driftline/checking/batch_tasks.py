@@ -191,7 +191,7 @@ def _settled(opened: OpenedProgram, arrays: Arrays) -> Arrays:
         return arrays
     from driftline.programs.layout import InputLayout
 
-    layout = InputLayout(opened.live)
+    layout = InputLayout.of(opened.live)
     return layout.settled(arrays) if layout else arrays
 
 

@@ -17,10 +17,11 @@ from driftline.core.case import Case
 from driftline.core.config import cache_home
 from driftline.core.execution import Failure, Outcome
 from driftline.core.program import Program, file_digest
-from driftline.core.tensors import save_tensors
+from driftline.core.tensors import Arrays, save_tensors
 from driftline.execute.environments import find_environment
 from driftline.execute.pool import Pool, WorkerKind, WorkerStartError
 from driftline.programs.convert import Converter
+from driftline.programs.opened import open_axes
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,13 @@ class Conversions:
             return Conversion(Outcome.REJECTED, failure=Failure("Unavailable", reason))
         folder = self._pool.workspace.job_folder()
         output = folder / f"program.{converter.form}"
-        save_tensors(folder / "example", case.samples[0].arrays)
+        save_tensors(folder / "example", _example(case))
         payload = {
             "program": case.program.to_json(),
             "path": str(case.program.path),
             "example": str(folder / "example"),
             "output": str(output),
+            "open_axes": _open_axes(case),
             "grad": False,
             "seed": case.options.seed,
             "plugins": list(case.options.plugins),
@@ -115,10 +117,27 @@ def _worker(converter: Converter, plugins: Sequence[str]) -> WorkerKind | None:
 
 def _key(case: Case, converter: Converter) -> str:
     """Everything the result depends on."""
-    shapes = [(name, array.dtype.name, array.shape) for name, array in case.samples[0].arrays.items()]
+    shapes = [(name, array.dtype.name, array.shape) for name, array in _example(case).items()]
     releases = [_release(name) for name in ("torch", "onnx", "onnxscript")]
-    parts = (case.program.digest, case.program.state, case.options.seed, shapes, converter, releases)
+    parts = (case.program.digest, case.program.state, case.options.seed, shapes, _open_axes(case), converter, releases)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _open_axes(case: Case) -> dict[str, tuple[int, ...]]:
+    """The axes that must stay open, because the program is run at several sizes."""
+    return open_axes([sample.arrays for sample in case.samples])
+
+
+def _example(case: Case) -> Arrays:
+    """The sample that exporters see. A size of 1 or 0 they would take for a constant, so others are preferred."""
+    axes = _open_axes(case)
+    if not axes:
+        return case.samples[0].arrays
+
+    def smallest(arrays: Arrays) -> int:
+        return min(min(2, arrays[name].shape[axis]) for name, several in axes.items() for axis in several)
+
+    return max((sample.arrays for sample in case.samples), key=smallest)
 
 
 def _release(package: str) -> str:

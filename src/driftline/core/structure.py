@@ -1,14 +1,18 @@
 """Nested values and flat, named arrays: the bridge between what models take and return, and what travels.
 
-Programs take and return tuples, lists, dicts and objects like them; everything else in Driftline handles a flat dict
-of named arrays. Paths are joined with dots: `past.0.key`.
+Programs take and return tuples, lists, dicts and objects like them: dataclasses, named tuples, the results and caches
+of transformers. Everything else in Driftline handles a flat dict of named arrays. Paths are joined with dots:
+`past.0.key`.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
+
+from driftline.core.caches import is_cache, parts, with_parts
 
 Path = tuple[str, ...]
 
@@ -16,17 +20,19 @@ Path = tuple[str, ...]
 def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Every leaf with its path, depth first, in the order of the containers."""
     if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from leaves(item, (*path, str(key)))
+        items = [(str(key), item) for key, item in value.items()]
     elif isinstance(value, (tuple, list)):
         names = getattr(value, "_fields", None) or [str(i) for i in range(len(value))]
-        for name, item in zip(names, value, strict=True):
-            yield from leaves(item, (*path, name))
-    elif is_dataclass(value) and not isinstance(value, type):
-        for item in fields(value):
-            yield from leaves(getattr(value, item.name), (*path, item.name))
+        items = list(zip(names, value, strict=True))
+    elif _is_data(value):
+        items = [(item.name, getattr(value, item.name)) for item in fields(value)]
+    elif is_cache(value):
+        items = list(parts(value).items())
     else:
         yield path, value
+        return
+    for name, item in items:
+        yield from leaves(item, (*path, name))
 
 
 def flatten(value: Any, root: str) -> dict[str, Any]:
@@ -37,10 +43,38 @@ def flatten(value: Any, root: str) -> dict[str, Any]:
 
 def rebuild(value: Any, replace: Callable[[str, Any], Any], path: Path = ()) -> Any:
     """The same structure with each leaf replaced by `replace(name, leaf)`."""
+
+    def inner(name: str, item: Any) -> Any:
+        return rebuild(item, replace, (*path, name))
+
     if isinstance(value, Mapping):
-        return {key: rebuild(item, replace, (*path, str(key))) for key, item in value.items()}
+        return _mapping_like(value, {key: inner(str(key), item) for key, item in value.items()})
     if isinstance(value, (tuple, list)):
         names = getattr(value, "_fields", None)
-        items = [rebuild(item, replace, (*path, names[i] if names else str(i))) for i, item in enumerate(value)]
+        items = [inner(names[i] if names else str(i), item) for i, item in enumerate(value)]
         return type(value)(*items) if names else type(value)(items)
+    if _is_data(value):
+        other = copy.copy(value)
+        for item in fields(value):
+            object.__setattr__(other, item.name, inner(item.name, getattr(value, item.name)))
+        return other
+    if is_cache(value):
+        return with_parts(value, {name: inner(name, item) for name, item in parts(value).items()})
     return replace(".".join(path), value)
+
+
+def _mapping_like(value: Mapping[Any, Any], made: dict[Any, Any]) -> Any:
+    """Of the same type, where that can be filled: models look at their arguments by attribute, too."""
+    if type(value) is dict:
+        return made
+    try:
+        other = copy.copy(value)
+        for key, item in made.items():
+            other[key] = item  # type: ignore[index]
+        return other
+    except Exception:  # a mapping that cannot be written to
+        return made
+
+
+def _is_data(value: Any) -> bool:
+    return is_dataclass(value) and not isinstance(value, type)

@@ -22,7 +22,7 @@ from driftline.execute.shelf import Shelf
 from driftline.execute.shelf import load_samples as load_samples
 from driftline.execute.shelf import save_samples as save_samples
 from driftline.execute.worker import Context
-from driftline.programs.opened import OpenedProgram, ProgramChanged
+from driftline.programs.opened import OpenedProgram, ProgramChanged, open_axes
 
 Keep = Callable[[Arrays, int], str]  # puts the outputs for a sample away, and says where
 
@@ -45,7 +45,8 @@ def run(payload: dict[str, Any], context: Context) -> dict[str, Any]:
     backend = BACKENDS.get(payload["backend"])
     samples = [load_tensors(path) for path in payload["inputs"]]
     stage = _StageClock(context)
-    program = OpenedProgram.from_payload(payload, samples[0], stage.enter)
+    opened = {**payload, "open_axes": open_axes(samples)}
+    program = OpenedProgram.from_payload(opened, samples[0], stage.enter)
     folder = Path(payload["folder"])
 
     def keep(arrays: Arrays, index: int) -> str:
@@ -65,11 +66,19 @@ def _run(
     stage: _StageClock,
 ) -> dict[str, Any]:
     answer: dict[str, Any] = {"outputs": []}
+    anew = bool(program.open_axes) and backend.fixes_sizes(program)
+    if anew:
+        program.open_axes = {}
     try:
         stage.enter(Stage.COMPILE)
         compiled = backend.compile(program, options)
         stage.enter(Stage.RUN)
         for index, arrays in enumerate(samples):
+            if anew and _shapes(arrays) != _shapes(program.example):
+                stage.enter(Stage.COMPILE)
+                program.example = arrays
+                compiled = backend.compile(program, options)
+                stage.enter(Stage.RUN)
             program.reseed()
             answer["outputs"].append(keep(compiled(arrays), index))
         answer["outcome"] = Outcome.OK
@@ -84,6 +93,10 @@ def _run(
     answer["stage"] = stage.current
     answer["durations"] = stage.finish()
     return answer
+
+
+def _shapes(arrays: Arrays) -> list[tuple[int, ...]]:
+    return [array.shape for array in arrays.values()]
 
 
 RESULTS = "results.jsonl"

@@ -16,6 +16,7 @@ class Known:
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by input: a name for each axis, or ""
     limits: Mapping[str, int] = field(default_factory=dict)  # by dimension: its largest size
     size: int = 0  # operators or layers: how large the program is, roughly
+    layout: Mapping[str, Any] = field(default_factory=dict)  # how inputs lie in memory, where they share it
     resizable: bool = False  # any input may have another shape than the example's
 
     @staticmethod
@@ -27,6 +28,7 @@ class Known:
             {name: tuple(dims) for name, dims in value.get("dims", {}).items()},
             dict(value.get("limits", {})),
             int(value.get("size", 0)),
+            dict(value.get("layout", {})),
             bool(value.get("resizable", False)),
         )
 

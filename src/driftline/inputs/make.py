@@ -21,6 +21,7 @@ from driftline.inputs.like import rule_of
 from driftline.inputs.plan import InputPlan
 from driftline.inputs.sizes import NOT_GIVEN, Chosen, Sizes, choose
 from driftline.inputs.structured import is_structured, structured
+from driftline.programs.layout import InputLayout
 
 STRATEGIES = ("example", "random", "specials")
 UNKNOWN = "range:0:7"  # integers of which nothing is known
@@ -45,7 +46,12 @@ class InputMaker:
         plans, chosen = self.plans(number), self.chosen(number)
         rng = np.random.default_rng(seed)
         arrays = {plan.spec.name: ordinary_array(plan, rng) for plan in plans}
-        return Inputs(arrays, f"random seed={seed}{_sized(chosen)}")
+        return Inputs(self.settled(arrays), f"random seed={seed}{_sized(chosen)}")
+
+    def settled(self, arrays: Arrays) -> Arrays:
+        """Inputs that share their memory hold the same numbers there."""
+        layout = InputLayout.from_json(self.known.layout)
+        return layout.settled(arrays) if layout else arrays
 
     def origin(self, words: str, number: int) -> str:
         return f"{words}{_sized(self.chosen(number))}"

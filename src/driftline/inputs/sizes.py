@@ -162,7 +162,7 @@ def _require_known(sizes: Sizes, specs: Sequence[TensorSpec], known: Known, name
 def _within_limit(name: str, size: int, known: Known) -> None:
     limit = known.limits.get(name)
     if limit is not None and size > limit:
-        raise DriftlineError(f"{name}={size} is more than the model can take: a table of it has {limit} places.")
+        raise DriftlineError(f"{name}={size} is more than the model can take, which is {limit}.")
 
 
 def _from_example(specs: Sequence[TensorSpec], example: Arrays, known: Known, names: Sequence[str]) -> dict[str, int]:

@@ -43,7 +43,7 @@ def special_inputs(maker: InputMaker, seed: int, strength: Strength, number: int
     elif chosen := _chosen(plans, seed):
         name = chosen.spec.name
         arrays[name] = _in_single_places(arrays[name], _of_plan(chosen, strength), rng, seed)
-    return Inputs(arrays, maker.origin(f"specials seed={seed} {strength}", number))
+    return Inputs(maker.settled(arrays), maker.origin(f"specials seed={seed} {strength}", number))
 
 
 def _chosen(plans: tuple[InputPlan, ...], seed: int) -> InputPlan | None:

@@ -42,7 +42,7 @@ class Converter:
 
 CONVERTERS = (
     Converter(
-        "torch.onnx", ("source:torch", "torch"), "onnx", "torch", "driftline.programs.convert:to_onnx", revision=2
+        "torch.onnx", ("source:torch", "torch"), "onnx", "torch", "driftline.programs.convert:to_onnx", revision=3
     ),
     Converter(
         "litert-torch",
@@ -93,30 +93,14 @@ def _convert(payload: Mapping[str, Any], write: Callable[[OpenedProgram, Path], 
 
 
 def _write_onnx(program: OpenedProgram, output: Path) -> None:
-    import io
-
     import onnx
-    import torch
 
-    from driftline.programs.torch_tensors import (
-        tensor_from_array,
-    )  # here: the parent imports this file, never torch
-
-    live = program.live
-    args, kwargs = live.call_arguments(program.example, tensor_from_array)
-    from driftline.programs.flat_torch import as_module
-
-    module = as_module(live.function)
-    with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
-        exported = torch.onnx.export(
-            module,
-            args,
-            kwargs=kwargs,
-            dynamo=True,
-            opset_version=OPSET,
-            input_names=list(program.example),
-            verbose=False,
-        )
+    try:
+        exported = _export_onnx(program, flat=bool(program.open_axes) or not program.live.is_flat)
+    except Exception as error:
+        if "pytree" not in str(_root(error)):
+            raise
+        exported = _export_onnx(program, flat=True)  # it returns an object that torch does not know, such as a cache
     assert exported is not None
     exported.model.ir_version = IR_VERSION
     if program.program.weights >= BIG:
@@ -127,6 +111,34 @@ def _write_onnx(program: OpenedProgram, output: Path) -> None:
     # A dtype that an operator takes only in a later opset is exported without a word; no runtime is to blame for it.
     onnx.checker.check_model(model, full_check=True)
     onnx.save_model(model, str(output))
+
+
+def _export_onnx(program: OpenedProgram, *, flat: bool) -> Any:
+    """`flat`: nested arguments and results, caches and Python numbers stay outside of what torch sees."""
+    import io
+
+    import torch
+
+    from driftline.programs.flat_torch import FlatModule, as_module
+    from driftline.programs.torch_tensors import tensor_from_array
+
+    if flat:
+        module = FlatModule(program)
+        args, kwargs, shapes = module.example, dict[str, Any](), module.dynamic_shapes
+    else:
+        args, kwargs = program.live.call_arguments(program.example, tensor_from_array)
+        module, shapes = as_module(program.live.function), None
+    with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
+        return torch.onnx.export(
+            module,
+            args,
+            kwargs=kwargs,
+            dynamic_shapes=shapes,
+            dynamo=True,
+            opset_version=OPSET,
+            input_names=list(program.example),
+            verbose=False,
+        )
 
 
 def _write_big(exported: Any, output: Path) -> None:
@@ -151,6 +163,8 @@ def _write_tflite(program: OpenedProgram, output: Path) -> None:
 
     # Positional tensors in and out: LiteRT then numbers its inputs, and the backend can tell them apart.
     module = FlatModule(program)
+    if program.open_axes:
+        raise NotImplementedError("litert-torch fixes all sizes; check one size at a time")
     with torch.no_grad():
         converted = litert_torch.convert(module, module.example, strict_export=False)
     if not all(isinstance(leaf, torch.Tensor) for leaf in module.outputs.values()):

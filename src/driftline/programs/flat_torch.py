@@ -5,6 +5,7 @@ Nested arguments, keyword arguments, dicts and Python numbers in the result all 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -27,6 +28,11 @@ def as_module(function: Any) -> Any:
     return Wrapper()
 
 
+def opened(axes: Sequence[int]) -> dict[int, Any] | None:
+    """Torch's way to say that sizes are open. An exporter that needs one of them fixed must then say so."""
+    return dict.fromkeys(axes, torch.export.Dim.DYNAMIC) or None
+
+
 class _Recorded:
     """torch.export undoes what a module writes into its own attributes; an object it does not know is left alone."""
 
@@ -45,6 +51,14 @@ class FlatModule(torch.nn.Module):  # type: ignore[misc]
         self.inputs = tuple(program.example)
         self.example = tuple(tensor_from_array(array) for array in program.example.values())
         self._recorded = _Recorded()
+        self._open = program.open_axes
+
+    @property
+    def dynamic_shapes(self) -> dict[str, Any] | None:
+        """What exporters are to keep open: the axes along which the program is run at several sizes."""
+        if not self._open:
+            return None
+        return {"tensors": tuple(opened(self._open.get(name, ())) for name in self.inputs)}
 
     def forward(self, *tensors: Any) -> Any:
         named: Any = dict(zip(self.inputs, tensors, strict=True))

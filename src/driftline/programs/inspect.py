@@ -15,7 +15,7 @@ from driftline.core.text import first_line
 from driftline.programs.live import LiveProgram
 from driftline.programs.onnx_file import KeptModel
 from driftline.programs.onnx_model import describe_model, read_model
-from driftline.programs.opened import live_from_archive
+from driftline.programs.opened import live_of_archive, load_archive
 from driftline.programs.source import imported_siblings, live_from_source
 from driftline.programs.state import recording_opened_files, state_digest, state_size
 
@@ -40,6 +40,10 @@ def _inspect_source(payload: dict[str, Any]) -> Description:
         return _store_onnx(payload, live, arrays)
     described = _described(payload, live.framework, arrays)
     described["state"] = state_digest(live, opened)
+    if live.framework == "torch":
+        from driftline.programs.torch_ranges import known_of_module
+
+        described["known"] = known_of_module(live)
     described["weights"] = state_size(live)
     described["siblings"] = imported_siblings(bundle, payload["origin"]) if payload["origin"] else {}
     return described
@@ -62,13 +66,16 @@ def _store_onnx(payload: dict[str, Any], live: LiveProgram, arrays: Arrays) -> D
 
 def _inspect_archive(payload: dict[str, Any]) -> Description:
     try:
-        live = live_from_archive(Path(payload["path"]))
+        exported = load_archive(Path(payload["path"]))
+        live = live_of_archive(exported)
     except Exception as error:
         raise DriftlineError(
             f"{payload['name']} is not a torch.export archive that this torch can load:"
             f" {type(error).__name__}: {first_line(str(error))}. Export it again with torch.export.save."
         ) from error
-    return _described(payload, "torch", live.example_arrays())
+    from driftline.programs.torch_ranges import known_of_archive
+
+    return {**_described(payload, "torch", live.example_arrays()), "known": known_of_archive(exported, live)}
 
 
 def _inspect_onnx(payload: dict[str, Any]) -> Description:

@@ -7,7 +7,8 @@ another input. Such inputs are rebuilt as views of a storage of their own.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -39,13 +40,17 @@ class _Place:
 class InputLayout:
     """The inputs that do not simply lie by themselves, element after element."""
 
-    def __init__(self, live: LiveProgram) -> None:
+    def __init__(self, places: Mapping[str, _Place]) -> None:
+        self._places = dict(places)
+
+    @staticmethod
+    def of(live: LiveProgram) -> InputLayout:
         tensors = {name: leaf for name, leaf in flatten(live.arguments, "input").items() if _is_torch(leaf)}
         shared: dict[int, list[str]] = defaultdict(list)
         for name, tensor in tensors.items():
             if tensor.numel():
                 shared[tensor.untyped_storage().data_ptr()].append(name)
-        self._places: dict[str, _Place] = {}
+        places: dict[str, _Place] = {}
         for storage, names in shared.items():
             members = [tensors[name] for name in names]
             if len(names) == 1 and members[0].is_contiguous():
@@ -55,7 +60,20 @@ class InputLayout:
             for name, tensor in zip(names, members, strict=True):
                 length = tensor.untyped_storage().nbytes() // tensor.element_size()
                 place = _Place(storage, length, tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
-                self._places[name] = place
+                places[name] = place
+        return InputLayout(places)
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: asdict(place) for name, place in self._places.items()}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> InputLayout:
+        return InputLayout(
+            {
+                name: _Place(**{**place, "shape": tuple(place["shape"]), "strides": tuple(place["strides"])})
+                for name, place in value.items()
+            }
+        )
 
     def __bool__(self) -> bool:
         return bool(self._places)

@@ -25,6 +25,7 @@ class LiveProgram:
     function: Callable[..., Any]
     arguments: Mapping[str, Any]
     positional: bool
+    keywords: frozenset[str] = frozenset()  # arguments that are given by name although others are positional
 
     @staticmethod
     def bind(framework: str, function: Callable[..., Any], inputs: Any) -> LiveProgram:
@@ -47,7 +48,15 @@ class LiveProgram:
             return make(arrays[name]) if is_tensor(value) else value
 
         built = rebuild(self.arguments, leaf)
-        return (tuple(built.values()), {}) if self.positional else ((), built)
+        if not self.positional:
+            return (), built
+        args = tuple(value for name, value in built.items() if name not in self.keywords)
+        return args, {name: value for name, value in built.items() if name in self.keywords}
+
+    @property
+    def is_flat(self) -> bool:
+        """Every argument is a tensor."""
+        return all(is_tensor(value) for value in self.arguments.values())
 
 
 def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from driftline.core.program import Program, SourceBundle
@@ -31,6 +32,7 @@ class OpenedProgram:
         seed: int = 0,
         enter: Callable[[str], None] = lambda stage: None,
         live: LiveProgram | None = None,
+        open_axes: Mapping[str, Sequence[int]] = MappingProxyType({}),
     ) -> None:
         self.program = program
         self.form = program.form
@@ -40,6 +42,7 @@ class OpenedProgram:
         self.grad = grad
         self.seed = seed
         self.enter = enter
+        self.open_axes = open_axes  # by input: axes along which it is going to be run at several sizes
         if live is not None:
             self.live = live
 
@@ -85,17 +88,48 @@ class OpenedProgram:
     @staticmethod
     def from_payload(payload: Mapping[str, Any], example: Arrays, enter: Callable[[str], None]) -> OpenedProgram:
         program = Program.from_json(payload["program"], Path(payload["path"]))
-        return OpenedProgram(program, example=example, grad=payload["grad"], seed=payload["seed"], enter=enter)
+        return OpenedProgram(
+            program,
+            example=example,
+            grad=payload["grad"],
+            seed=payload["seed"],
+            enter=enter,
+            open_axes=payload.get("open_axes", {}),
+        )
 
 
 def live_from_archive(path: Path) -> LiveProgram:
+    return live_of_archive(load_archive(path))
+
+
+def load_archive(path: Path) -> Any:
     import torch
 
-    exported = torch.export.load(str(path))
+    return torch.export.load(str(path))
+
+
+def live_of_archive(exported: Any) -> LiveProgram:
     args, kwargs = exported.example_inputs or ((), {})
-    module = exported.module()
-    if kwargs and not args:
-        return LiveProgram("torch", module, dict(kwargs), positional=False)
-    names = list(exported.graph_signature.user_inputs)
-    flat = [str(name) for name in names] if len(names) == len(args) else [f"arg{i}" for i in range(len(args))]
-    return LiveProgram("torch", module, dict(zip(flat, args, strict=True)), positional=True)
+    names = [*_positional_names(exported, len(args)), *kwargs]
+    arguments = dict(zip(names, (*args, *kwargs.values()), strict=True))
+    return LiveProgram("torch", exported.module(), arguments, positional=bool(args), keywords=frozenset(kwargs))
+
+
+def _positional_names(exported: Any, count: int) -> list[str]:
+    """The names that the parameters had; archives that do not tell have those of their inputs, if these are flat."""
+    signature = exported.module_call_graph[0].signature if exported.module_call_graph else None
+    names = [str(name) for name in getattr(signature, "forward_arg_names", None) or ()]
+    flat = [str(name) for name in exported.graph_signature.user_inputs]
+    if len(flat) >= count and len(flat) == len(exported.example_inputs[0]) + len(exported.example_inputs[1]):
+        return flat[:count]
+    return names[:count] if len(names) >= count else [f"arg{i}" for i in range(count)]
+
+
+def open_axes(samples: Sequence[Arrays]) -> dict[str, tuple[int, ...]]:
+    """The inputs and axes whose size is not the same in all samples."""
+    first = samples[0]
+    found = {
+        name: tuple(axis for axis in range(array.ndim) if len({s[name].shape[axis] for s in samples}) > 1)
+        for name, array in first.items()
+    }
+    return {name: axes for name, axes in found.items() if axes}

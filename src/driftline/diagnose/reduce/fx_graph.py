@@ -37,7 +37,7 @@ _SETTERS = ("setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imatmul
 def read_torch(opened: OpenedProgram, samples: Sequence[Mapping[str, Array]], tracer: str, values: Values) -> Graph:
     """Trace the program on its first sample. Raises where it cannot be traced or not be written."""
     flat = FlatModule(opened)
-    placed = InputLayout(opened.live).tensors(dict(samples[0]), tensor_from_array)
+    placed = InputLayout.of(opened.live).tensors(dict(samples[0]), tensor_from_array)
     example = [placed.get(name, tensor_from_array(samples[0][name])) for name in flat.inputs]
     with torch.set_grad_enabled(False):
         module, given = _TRACERS[tracer](flat, example)

@@ -1,0 +1,142 @@
+"""What the inputs of a torch program may hold and how large they may be, as far as it is cheap to find out.
+
+An exported graph is read. A live module is called once on its example, only as far as its embeddings: whichever input
+arrives at one of them unchanged is an index of its table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from driftline.core.structure import flatten
+from driftline.programs.layout import InputLayout
+from driftline.programs.live import LiveProgram, is_tensor
+
+Known = dict[str, Any]
+
+# what passes indices on to an embedding without changing them
+_PASSING = frozenset(
+    "view reshape _unsafe_view unsqueeze squeeze expand slice clone _to_copy to alias contiguous detach permute"
+    " transpose flatten lift_fresh_copy".split()
+)
+
+
+def known_of_module(live: LiveProgram) -> Known:
+    """Of a program in source form: any input may have another size, the program itself says which are wrong."""
+    modules = getattr(live.function, "modules", None)
+    layers = [m for m in modules() if not list(m.children())] if callable(modules) else []
+    layout = InputLayout.of(live).to_json()
+    return {"rules": _embedded(live), "size": len(layers), "resizable": True, "layout": layout}
+
+
+class _Enough(Exception):
+    """All integer inputs are known: the rest of the model need not run."""
+
+
+def _embedded(live: LiveProgram) -> dict[str, Any]:
+    import torch
+
+    if not isinstance(live.function, torch.nn.Module):
+        return {}
+    tables = [
+        (n, m) for n, m in live.function.named_modules() if isinstance(m, (torch.nn.Embedding, torch.nn.EmbeddingBag))
+    ]
+    arrays, kept = live.example_arrays(), list[Any]()
+    wanted = {n for n, a in arrays.items() if a.dtype.kind in "iu" and a.size and a.max() > 1}  # a mask is no index
+    if not tables or not wanted:
+        return {}
+    from driftline.programs.torch_tensors import tensor_from_array
+
+    made: dict[int, str] = {}  # where the memory of a tensor begins, and which input it is
+    rules: dict[str, Any] = {}
+
+    def make(array: Any) -> Any:
+        tensor = tensor_from_array(array)
+        name = next(name for name, own in arrays.items() if own is array)
+        made[tensor.untyped_storage().data_ptr()] = name
+        kept.append(tensor)
+        return tensor
+
+    def looked_up(label: str) -> Any:
+        def hook(module: Any, given: Any) -> None:
+            name = made.get(given[0].untyped_storage().data_ptr()) if given and is_tensor(given[0]) else None
+            if name in wanted:
+                count = module.num_embeddings
+                old = rules.get(name, {}).get("values", f"index:{count}")
+                if int(old.partition(":")[2]) >= count:
+                    rules[name] = {"values": f"index:{count}", "why": f"it indexes the {count} rows of {label}"}
+                if set(rules) == wanted:
+                    raise _Enough
+
+        return hook
+
+    hooks = [module.register_forward_pre_hook(looked_up(name)) for name, module in tables]
+    args, kwargs = live.call_arguments(arrays, make)
+    with torch.no_grad(), _state_kept(live.function), contextlib.suppress(Exception):
+        live.function(*args, **kwargs)  # what it raises is said by those who really run it
+    for hook in hooks:
+        hook.remove()
+    return rules
+
+
+@contextlib.contextmanager
+def _state_kept(module: Any) -> Iterator[None]:
+    """A call may write into buffers: put them back."""
+    import torch
+
+    saved = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
+    generator = torch.get_rng_state()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(generator)
+        with torch.no_grad():
+            for buffer, old in saved:
+                if buffer.shape == old.shape:
+                    buffer.copy_(old)
+
+
+def known_of_archive(exported: Any, live: LiveProgram) -> Known:
+    """Of an exported program: sizes are fixed but for those that have a symbol."""
+    graph = exported.graph
+    nodes = {node.name: node for node in graph.nodes if node.op == "placeholder"}
+    inputs = [nodes.get(str(name)) for name in exported.graph_signature.user_inputs]
+    leaves = [(name, leaf) for name, leaf in flatten(live.arguments, "input").items()]
+    known: Known = {"rules": {}, "dims": {}, "limits": {}, "size": sum(n.op == "call_function" for n in graph.nodes)}
+    known["layout"] = InputLayout.of(live).to_json()
+    tensors = [(name, node) for (name, leaf), node in zip(leaves, inputs, strict=False) if is_tensor(leaf)]
+    if len(leaves) != len(inputs):
+        return known
+    by_node = {node: name for name, node in tensors if node is not None}
+    for node, name in by_node.items():
+        shape = getattr(node.meta.get("val"), "shape", ())
+        known["dims"][name] = ["" if isinstance(size, int) else str(size) for size in shape]
+    for symbol, span in exported.range_constraints.items():
+        with contextlib.suppress(Exception):
+            if int(span.upper) < 1 << 31:
+                known["limits"][str(symbol)] = int(span.upper)
+    for node in graph.nodes:
+        if node.op == "call_function" and "embedding" in str(node.target) and len(node.args) > 1:
+            source = by_node.get(_origin(node.args[1]))
+            table = getattr(getattr(node.args[0], "meta", {}).get("val"), "shape", None)
+            if source and table:
+                rows = int(table[0])
+                old = known["rules"].get(source, {}).get("values", f"index:{rows}")
+                if int(old.partition(":")[2]) >= rows:
+                    known["rules"][source] = {
+                        "values": f"index:{rows}",
+                        "why": f"it indexes the {rows} rows of an embedding",
+                    }
+    return known
+
+
+def _origin(node: Any) -> Any:
+    while getattr(node, "op", "") == "call_function" and _plain_name(node.target) in _PASSING and node.args:
+        node = node.args[0]
+    return node
+
+
+def _plain_name(target: Any) -> str:
+    return str(target).split("::")[-1].removeprefix("aten.").split(".")[0]
