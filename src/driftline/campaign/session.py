@@ -152,6 +152,13 @@ def _notes(opened: OpenProgram, case: Case, reference: Reference, sizes: Sizes) 
     return (*about_inputs(maker), *([told] if told else []))
 
 
+def _witness_note(case: Case, reference: Reference) -> tuple[str, ...]:
+    """Who says what an ONNX model means: there are two who may."""
+    if case.program.framework != "onnx" or not reference.by:
+        return ()
+    return (f"The reference is {reference.by}.",)
+
+
 def draw_case(
     checker: Checker,
     opened: OpenProgram,
@@ -195,7 +202,7 @@ def check_program(
     if lifted and can_be_lifted(opened.program):
         outcome, found = _check_lifted(checker, store, outcome, inputs, samples)
         bugs |= found
-    notes = _notes(opened, case, reference, sizes)
+    notes = (*opened.notes, *_notes(opened, case, reference, sizes), *_witness_note(case, reference))
     return CheckResult(replace(outcome, skipped=(*skipped, *outcome.skipped)), bugs, store.path, notes)
 
 

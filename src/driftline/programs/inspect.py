@@ -13,7 +13,8 @@ from driftline.core.program import SourceBundle
 from driftline.core.tensors import Arrays, save_tensors, spec_of
 from driftline.core.text import first_line
 from driftline.programs.live import LiveProgram
-from driftline.programs.onnx_file import KeptModel
+from driftline.programs.onnx_cut import cut_around_unknown
+from driftline.programs.onnx_file import KeptModel, model_size
 from driftline.programs.onnx_model import describe_model, read_model
 from driftline.programs.opened import live_of_archive, load_archive
 from driftline.programs.source import imported_siblings, live_from_source
@@ -80,7 +81,13 @@ def _inspect_archive(payload: dict[str, Any]) -> Description:
 
 def _inspect_onnx(payload: dict[str, Any]) -> Description:
     model, kept = read_model(Path(payload["path"]), Path(payload["folder"]), payload["name"])
-    return {**describe_model(model), **_kept(kept)}
+    note = cut_around_unknown(model)
+    if note:
+        if not model.graph.node or not model.graph.output:
+            raise DriftlineError(f"{payload['name']} has no node whose meaning is known: there is nothing to judge.")
+        kept = kept or KeptModel(Path(payload["folder"]) / "model.onnx", (), model_size(model))
+        kept.path.write_bytes(model.SerializeToString())
+    return {**describe_model(model), **_kept(kept), "notes": [note] if note else []}
 
 
 def _kept(kept: KeptModel | None) -> Description:

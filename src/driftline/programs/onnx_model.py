@@ -8,6 +8,7 @@ from typing import Any
 from driftline.core.errors import DriftlineError
 from driftline.core.tensors import ANY_SIZE
 from driftline.core.text import first_line
+from driftline.programs.onnx_cut import CONTRIB_IN_STANDARD_DOMAIN
 from driftline.programs.onnx_file import KeptModel, keep_model, load_structure
 from driftline.programs.onnx_ranges import analyse
 
@@ -29,7 +30,9 @@ def _check(model: Any, checked: Any, name: str) -> None:
 
     standard = {opset.domain for opset in model.opset_import} <= {"", "ai.onnx", "ai.onnx.ml"}
     for node in model.graph.node:
-        if node.domain in ("", "ai.onnx") and not onnx.defs.has(node.op_type):
+        if node.op_type in CONTRIB_IN_STANDARD_DOMAIN:
+            standard = False
+        elif node.domain in ("", "ai.onnx") and not onnx.defs.has(node.op_type):
             raise DriftlineError(
                 f"{name} uses the operator {node.op_type!r}, which ONNX does not define."
                 " Correct its name or give it the domain of the runtime that defines it."

@@ -43,6 +43,7 @@ def check_json(result: CheckResult, baseline: Compared | None = None) -> dict[st
         "schema": SCHEMA,
         "program": case.runs.to_json(),
         "reference": case.program.to_json() if case.deployed else None,
+        "reference_by": result.outcome.reference.by,
         "samples": [sample.origin for sample in case.samples],
         "results": [_row(row, result.bugs.get(row.target), row.target in known) for row in result.results],
         "bugs": [bug_json(bug, result.store) for bug in {b.id: b for b in result.bugs.values()}.values()],

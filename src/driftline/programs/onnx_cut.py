@@ -1,0 +1,140 @@
+"""Models with operators whose meaning nobody here knows: the rest is judged around them.
+
+An operator of another domain has no reference. Where its result has the type of its first argument, as far as the
+model says, that argument passes through in its place; where the model declares another type, the result becomes an
+input; nodes behind a result of which nothing is known cannot be kept. What the operator was fed becomes an output of
+the model, so that it is compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+# Contrib operators of ONNX Runtime that `programs/onnx_player` knows; those of the standard's own domain stand apart.
+CONTRIB = frozenset({
+    "Attention", "BiasGelu", "BiasSoftmax", "DequantizeLinear", "DynamicQuantizeMatMul", "EmbedLayerNormalization",
+    "FastGelu", "FusedConv", "FusedGemm", "FusedMatMul", "Gelu", "GroupQueryAttention", "MatMulIntegerToFloat",
+    "MatMulNBits", "MultiHeadAttention", "QLinearAdd", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid",
+    "QuantizeLinear", "QuickGelu", "RotaryEmbedding", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
+    "TransposeMatMul",
+})  # fmt: skip
+CONTRIB_IN_STANDARD_DOMAIN = frozenset({"SimplifiedLayerNormalization"})
+_STANDARD = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training")
+
+
+def cut_around_unknown(model: Any) -> str:
+    """Take nodes of unknown meaning out of the model, in place. A sentence about it, or '' when there are none."""
+    own = {(function.domain, function.name) for function in model.functions}
+    unknown = [node for node in model.graph.node if not _is_known(node, own)]
+    if not unknown:
+        return ""
+    before = len(model.graph.node)
+    names = Counter(f"{node.domain}.{node.op_type}" for node in unknown if node.domain not in _STANDARD)
+    fed: list[str] = []
+    for node in unknown:
+        fed += [name for name in node.input if name]
+        _replace(model, node)
+    _drop_dangling(model.graph)
+    _expose(model, fed)
+    left = len(model.graph.node)
+    what = (
+        ", ".join(f"{count} x {name}" for name, count in sorted(names.items())) or "If, Loop or Scan with such inside"
+    )
+    lost = f" {before - left} nodes are left out with them." if before > left else ""
+    return (
+        f"Judged around operators of unknown meaning ({what}): what they are fed is compared, and in the place of their"
+        f" result stands their first argument, or an input of its own where the types differ.{lost}"
+    )
+
+
+def _replace(model: Any, node: Any) -> None:
+    """Something of the same type in the place of each result of a node."""
+    from onnx import helper
+
+    types = _types(model)
+    nodes = list(model.graph.node)
+    at = nodes.index(node)
+    first = node.input[0] if node.input else ""
+    stand_ins = []
+    for name in filter(None, node.output):
+        declared, like = types.get(name), types.get(first)
+        if first and (declared is None or (like is not None and _fits(declared, like))):
+            stand_ins.append(helper.make_node("Identity", [first], [name]))
+        elif declared is not None:
+            model.graph.input.add(name=name).type.CopyFrom(declared)
+    del model.graph.node[:]
+    model.graph.node.extend([*nodes[:at], *stand_ins, *nodes[at + 1 :]])
+
+
+def _fits(declared: Any, like: Any) -> bool:
+    """Can a value of the one type stand for the other? Sizes that are not known agree with all."""
+    one, other = declared.tensor_type, like.tensor_type
+    sizes = zip(one.shape.dim, other.shape.dim, strict=False)
+    return (
+        one.elem_type == other.elem_type
+        and len(one.shape.dim) == len(other.shape.dim)
+        and all(a.dim_value == b.dim_value for a, b in sizes if a.dim_value and b.dim_value)
+    )
+
+
+def _is_known(node: Any, own: set[tuple[str, str]]) -> bool:
+    named = (node.domain, node.op_type) in own or node.domain in _STANDARD
+    contrib = node.domain == "com.microsoft" and node.op_type in CONTRIB
+    return (named or contrib) and all(_is_known(inner, own) for graph in _inner(node) for inner in graph.node)
+
+
+def _inner(node: Any) -> Iterator[Any]:
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _types(model: Any) -> dict[str, Any]:
+    """What is declared of every value, and what follows from it."""
+    from onnx import TypeProto, shape_inference
+
+    try:
+        inferred = shape_inference.infer_shapes(model).graph
+    except Exception:  # a model too large for it, or one that it does not understand: what is declared must do
+        inferred = model.graph
+    found = {
+        value.name: value.type
+        for value in (*inferred.input, *inferred.output, *inferred.value_info)
+        if value.type.tensor_type.elem_type and value.type.tensor_type.HasField("shape")
+    }
+    for tensor in model.graph.initializer:
+        kind = TypeProto()
+        kind.tensor_type.elem_type = tensor.data_type
+        for size in tensor.dims:
+            kind.tensor_type.shape.dim.add(dim_value=size)
+        found[tensor.name] = kind
+    return found
+
+
+def _drop_dangling(graph: Any) -> None:
+    """Without the nodes that read what nobody makes any more."""
+    made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer} | {""}
+    kept = []
+    for node in graph.node:
+        if all(name in made for name in node.input):
+            made |= set(node.output)
+            kept.append(node)
+    del graph.node[:]
+    graph.node.extend(kept)
+    inputs = {value.name for value in graph.input}
+    outputs = [value for value in graph.output if value.name in made and value.name not in inputs]
+    del graph.output[:]
+    graph.output.extend(outputs)
+
+
+def _expose(model: Any, names: list[str]) -> None:
+    """Make these values outputs, where a node of the model makes them."""
+    types = _types(model)
+    made = {name for node in model.graph.node for name in node.output}
+    there = {value.name for value in model.graph.output}
+    for name in dict.fromkeys(names):
+        if name in made and name not in there and name in types:
+            model.graph.output.add(name=name).type.CopyFrom(types[name])
