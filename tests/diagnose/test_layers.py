@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,8 @@ def test_values_of_two_programs_are_matched() -> None:
     ]
     by_module, how = matched(ours, exported)
     assert numbers(by_module) == [(n, f"/layer.{n}/Add") for n in range(4)] and "modules" in how
+    wrapped = [replace(one, scope=f"module.model.{one.scope}") for one in exported]
+    assert numbers(matched(ours, wrapped)[0]) == numbers(by_module)
     nameless = [tap(str(100 + n), (2, n + 1), "", n) for n in range(4)]
     by_shape, how = matched(ours, [tap("99", (7,)), *nameless])
     assert numbers(by_shape) == [(n, str(100 + n)) for n in range(4)] and "shape" in how

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from driftline.report.layers import BAR, abridged, bar, size_of, view_of
+from driftline.report.layers import BAR, abridged, bar, common_module, size_of, view_of
 from driftline.report.view import LayerView
 
 
@@ -24,9 +24,10 @@ def show_layers(out: Console, body: Mapping[str, Any]) -> None:
 
 
 def _table(view: LayerView) -> Table:
+    shared = common_module(view)
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("layer", overflow="fold", max_width=44)
+    table.add_column(f"layer (in {escape(shared)})" if shared else "layer", overflow="fold", max_width=44)
     table.add_column("operator", no_wrap=True, max_width=28)
     table.add_column("shape", no_wrap=True)
     for name in ("sigma", "rms", "relative", "alone"):
@@ -39,7 +40,9 @@ def _table(view: LayerView) -> Table:
         style = "bold red" if item.number == view.first else "red" if item.beyond else ""
         cells = (
             str(item.number),
-            escape(("► " if item.number == view.first else "") + item.title),
+            escape(
+                ("► " if item.number == view.first else "") + item.title.removeprefix(f"{shared}." if shared else "")
+            ),
             escape(item.op),
             "x".join(map(str, item.shape)) or "()",
             escape(size_of(item.sigma) or ("NaN/Inf" if item.beyond else "-")),

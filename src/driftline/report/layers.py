@@ -80,6 +80,19 @@ def size_of(value: float | None) -> str:
     return f"{value:.2g}" if value < 1000 else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
 
 
+def common_module(view: LayerView) -> str:
+    """The module in which all named layers lie: it needs to be said only once."""
+    paths = [layer.scope.split(".") for layer in view.layers if layer.scope]
+    shared: list[str] = []
+    for parts in zip(*paths, strict=False):
+        if len(set(parts)) > 1 or parts[0].isdigit():
+            break
+        shared.append(parts[0])
+    if any(len(path) == len(shared) for path in paths):
+        shared = shared[:-1]
+    return ".".join(shared)
+
+
 def abridged(view: LayerView) -> Iterator[Layer | str]:
     """The rows, with a line in place of many that are alike when there are too many."""
     if len(view.layers) <= ROWS:

@@ -85,7 +85,8 @@ class _Course:
         self._pairs = pairs
         self._ends = {pair.number for pair in ends_of_blocks(pairs)} if pairs else set()
         self._tapping = Tapping(self._checker, inside, running, self._row.target)
-        self._view = replace(self._view, values=len(inside.taps), matched=how)
+        self._end = len(inside.taps)
+        self._view = replace(self._view, values=sum(not tap.returned for tap in inside.taps), matched=how)
         self._add_results()
         if not pairs:
             raise NoView("the two programs have no value in common" if how else "no value along the graph can be seen")
@@ -145,7 +146,7 @@ class _Course:
         for place, (name, array) in enumerate(native.items()):
             spec = spec_of(name, array)
             tap = Tap(name, len(self._pairs) + place, "", "", "", spec.dtype, spec.shape)
-            number = self._view.values + place
+            number = self._end + place
             self._layers[f"result {name}"] = Layer(number, tap, found[name], output=True, end=True)
 
     def _named(self, values: Sequence[Array], native: dict[str, Array]) -> dict[str, Array]:
@@ -183,9 +184,9 @@ class _Course:
         if first is None:
             return []
         ends = sorted(self._ends)
-        end = min((number for number in ends if number >= first), default=self._view.values)
+        end = min((number for number in ends if number >= first), default=self._end)
         before = [number for number in ends if number < first]
-        if end == self._view.values and before and before[-1] == self._pairs[-1].number:
+        if end == self._end and before and before[-1] == self._pairs[-1].number:
             before.pop()  # a result is bad right behind the last block: that is the one to look at
         begin = before[-1] if before else -1
         return [pair for pair in self._pairs if begin < pair.number <= end]
@@ -214,8 +215,11 @@ class _Course:
             self._layers[name] = replace(self._layers[name], own=errors)
 
     def _drop_mismatched(self) -> None:
-        """Values matched by place alone that differ, although those after them agree: they are not the same values."""
+        """Values not matched by name that differ, although the results agree: they are not the same values. Matched by
+        place alone, it is enough that a later value agrees."""
         unsure = {pair.tap.value for pair in self._pairs if not pair.surely}
+        if "shape" not in self._view.matched and any(la.beyond for la in self._layers.values() if la.output):
+            return
         ordered = sorted(self._layers.items(), key=lambda item: item[1].number)
         dropped = [
             name

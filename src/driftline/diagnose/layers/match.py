@@ -6,13 +6,14 @@ the last value of each module that both name; else by position, where the shapes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from driftline.core.tensors import ANY_SIZE
 from driftline.programs.taps.tap import Tap
 
+WRAPPED = range(4)  # leading names of modules that one program may have more than the other
 ENOUGH = 0.25  # of the values of the smaller program, to go without a weaker way of matching
 
 
@@ -27,11 +28,16 @@ class Pair:
 
 
 def same_program(taps: Sequence[Tap]) -> list[Pair]:
-    return [Pair(number, tap, tap) for number, tap in enumerate(taps)]
+    return [Pair(number, tap, tap) for number, tap in enumerate(taps) if not tap.returned]
 
 
 def matched(reference: Sequence[Tap], runs: Sequence[Tap]) -> tuple[list[Pair], str]:
-    """The pairs in the order of the reference, and how they were found."""
+    """The pairs in the order of the reference, and how they were found. Results of a program are shown anyway."""
+    pairs, how = _matched(reference, runs)
+    return [pair for pair in pairs if not pair.tap.returned and not pair.run.returned], how
+
+
+def _matched(reference: Sequence[Tap], runs: Sequence[Tap]) -> tuple[list[Pair], str]:
     numbered = list(enumerate(reference))
     enough = max(1, int(ENOUGH * min(len(reference), len(runs))))
     named = {tap.value: tap for tap in runs}
@@ -48,8 +54,12 @@ def matched(reference: Sequence[Tap], runs: Sequence[Tap]) -> tuple[list[Pair], 
 
 
 def _by_module(reference: Sequence[Tap], runs: Sequence[Tap]) -> list[Pair]:
-    """The last value of each module."""
-    ours, its = _last_of(enumerate(reference)), _last_of(enumerate(runs))
+    """The last value of each module. One program may be wrapped in modules that the other has not: leading names are
+    left out so that as many modules as possible are the same."""
+    ours, its = max(
+        ((_last_of(reference, one), _last_of(runs, other)) for one in WRAPPED for other in WRAPPED if not one * other),
+        key=lambda both: len(both[0].keys() & both[1].keys()),
+    )
     found = {}
     for scope, (number, tap) in ours.items():
         other = its.get(scope)
@@ -58,13 +68,13 @@ def _by_module(reference: Sequence[Tap], runs: Sequence[Tap]) -> list[Pair]:
     return [found[number] for number in sorted(found)]
 
 
-def _last_of(taps: Iterable[tuple[int, Tap]]) -> dict[str, tuple[int, Tap]]:
+def _last_of(taps: Sequence[Tap], wrapped: int) -> dict[str, tuple[int, Tap]]:
+    """The last value in each module, by its path without the leading names."""
     found: dict[str, tuple[int, Tap]] = {}
-    for number, tap in taps:
-        parts = tap.scope.split(".")
+    for number, tap in enumerate(taps):
+        parts = tap.scope.split(".")[wrapped:] if tap.scope else []
         for length in range(1, len(parts) + 1):
-            if tap.scope:
-                found[".".join(parts[:length])] = number, tap
+            found[".".join(parts[:length])] = number, tap
     return found
 
 

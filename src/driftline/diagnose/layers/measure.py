@@ -71,7 +71,8 @@ def _measured(name: str, given: Array, native: Array, answer: ShadowAnswer, arit
     sigma = float(evidence["z"]) if "z" in evidence else None
     if sigma is None and judged.finding is None:
         sigma = 0.0  # equal to the unoptimised run
-    noise = Noise(reference, answer.samples[name] - reference, answer.low[name], answer.high[name])
+    with np.errstate(invalid="ignore"):  # a mask has infinities, and their differences are none
+        noise = Noise(reference, answer.samples[name] - reference, answer.low[name], answer.high[name])
     rms = rms_error(got.astype(np.float64), noise, native.dtype.name, rules) if is_float(native.dtype.name) else None
     what = judged.finding.reason if judged.finding else ""
     if not what and judged.unjudged == native.size and native.size:

@@ -101,6 +101,8 @@ class View:
         yield from self._where()
         if self.observer:
             yield self.observer
+        if "shape" in self.matched:
+            yield f"Values of the two programs were matched {self.matched}: a layer named here may be one beside it."
         if self.left_out:
             yield f"{self.left_out} of {self.values} values along the graph were not looked at."
         if self.note:

@@ -42,8 +42,9 @@ def list_taps(model: Any, arrays: Arrays) -> list[Tap]:
         scope = onnx_scope(node.name, _metadata(node), [name for name in read if name in weights])
         for value in node.output:
             found = _typed(types.get(value))
-            if value and value not in returned and found and is_float(found[0]):
-                taps.append(Tap(value, position, node.op_type, node.name, scope, *found, alive=alive[position]))
+            if value and found and is_float(found[0]):
+                own = value in returned
+                taps.append(Tap(value, position, node.op_type, node.name, scope, *found, alive[position], own))
     return taps
 
 

@@ -22,6 +22,7 @@ class Tap:
     dtype: str
     shape: tuple[int, ...]
     alive: int = 0  # float values that are still needed behind it: few where a block ends
+    returned: bool = False  # it is a result of the program already
 
     @property
     def size(self) -> int | None:

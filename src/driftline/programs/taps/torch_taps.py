@@ -65,13 +65,14 @@ def list_torch_taps(exported: Any) -> list[Tap]:
         alive = {value for value in (*alive, node) if last.get(value, -1) > position}
         value = node.meta.get("val")
         kept = changed.get(group[node], -1) <= position  # nobody writes into it later
-        if not isinstance(value, torch.Tensor) or node in returned or not kept or _is_view(node):
+        if not isinstance(value, torch.Tensor) or not kept or _is_view(node):
             continue
         dtype = str(value.dtype).removeprefix("torch.")
         if is_float(dtype):
             shape = tuple(int(size) if isinstance(size, int) else -1 for size in value.shape)
             maker = node.args[0] if node.target is operator.getitem else node
-            taps.append(Tap(node.name, position, _called(maker), node.name, _scope(maker), dtype, shape, len(alive)))
+            about = (_called(maker), node.name, _scope(maker), dtype, shape)
+            taps.append(Tap(node.name, position, *about, len(alive), node in returned))
     return taps
 
 
