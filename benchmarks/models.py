@@ -24,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from sound_models import available_targets
 from driftline.backends import BACKENDS
 from driftline.checking.checker import Checker
 from driftline.checking.open import OpenProgram, open_program
+from driftline.checking.precision import reviewed
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.program import Program
@@ -190,7 +192,7 @@ def _answers(
             return
         reference = reference or checker.reference(case)
         started = time.monotonic()
-        outcome = checker.check(case, known_reference=reference)
+        outcome = checker.check(case, known_reference=reference, review=partial(reviewed, checker))
         seconds = time.monotonic() - started
         for skip in outcome.skipped:
             yield _row(keys[target], name, form, target, "skipped", "", skip.reason, seconds, 0)
