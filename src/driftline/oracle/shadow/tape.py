@@ -80,6 +80,26 @@ class Tape:
         """Is there an operation that works in place?"""
         return any(node.target._schema.is_mutable for node in self.nodes)
 
+    def written_after(self, number: int) -> bool:
+        """Is the memory of what this operation returns written to later?"""
+        memory = self._memory_of(Slot(number, 0))
+        later = (node for node in self.nodes[number + 1 :] if node.target._schema.is_mutable)
+        return any(self._memory_of(place) == memory for node in later for place in _places(node))
+
+    def _memory_of(self, place: Slot | Constant) -> Slot | Constant:
+        """The value whose memory this one shares."""
+        while isinstance(place, Slot):
+            node = self.nodes[place.node]
+            base = node.args[0] if node.args else None
+            if not (node.target.is_view or node.target._schema.is_mutable) or not isinstance(base, (Slot, Constant)):
+                return place
+            place = base
+        return place
+
+
+def _places(node: Node) -> list[Slot | Constant]:
+    return [leaf for leaf in tree_leaves((node.args, node.kwargs)) if isinstance(leaf, (Slot, Constant))]
+
 
 class Recorder(TorchDispatchMode):
     """Records while active. `place(tensor)` tells where a tensor stands on the tape."""

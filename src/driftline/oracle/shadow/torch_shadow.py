@@ -235,7 +235,7 @@ class TorchShadow:
             result = node.target(*args, **kwargs)
         except Exception as error:
             # In float64 another kernel may have left its result in another order in memory, where a view is a copy.
-            if node.target is torch.ops.aten.view.default and not self._writes:
+            if node.target is torch.ops.aten.view.default and not self._tape.written_after(number):
                 return (args[0].reshape(args[1]),)
             raise NoExactReference(f"{node.target} does not run in float64 ({type(error).__name__})") from error
         results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
