@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.backend.test.loader import load_model_tests
+from onnx.external_data_helper import set_external_data
 
 from driftline.programs.onnx_player.call import Unplayable
 from driftline.programs.onnx_player.literals import tensor_from
@@ -168,3 +170,23 @@ def test_contrib_operators_mean_what_they_mean_to_onnxruntime(name: str) -> None
     expected = session.run(None, {f"x{i}": array for i, array in enumerate(arrays)})
     for got, want in zip(_play(model, arrays), expected, strict=True):
         np.testing.assert_allclose(array_from_tensor(got), want, rtol=1e-3, atol=1e-3)
+
+
+def test_weights_in_files_are_mapped(tmp_path: Path) -> None:
+    """Initialisers and constants of nodes alike: exporters write both."""
+    weights = np.arange(6, dtype=np.float32).reshape(2, 3)
+    node = helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(weights, "inner"))
+    graph = helper.make_graph(
+        [node, helper.make_node("Add", ["c", "w"], ["y"])],
+        "apart",
+        [],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3])],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    (tmp_path / "weights").write_bytes(weights.tobytes())
+    for tensor in (model.graph.initializer[0], model.graph.node[0].attribute[0].t):
+        set_external_data(tensor, "weights", offset=0, length=weights.nbytes)
+        tensor.ClearField("raw_data")
+    result = OnnxPlayer(model, tmp_path).run({})["y"]
+    assert np.array_equal(result.numpy(), 2 * weights)

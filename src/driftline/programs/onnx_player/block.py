@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from driftline.programs.onnx_file import is_external
 from driftline.programs.onnx_player.literals import tensor_of
 
 
@@ -74,6 +75,8 @@ def _read_node(node: Any, folder: Path | None) -> Node:
             return Reference(attribute.ref_attr_name)
         if attribute.type == AttributeProto.GRAPH:
             return read_graph(attribute.g, folder)
+        if attribute.type == AttributeProto.TENSOR and is_external(attribute.t):
+            return tensor_of(attribute.t, folder)
         return helper.get_attribute_value(attribute)
 
     return Node(

@@ -17,9 +17,12 @@ _FOUR_BITS = {"int4": (np.int8, 22), "uint4": (np.uint8, 21)}
 
 
 def tensor_of(proto: Any, folder: Path | None = None) -> torch.Tensor:
-    """A TensorProto as a tensor; its data may lie in a file of `folder`, from which it is mapped."""
+    """A TensorProto as a tensor; its data may lie in a file of `folder`, from which it is mapped. One that was read
+    already stays."""
     from onnx import TensorProto, numpy_helper
 
+    if isinstance(proto, torch.Tensor):
+        return proto
     if proto.data_type == TensorProto.STRING:
         raise Unplayable("tensors of strings")
     if folder is not None and is_external(proto):
