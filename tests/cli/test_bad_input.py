@@ -64,6 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.savez(tmp_path / "missing.npz")
     np.savez(tmp_path / "objects.npz", x=np.array([{"a": 1}], dtype=object))
     (tmp_path / "text.npz").write_text("not arrays")
+    (tmp_path / "list.json").write_text("[1, 2]")
     return tmp_path
 
 
@@ -106,6 +107,13 @@ CASES = [
     ("check relu.onnx --inputs text.npz", 2, ".npz"),
     ("check relu.onnx --plugin plugin.py", 2, "syntax error in line 1"),
     ("check relu.onnx --plugin nofile.py", 2, "does not exist"),
+    ("check relu.onnx --accept half", 2, "there is no arithmetic 'half'. Did you mean 'half-accumulation'"),
+    ("check relu.onnx --accept onnxrutime=tf32", 2, "no backend 'onnxrutime'. Did you mean 'onnxruntime'"),
+    ("check relu.onnx --fail-on rejectd", 2, "Did you mean 'rejected'"),
+    ("check relu.onnx --baseline nofile.json", 2, "it cannot be read (No such file or directory)"),
+    ("check relu.onnx --baseline text.onnx", 2, "it is not JSON"),
+    ("check relu.onnx --baseline list.json", 2, "not the output of driftline check --json"),
+    ("hunt --baseline nofile.json", 2, "it cannot be read"),
     ("replay nothing", 2, "There is no store"),
     ("bugs list --store elsewhere", 2, "There is no store"),
     ("bugs mark x solved", 2, "'solved' is not one of"),

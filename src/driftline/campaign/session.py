@@ -88,6 +88,20 @@ _FORMS = {
 }
 
 
+def fitting_targets(program: Program, usual: Sequence[Target]) -> tuple[list[Target], list[Skipped]]:
+    """Of the targets that a project usually checks, those that can take the program. Asked for by name, the others
+    would be a mistake; here they are skipped."""
+    fit: list[Target] = []
+    skipped: list[Skipped] = []
+    for target in usual:
+        try:
+            _require_form(program, target)
+            fit.append(target)
+        except DriftlineError:
+            skipped.append(Skipped(target, f"cannot take {program.name}"))
+    return fit, skipped
+
+
 def _require_form(program: Program, target: Target) -> None:
     """Asking a compiler for what it can never take is a mistake of the command line, not a result."""
     accepts = resolve(target).accepts

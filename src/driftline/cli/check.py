@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -139,7 +140,13 @@ def check(
     Exit codes: 0 clean, 1 a row has a verdict of --fail-on, 5 nothing was compared; 2, 3 and 4 as everywhere.
     """
     from driftline.campaign.layering import check_taps
-    from driftline.campaign.session import check_program, check_strategy, choose_targets, require_target
+    from driftline.campaign.session import (
+        check_program,
+        check_strategy,
+        choose_targets,
+        fitting_targets,
+        require_target,
+    )
     from driftline.checking.accept import parse_accept
     from driftline.checking.checker import Checker
     from driftline.checking.deployed import deploy
@@ -163,7 +170,8 @@ def check(
         fail_on or settings.fail_on or "fail", "--fail-on" if fail_on else settings.said_by("fail_on")
     )
     before = read_baseline(baseline) if baseline else None
-    targets = targets if targets is not None else settings.targets
+    usual = targets is None and settings.targets is not None
+    targets = settings.targets if usual else targets
     wanted = parse_targets(targets) if targets is not None else None
     for target in wanted or ():
         require_target(target)
@@ -191,6 +199,9 @@ def check(
             opened = open_program(program, pool, options)
             if reference:
                 opened = deploy(opened, open_program(reference, pool, options))
+            unfit = []
+            if usual and wanted:
+                wanted, unfit = fitting_targets(opened.runs, wanted)
             chosen, _ = choose_targets(opened.runs, wanted)
             ticker.expect(len(chosen))
             result = check_program(
@@ -206,6 +217,7 @@ def check(
                 keep_reduced=Judgement.REDUCED in counted,
                 progress=ticker.checked,
             )
+        result = replace(result, outcome=replace(result.outcome, skipped=(*result.outcome.skipped, *unfit)))
         views = look_layers(result, kept, pool, taps) if layers else []
         explained = explain([bug.id for bug in result.bugs.values()], kept, pool) if diagnose else Explained()
     compared = compare_check(before, result, counted) if before else None

@@ -57,7 +57,7 @@ def parse_fail_on(given: str | Iterable[str], said_by: str = "--fail-on") -> tup
         if name not in COUNTABLE:
             known = ", ".join(COUNTABLE)
             raise DriftlineError(
-                f"{said_by} {name}: there is no such verdict.{did_you_mean(name, COUNTABLE)} Known: {known}."
+                f"{said_by} {name}: there is no such verdict.{did_you_mean(name, map(str, COUNTABLE))} Known: {known}."
             )
         found.append(Judgement(name))
     return tuple(dict.fromkeys(found))

@@ -12,7 +12,10 @@ from typing import Any
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint such as ` Did you mean 'inductor'?`, or the empty string when nothing is near."""
-    matches = difflib.get_close_matches(word, list(known), n=2, cutoff=0.5)
+    names = list(known)
+    matches = difflib.get_close_matches(word, names, n=2, cutoff=0.5)
+    if not matches and len(word) > 2:
+        matches = [name for name in names if name.startswith(word)][:2]
     return f" Did you mean {' or '.join(repr(m) for m in matches)}?" if matches else ""
 
 

@@ -18,8 +18,6 @@ from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
 
-_NO_TROUBLE = (Judgement.PASS, Judgement.REDUCED)
-
 
 @dataclass(frozen=True)
 class Baseline:
@@ -55,7 +53,7 @@ class Compared:
     baseline: Baseline
     known: tuple[Target, ...]
     new: tuple[Target, ...]
-    fixed: tuple[str, ...]  # targets that failed before and do not fail in any way now
+    fixed: tuple[str, ...]  # targets that had a bug before and pass now
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -81,9 +79,14 @@ def compare_check(baseline: Baseline, result: CheckResult, counted: Iterable[Jud
         bug = result.bugs.get(row.target)
         if row.verdict.judgement in counting or bug is not None:
             (known if baseline.knows(row, bug.id if bug else None) else new).append(row.target)
-        elif row.verdict.judgement in _NO_TROUBLE and baseline.rows.get(str(row.target), ("",))[0] == Judgement.FAIL:
+        elif _passes(row) and baseline.rows.get(str(row.target), ("", None))[1]:
             fixed.append(str(row.target))
     return Compared(baseline, tuple(known), tuple(new), tuple(fixed))
+
+
+def _passes(row: TargetResult) -> bool:
+    """By itself: what is accepted since is not fixed."""
+    return row.verdict.judgement is Judgement.PASS and "accepted" not in row.verdict.evidence
 
 
 def read_baseline(path: Path) -> Baseline:

@@ -1,0 +1,130 @@
+"""What decides the exit code of a check: `--accept`, `--fail-on`, `--baseline`, the project file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import TensorProto, helper
+
+from driftline.cli import run
+from driftline.testing import planted
+
+PLUGIN = Path(__file__).parents[1] / "checking" / "precise_compilers.py"
+PROGRAMS = """
+import torch
+
+def product():
+    torch.manual_seed(0)
+    return torch.nn.Linear(512, 16).half().eval(), (torch.rand(8, 512).half(),)
+
+def restless():
+    torch.seed()
+    return torch.nn.Linear(2, 2), (torch.ones(1, 2),)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "programs.py").write_text(PROGRAMS)
+    relu = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
+    )
+    model = helper.make_model(relu, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    (tmp_path / "relu.onnx").write_bytes(model.SerializeToString())
+    return tmp_path
+
+
+def check(arguments: str, capfd: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any], str]:
+    code = run(["check", *arguments.split(), "--json"])
+    out, err = capfd.readouterr()
+    return code, json.loads(out), err
+
+
+def test_the_person_decides(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    lossy = f"programs.py:product --targets sums-in-half --plugin {PLUGIN}"
+    code, found, _ = check(lossy, capfd)
+    (row,) = found["results"]
+    assert (code, row["verdict"], row["bug"]) == (0, "reduced-precision", None), row["reason"]
+    assert row["effect"]["rows"] == 8 and "top-1 class" in row["effect"]["sentence"]
+    assert run(["check", *lossy.split()]) == 0
+    seen = " ".join(capfd.readouterr().out.split())
+    assert "agrees if it may accumulate in float16" in seen
+    assert "--accept sums-in-half=half-accumulation" in seen and "1 reduced-precision." in seen
+
+    (folder / "driftline.toml").write_text('fail_on = "fail, reduced-precision"\nstore = "kept"\n')
+    (folder / "below").mkdir()
+    code, found, said = check(lossy, capfd)
+    assert code == 1 and f"settings from {folder / 'driftline.toml'}" in said
+    assert found["store"] == str(folder / "kept")
+    assert [bug["id"] for bug in found["bugs"]] == [found["results"][0]["bug"]]
+    (folder / "old.json").write_text(json.dumps(found))
+    code, found, _ = check(f"{lossy} --baseline old.json", capfd)
+    assert (code, found["baseline"]["known"], found["results"][0]["known"]) == (0, ["sums-in-half"], True)
+
+    (folder / "driftline.toml").write_text('accept = {sums-in-half = ["half-accumulation"]}\n')
+    code, found, said = check(f"{lossy} --fail-on reduced-precision --baseline old.json", capfd)
+    assert (code, found["results"][0]["verdict"], found["baseline"]["fixed"]) == (0, "pass", [])
+    assert found["results"][0]["reason"] == "agrees; accumulates in float16, as accepted"
+    code, found, _ = check(f"{lossy} --accept none --fail-on reduced-precision", capfd)
+    assert code == 1, "the command line wins"
+
+
+def test_nothing_compared_is_not_clean(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("check programs.py:restless --targets eager".split()) == 5
+    assert capfd.readouterr().out.splitlines()[-1] == "1 inconclusive: nothing was compared."
+    code, found, _ = check("programs.py:restless --targets eager --fail-on inconclusive", capfd)
+    assert (code, found["compared"]) == (1, False)
+    (folder / "old.json").write_text(json.dumps(found))
+    assert check("programs.py:restless --targets eager --fail-on inconclusive --baseline old.json", capfd)[0] == 5
+
+
+def test_what_is_new_against_a_baseline(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    wrong = f"relu.onnx --inputs random --plugin {planted.__file__} --targets"
+    code, found, _ = check(f"{wrong} planted-wrong-on", capfd)
+    assert (code, found["results"][0]["verdict"]) == (1, "fail")
+    (folder / "old.json").write_text(json.dumps(found))
+    both = f"{wrong} planted-wrong-on,planted-wrong-shape --baseline old.json"
+    code, found, _ = check(both, capfd)
+    assert code == 1
+    assert (found["baseline"]["known"], found["baseline"]["new"]) == (["planted-wrong-on"], ["planted-wrong-shape"])
+    assert run(["check", *f"{wrong} planted-wrong-on --baseline old.json".split()]) == 0
+    assert "Against old.json: 0 new, 1 known." in capfd.readouterr().out
+    found["results"][0]["target"] = "planted-big-only"  # as if it had been wrong here before
+    (folder / "old.json").write_text(json.dumps(found))
+    assert run(["check", *f"{wrong} planted-big-only --baseline old.json".split()]) == 0
+    assert "Against old.json: 0 new, 0 known; fixed: planted-big-only." in capfd.readouterr().out
+
+
+SETTINGS = [
+    ("targets = 3", "driftline.toml: targets must be a list of names"),
+    ("target = ['eager']", "there is no setting 'target'. Did you mean 'targets'"),
+    ("timeout = 'long'", "timeout must be a number of seconds"),
+    ("accept = {eager = ['half']}", "there is no arithmetic 'half'. Did you mean"),
+    ("accept = {eeger = ['tf32']}", "there is no backend 'eeger'. Did you mean 'eager'"),
+    ("fail_on = ['failed']", "there is no such verdict. Did you mean 'fail'"),
+    ("store = 1", "store must be a folder"),
+    ("= 1", "is not valid TOML"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), SETTINGS, ids=[text for text, _ in SETTINGS])
+def test_bad_settings(text: str, words: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "driftline.toml").write_text(text)
+    assert run("check relu.onnx --targets onnxruntime".split()) == 2
+    said = capfd.readouterr().err
+    assert words in said and "driftline.toml" in said and "Traceback" not in said
+
+
+def test_settings_in_pyproject(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "pyproject.toml").write_text('[tool.driftline]\ntargets = ["onnxruntime:opt=off", "eager"]\n')
+    code, found, said = check("relu.onnx", capfd)
+    assert (code, [row["target"] for row in found["results"]]) == (0, ["onnxruntime:opt=off"])
+    assert "settings from" in said and "pyproject.toml" in said
+    assert [skipped["target"] for skipped in found["skipped"]] == ["eager"], "it takes no ONNX models"
