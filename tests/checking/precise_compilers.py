@@ -1,7 +1,7 @@
 """Compilers of reduced precision, and compilers with a bug that reduced precision must not hide. A plugin for tests.
 
 `sums-in-half` keeps the sums of matrix products in the type of the operands; `requantises` lands up to `quanta` steps
-beside the quantised values that an ONNX model means; `lazy` runs a torch program with one operator done wrong.
+beside the quantised values that an ONNX model means; `lazy` runs a torch program with one operator done wrong; `declines` rejects everything.
 """
 
 from __future__ import annotations
@@ -118,5 +118,17 @@ class Requantises(Backend):
         return run
 
 
-for _backend in (SumsInHalf, Lazy, Requantises):
+class Declines(Backend):
+    """Takes nothing at all."""
+
+    name = "declines"
+    accepts = ("onnx",)
+    module = "onnx"
+    distribution = "onnx"
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        raise NotImplementedError("not today")
+
+
+for _backend in (SumsInHalf, Lazy, Requantises, Declines):
     register_backend(_backend)

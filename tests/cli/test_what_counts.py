@@ -102,6 +102,15 @@ def test_what_is_new_against_a_baseline(folder: Path, capfd: pytest.CaptureFixtu
     assert "Against old.json: 0 new, 0 known; fixed: planted-big-only." in capfd.readouterr().out
 
 
+def test_a_hunt_that_judges_nothing_is_not_clean(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "old.json").write_text(json.dumps({"bugs": [{"id": "declines-12345678"}]}))
+    hunt = f"hunt --programs 4 --generators graph --targets declines --plugin {PLUGIN} --baseline old.json"
+    assert run(hunt.split()) == 5
+    out = capfd.readouterr().out
+    assert "Nothing was compared: no program came to a verdict." in out
+    assert out.splitlines()[-1] == "Against old.json: 0 new, 0 known, 1 not seen again."
+
+
 SETTINGS = [
     ("targets = 3", "driftline.toml: targets must be a list of names"),
     ("target = ['eager']", "there is no setting 'target'. Did you mean 'targets'"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from driftline.oracle.shadow.tape import Node, Slot, Tape
+from driftline.oracle.shadow.tape import Constant, Node, Slot, Tape
 from driftline.oracle.shadow.torch_rules import is_cast, name_of
 
 _SHIFTS = {"add", "sub"}  # the zero point
@@ -21,19 +21,39 @@ _CLAMPS = {"clamp", "clip"}
 def quantising_nodes(tape: Tape) -> set[int]:
     """The roundings whose result is clamped, perhaps with a zero point added before."""
     clamps = (node for node in tape.nodes if name_of(node.target) in _CLAMPS)
-    return {number for node in clamps if (number := _behind(tape, node.args[0], _SHIFTS)) is not None}
+    return {found for node in clamps if (found := _rounding_behind(tape, node.args[0])) is not None}
 
 
-def is_settled_cast(tape: Tape, node: Node) -> bool:
-    """Is it a cast of what was rounded and clamped already? Then it decides nothing: the rounding did."""
-    return is_cast(node.target) and _behind(tape, node.args[0], _SHIFTS | _CLAMPS) is not None
+def works_on_quantised(tape: Tape, node: Node) -> bool:
+    """Is this what follows the rounding: the zero point, the clamp, the cast? Whole numbers go in and come out, so
+    nothing is rounded there, and nothing decided."""
+    name = name_of(node.target)
+    if name in _CLAMPS or is_cast(node.target):
+        return _rounding_behind(tape, node.args[0]) is not None
+    return name in _SHIFTS and _is_whole(tape, node.args[1]) and _rounding_behind(tape, node.args[0]) is not None
 
 
-def _behind(tape: Tape, place: Any, through: set[str]) -> int | None:
-    """The rounding that made this value, by way of such operations alone."""
-    while isinstance(place, Slot) and name_of(tape.nodes[place.node].target) in through:
-        place = tape.nodes[place.node].args[0]
-    return place.node if isinstance(place, Slot) and name_of(tape.nodes[place.node].target) == "round" else None
+def _rounding_behind(tape: Tape, place: Any) -> int | None:
+    """The rounding that made this value, by way of a zero point and a clamp alone."""
+    while isinstance(place, Slot):
+        node = tape.nodes[place.node]
+        name = name_of(node.target)
+        if name == "round":
+            return place.node
+        if name not in _CLAMPS and not (name in _SHIFTS and _is_whole(tape, node.args[1])):
+            return None
+        place = node.args[0]
+    return None
+
+
+def _is_whole(tape: Tape, value: Any) -> bool:
+    if isinstance(value, Constant):
+        tensor = tape.constants[value.number]
+        return not tensor.is_floating_point() or bool((tensor == tensor.round()).all())
+    if isinstance(value, Slot):
+        dtype = tape.dtype(value)
+        return dtype is not None and not dtype.is_floating_point
+    return isinstance(value, int | float) and float(value).is_integer()
 
 
 def _quantise(

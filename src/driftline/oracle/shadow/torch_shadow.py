@@ -29,7 +29,7 @@ from driftline.oracle.shadow.tape import SMALL, Constant, Node, OpenOrder, Recor
 from driftline.oracle.shadow.torch_decisions import FIRST_WINS, decides, index_result
 from driftline.oracle.shadow.torch_open import ALTERNATIVES
 from driftline.oracle.shadow.torch_parts import decompositions
-from driftline.oracle.shadow.torch_quantised import is_settled_cast, quantising_nodes
+from driftline.oracle.shadow.torch_quantised import quantising_nodes, works_on_quantised
 from driftline.oracle.shadow.torch_rules import EXPONENTIAL, is_cast, is_exact, name_of
 from driftline.oracle.shadow.torch_runs import Alternative, Memory, Pushed, Reference, Run, Sample
 
@@ -72,7 +72,9 @@ class TorchShadow:
         self._plans = [self._planned(node) for node in tape.nodes]
         self._memory = Memory()
         self._decisions = {
-            n: Decision() for n, node in enumerate(tape.nodes) if _is_decision(node) and not is_settled_cast(tape, node)
+            n: Decision()
+            for n, node in enumerate(tape.nodes)
+            if _is_decision(node) and not works_on_quantised(tape, node)
         }
         self._forced: dict[int, torch.Tensor] = {}
         self._choices: dict[int, torch.Tensor] = {}  # what the reference run chose
@@ -292,6 +294,8 @@ class TorchShadow:
         )
 
     def _rounds_nothing(self, node: Node) -> bool:
+        if works_on_quantised(self._tape, node):
+            return True
         if not is_cast(node.target):
             return is_exact(node.target, node.kwargs)
         source = node.args[0]

@@ -1,0 +1,61 @@
+"""Re-quantisation in torch programs: one quantum is legal under the policy, three are not, and strictly neither is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+import torch.ao.quantization.fx._decomposed  # it registers the operators
+
+from driftline.oracle.arithmetic import declared
+from driftline.oracle.rule import judge_outputs
+from driftline.oracle.shadow.player import Player
+from driftline.oracle.shadow.torch_shadow import TorchShadow, record
+
+SCALE = 0.05
+OPERATORS = torch.ops.quantized_decomposed
+
+
+def by_operators(x: torch.Tensor) -> torch.Tensor:
+    codes = OPERATORS.quantize_per_tensor(x, SCALE, 3, -128, 127, torch.int8)
+    return OPERATORS.dequantize_per_tensor(codes, SCALE, 3, -128, 127, torch.int8)
+
+
+def by_hand(x: torch.Tensor) -> torch.Tensor:
+    return torch.clamp(torch.round(x / SCALE) + 3, -128, 127).to(torch.int8).float().sub(3) * SCALE
+
+
+def in_training(x: torch.Tensor) -> torch.Tensor:
+    return torch.fake_quantize_per_tensor_affine(x, SCALE, 3, -128, 127)
+
+
+def by_channels(x: torch.Tensor) -> torch.Tensor:
+    scales, zeros = torch.full((8,), SCALE), torch.zeros(8, dtype=torch.int64)
+    codes = OPERATORS.quantize_per_channel(x, scales, zeros, 1, -128, 127, torch.int8)
+    return OPERATORS.dequantize_per_channel(codes, scales, zeros, 1, -128, 127, torch.int8)
+
+
+@pytest.mark.parametrize("quantise", [by_operators, by_hand, in_training, by_channels], ids=lambda f: f.__name__)
+def test_a_quantum_off(quantise: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(4, 8)
+    native = {"output": quantise(x).numpy()}
+    tape = record(lambda: {"output": quantise(x)})
+
+    def fails(policy: str, quanta: int) -> bool:
+        arithmetic = declared(policy)
+        player = Player(TorchShadow(tape, arithmetic))
+        assert "quantised" in player.ask(8).uses
+        got = native["output"].copy()
+        got[1, 2] += np.float32(quanta * SCALE)
+        return judge_outputs({"output": got}, native, player.reference(), player.ask, arithmetic).finding is not None
+
+    assert [fails("", 1), fails("requantise", 1), fails("requantise", 2)] == [True, False, True]
+    assert [fails("requantise-2", 2), fails("requantise-2", 3)] == [False, True]
+
+
+def test_a_plain_rounding_is_not_a_quantisation() -> None:
+    tape = record(lambda: {"output": torch.round(torch.ones(3) * 2.4) + 1})
+    assert "quantised" not in TorchShadow(tape).uses
