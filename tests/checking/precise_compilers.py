@@ -1,7 +1,8 @@
 """Compilers of reduced precision, and compilers with a bug that reduced precision must not hide. A plugin for tests.
 
 `sums-in-half` keeps the sums of matrix products in the type of the operands; `requantises` lands up to `quanta` steps
-beside the quantised values that an ONNX model means; `lazy` runs a torch program with one operator done wrong; `declines` rejects everything.
+beside the quantised values that an ONNX model means; `lazy` runs a torch program with one operator done wrong;
+`declines` rejects everything.
 """
 
 from __future__ import annotations

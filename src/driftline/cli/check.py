@@ -148,7 +148,7 @@ def check(
         require_target,
     )
     from driftline.checking.accept import parse_accept
-    from driftline.checking.checker import Checker
+    from driftline.checking.checker import Checker, Skipped
     from driftline.checking.deployed import deploy
     from driftline.checking.open import open_program
     from driftline.cli import report_internal_error
@@ -199,7 +199,7 @@ def check(
             opened = open_program(program, pool, options)
             if reference:
                 opened = deploy(opened, open_program(reference, pool, options))
-            unfit = []
+            unfit: list[Skipped] = []
             if usual and wanted:
                 wanted, unfit = fitting_targets(opened.runs, wanted)
             chosen, _ = choose_targets(opened.runs, wanted)
