@@ -7,6 +7,7 @@ import pytest
 from driftline.core.errors import DriftlineError
 from driftline.core.tensors import ANY_SIZE, TensorSpec
 from driftline.inputs.known import Known
+from driftline.inputs.make import InputMaker
 from driftline.inputs.sizes import Sizes, choose
 
 OPEN = (ANY_SIZE, ANY_SIZE)
@@ -75,3 +76,12 @@ def test_what_does_not_fit_is_refused_in_one_sentence(dims: str, shapes: str, to
     with pytest.raises(DriftlineError) as refused:
         choose(specs, {}, NAMES, Sizes.parse([dims] if dims else [], [shapes] if shapes else []))
     assert told in str(refused.value)
+
+
+def test_positions_go_on_after_those_of_the_cache() -> None:
+    specs = (
+        TensorSpec("position_ids", "int64", (1, 2)),
+        TensorSpec("past_key_values.0.key", "float32", (1, 2, 5, 4)),
+    )
+    arrays = InputMaker(specs, {}, Known(rules={"position_ids": "positions"})).random(0, 0).arrays
+    assert arrays["position_ids"].tolist() == [[5, 6]]

@@ -30,7 +30,7 @@ from driftline.core.errors import DriftlineError
     default="example",
     show_default=True,
     help="Where the tensors come from: a file, the program's own example, normal random numbers, or NaN, infinities,"
-    " signed zeros, subnormals and extremes among them.",
+    " signed zeros, subnormals and extremes among them (in a model: in single places).",
 )
 @click.option(
     "--dim",
@@ -132,6 +132,12 @@ def check(
     \b
       driftline check model.onnx --layers --targets onnxruntime
       driftline check deployed.onnx --reference original.onnx --layers --out layers.html
+
+    Inputs fit the model: integers are valid indices, masks are masks. Sizes of open dimensions go by name:
+    \b
+      driftline check bert.onnx --dim batch=2,seq=128
+      driftline check bert.onnx --dim seq=16/33 --inputs random --samples 4
+      driftline check net.py:make --shape x=2x8/3x8
 
     Failures are confirmed in a fresh process and kept in the store; each prints the command that replays it. A target
     that agrees only if it may compute less precisely (accumulate in float16, say) is reduced-precision, not a failure;

@@ -59,7 +59,7 @@ class InputMaker:
 
 def planned(specs: Sequence[TensorSpec], example: Arrays, known: Known, chosen: Chosen) -> tuple[InputPlan, ...]:
     """What each input is to be, its shape fixed and the dimensions in its rule replaced by numbers."""
-    past = chosen.sizes.get(past_name(tuple(chosen.sizes)), 0)
+    past = chosen.sizes.get(past_name(tuple(chosen.sizes)), 0) or _cached(chosen)
     plans = []
     for spec in specs:
         given = example.get(spec.name)
@@ -70,6 +70,11 @@ def planned(specs: Sequence[TensorSpec], example: Arrays, known: Known, chosen: 
             rule = "mask"
         plans.append(InputPlan(TensorSpec(spec.name, spec.dtype, shape), rule, like if rule == "exact" else None))
     return tuple(plans)
+
+
+def _cached(chosen: Chosen) -> int:
+    """How many positions a cache of keys holds already: [batch, heads, positions, width]."""
+    return next((s[2] for n, s in chosen.shapes.items() if n.lower().startswith("past") and len(s) == 4), 0)
 
 
 def _rule(spec: TensorSpec, example: Array | None, known: Known, chosen: Chosen, past: int) -> str:
