@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, TypeProto, helper, numpy_helper
 from onnx.backend.test.loader import load_model_tests
 from onnx.external_data_helper import set_external_data
 
@@ -148,26 +148,29 @@ CONTRIB: dict[str, tuple[list[Any], dict[str, Any], int]] = {
 
 @pytest.mark.parametrize("name", CONTRIB)
 def test_contrib_operators_mean_what_they_mean_to_onnxruntime(name: str) -> None:
+    arrays, attributes, results = CONTRIB[name]
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    _hold_against_onnxruntime(name, arrays, attributes, results, opsets, "com.microsoft")
+
+
+def _hold_against_onnxruntime(
+    operator: str, arrays: list[Any], attributes: dict[str, Any], results: int, opsets: list[Any], domain: str
+) -> None:
     import onnxruntime
 
-    arrays, attributes, results = CONTRIB[name]
-    kinds = [helper.np_dtype_to_tensor_dtype(array.dtype) for array in arrays]
     inputs = [
-        helper.make_tensor_value_info(f"x{i}", k, a.shape) for i, (k, a) in enumerate(zip(kinds, arrays, strict=True))
+        helper.make_tensor_value_info(f"x{at}", helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for at, array in enumerate(arrays)
     ]
-    outputs = [helper.make_tensor_value_info(f"y{i}", TensorProto.FLOAT, None) for i in range(results)]
-    node = helper.make_node(
-        name, [v.name for v in inputs], [v.name for v in outputs], domain="com.microsoft", **attributes
-    )
-    model = helper.make_model(
-        helper.make_graph([node], name, inputs, outputs),
-        opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)],
-        ir_version=8,
-    )
+    outputs = [helper.make_value_info(f"y{at}", TypeProto()) for at in range(results)]
+    names = [value.name for value in inputs], [value.name for value in outputs]
+    node = helper.make_node(operator, *names, domain=domain, **attributes)
+    graph = helper.make_graph([node], operator, inputs, outputs)
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    expected = session.run(None, {f"x{i}": array for i, array in enumerate(arrays)})
+    expected = session.run(None, {f"x{at}": array for at, array in enumerate(arrays)})
     for got, want in zip(_play(model, arrays), expected, strict=True):
         np.testing.assert_allclose(array_from_tensor(got), want, rtol=1e-3, atol=1e-3)
 
@@ -190,3 +193,40 @@ def test_weights_in_files_are_mapped(tmp_path: Path) -> None:
         tensor.ClearField("raw_data")
     result = OnnxPlayer(model, tmp_path).run({})["y"]
     assert np.array_equal(result.numpy(), 2 * weights)
+
+
+# -- older opsets ------------------------------------------------------------------------------------------------------
+
+_X = _normal(2, 3, 4, 4)
+OLDER: dict[str, tuple[int, str, list[Any], dict[str, Any], int]] = {
+    "Clip": (7, "Clip", [_X], {"min": -0.5, "max": 0.5}, 1),
+    "Slice": (7, "Slice", [_X], {"starts": [1, -3], "ends": [9, -1], "axes": [1, 2]}, 1),
+    "Pad": (7, "Pad", [_X], {"pads": [0, 0, 1, 2, 0, 0, 0, 1], "mode": "reflect"}, 1),
+    "Squeeze": (7, "Squeeze", [_normal(2, 1, 3)], {"axes": [1]}, 1),
+    "Unsqueeze": (7, "Unsqueeze", [_normal(2, 3)], {"axes": [0, 3]}, 1),
+    "Softmax": (7, "Softmax", [_X], {"axis": 1}, 1),
+    "LogSoftmax": (7, "LogSoftmax", [_X], {}, 1),
+    "Hardmax": (7, "Hardmax", [_X], {"axis": 2}, 1),
+    "Split": (7, "Split", [_X], {"axis": 2, "split": [1, 3]}, 2),
+    "ReduceMean": (7, "ReduceMean", [_X], {"axes": [1, -1], "keepdims": 0}, 1),
+    "TopK": (7, "TopK", [_normal(3, 5)], {"k": 2}, 2),
+    "BatchNormalization": (7, "BatchNormalization", [_X, *(np.abs(_normal(3)) for _ in range(4))], {}, 1),
+    "Gemm": (7, "Gemm", [_normal(2, 3), _normal(4, 3), _normal(4)], {"transB": 1, "alpha": 0.5}, 1),
+    "Upsample": (9, "Upsample", [_X, np.array([1, 1, 2, 2], np.float32)], {"mode": "linear"}, 1),
+    "Upsample by attribute": (7, "Upsample", [_X], {"mode": "nearest", "scales": [1.0, 1.0, 2.0, 3.0]}, 1),
+    "Resize": (10, "Resize", [_X, np.array([1, 1, 0.5, 1.5], np.float32)], {"mode": "nearest"}, 1),
+    "Scatter": (9, "Scatter", [_normal(3, 3), np.array([[0, 2]]), _normal(1, 2)], {"axis": 1}, 1),
+    "MaxPool": (8, "MaxPool", [_X], {"kernel_shape": [2, 2], "strides": [2, 1], "pads": [1, 0, 0, 1]}, 1),
+    "AveragePool": (7, "AveragePool", [_X], {"kernel_shape": [3, 3], "auto_pad": "SAME_LOWER"}, 1),
+    "Dropout": (7, "Dropout", [_X], {"ratio": 0.5}, 1),
+    "LSTM": (7, "LSTM", [_normal(5, 2, 3), _normal(2, 16, 3), _normal(2, 16, 4), _normal(2, 32)],
+             {"hidden_size": 4, "direction": "bidirectional"}, 3),
+    "GRU": (7, "GRU", [_normal(5, 2, 3), _normal(1, 12, 3), _normal(1, 12, 4), _normal(1, 24)],
+            {"hidden_size": 4, "linear_before_reset": 1, "direction": "reverse"}, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OLDER)
+def test_older_opsets_mean_what_they_mean_to_onnxruntime(name: str) -> None:
+    opset, operator, arrays, attributes, results = OLDER[name]
+    _hold_against_onnxruntime(operator, arrays, attributes, results, [helper.make_opsetid("", opset)], "")
