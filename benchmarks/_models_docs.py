@@ -20,7 +20,8 @@ def why(row: Any, read: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         there = any(fnmatch.fnmatch(row.target, pattern) for pattern in note["targets"])
         formed = fnmatch.fnmatch(row.form, note.get("form", "*"))
         kinds = row.kind in note["kinds"] if "kinds" in note else True
-        if named and there and formed and kinds and re.fullmatch(note.get("machine", ".*"), row.machine):
+        said = note.get("reason", "") in row.reason  # a note explains what was read, not whatever fails there next
+        if named and there and formed and kinds and said and re.fullmatch(note.get("machine", ".*"), row.machine):
             return note
     return None
 
@@ -35,6 +36,8 @@ def page(rows: list[Any], read: Sequence[dict[str, Any]], must_hold: Sequence[st
         f" machine: {machines}. Each model is built from its configuration with seeded weights"
         " (`driftline models list`), and checked with its example inputs: `driftline check model:NAME`.\n",
         f"{_counts(live)}\n",
+        "Answers were gathered over some hours while Driftline's own judgement changed, and are not all of one commit;"
+        " `--again` asks anew.\n",
         _table(live, read),
         "\n`pass`: agrees with the reference. `fail` with a number: see the notes. `reduced`: agrees if the compiler"
         " may compute in a narrower type. `-`: rejected, the compiler does not support it. `?`: inconclusive. `n/e`:"
