@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 
 from driftline.core.errors import InternalError
 from driftline.execute import pool as pool_module
-from driftline.execute.pool import Pool, PoolInterrupted, WorkerKind, WorkerStartError
+from driftline.execute.pool import Pool, PoolExpired, PoolInterrupted, WorkerKind, WorkerStartError
 
 HERE = str(Path(__file__).parent)
 KIND = WorkerKind("tasks", warm=(("worker_tasks:warm_nothing", None),), variables=(("PYTHONPATH", HERE),))
@@ -422,3 +424,32 @@ def test_nothing_leaks_over_many_jobs(own_pool: Pool) -> None:
     use(300)
     assert inventory() == before
     assert len(list((own_pool.workspace.root / "logs").iterdir())) < 5
+
+
+def test_what_runs_at_the_deadline_is_ended_and_nothing_more_begins(
+    own_pool: Pool, tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    first = own_pool.run(KIND, "worker_tasks:identify", {})
+    began = time.monotonic()
+    own_pool.deadline = began + 1.0
+    with pytest.raises(PoolExpired):
+        own_pool.run(KIND, "worker_tasks:hang", {"pid_file": str(tmp_path / "pid")})
+    assert 1.0 <= time.monotonic() - began < 20
+    eventually(lambda: not running(first.result["pid"]))
+    with pytest.raises(PoolExpired):
+        own_pool.run(KIND, "worker_tasks:identify", {})
+    own_pool.deadline = math.inf
+    assert own_pool.run(KIND, "worker_tasks:identify", {}).ending == "done"
+
+
+def test_a_worker_that_is_still_starting_ends_at_the_deadline(own_pool: Pool, tmp_path: Path) -> None:
+    own_pool.deadline = time.monotonic() + 1.0
+    with pytest.raises(PoolExpired):
+        own_pool.run(warmed_by("warm_hangs", str(tmp_path / "pid")), "worker_tasks:identify", {})
+
+
+def test_a_worker_that_holds_on_to_much_memory_is_not_kept(own_pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "GROWTH", 50 << 20)
+    before = own_pool.run(KIND, "worker_tasks:identify", {}).result["pid"]
+    assert own_pool.run(KIND, "worker_tasks:keep_memory", {"bytes": 200 << 20}).result["pid"] == before
+    assert own_pool.run(KIND, "worker_tasks:identify", {}).result["pid"] != before

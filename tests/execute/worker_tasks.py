@@ -83,6 +83,14 @@ def use_memory(payload: Payload, context: Any) -> Payload:
     return {"used": len(b"x" * payload["bytes"])}
 
 
+_held: list[bytes] = []
+
+
+def keep_memory(payload: Payload, context: Any) -> Payload:
+    _held.append(b"x" * payload["bytes"])
+    return {"pid": os.getpid()}
+
+
 def use_memory_in_child(payload: Payload, context: Any) -> None:
     if os.fork() == 0:
         eat_memory(payload, context)

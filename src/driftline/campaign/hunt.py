@@ -21,11 +21,12 @@ from driftline.backends import BACKENDS
 from driftline.campaign.events import BugSeen, LaneStopped, Listener, Started, TurnDone
 from driftline.campaign.lane import Lane
 from driftline.campaign.plan import HuntPlan, form_of, locked
-from driftline.campaign.roster import GRACE, Roster, Task, Work
+from driftline.campaign.roster import GRACE, SHARE_OF_GRACE, Roster, Task, Work
 from driftline.campaign.triage import Examined, Triage
 from driftline.checking.batch import Screened, Screening
 from driftline.checking.checker import Checker, Skipped
 from driftline.checking.kinds import worker_for_framework
+from driftline.core.answers import releases, remembered, surroundings
 from driftline.core.case import CheckOptions
 from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.target import Target
@@ -36,6 +37,7 @@ from driftline.generate.table import OPERATORS
 from driftline.store import Bug, Store
 from driftline.store.hunts import Hunt, HuntLog, Suspect, Turn
 
+_LISTED = ("torch", "onnx", "jax", "numpy")  # packages whose operators are listed
 MOST_FAILURES = 3  # of ours, in one lane
 
 
@@ -78,17 +80,18 @@ class Hunter:
     # -- from beginning to end ---------------------------------------------------------------------------------------
 
     def run(self, resume: Hunt | None = None, skipped: Sequence[Skipped] = ()) -> HuntResult:
+        self._started = time.monotonic() - (resume.seconds if resume else 0.0)
         lanes, missing = self._make_lanes()
         hunt = resume or self._log.begin(self._plan.to_json(), _environment(lanes, self._left_out))
         with locked(self._store, hunt):
             self._hunt, self._result = hunt, HuntResult(hunt)
             self._lanes = {lane.name: lane for lane in lanes}
             before = sum(self._rebuilt(hunt))
-            self._started = time.monotonic() - hunt.seconds
             self._roster = Roster(
                 [(lane, self._waiting(lane, new=True), self._waiting(lane, new=False)) for lane in lanes],
                 jobs=self._jobs,
                 time_left=self._time_left,
+                grace=self._grace,
                 in_order=bool(self._plan.programs),
             )
             self._listener(
@@ -156,13 +159,21 @@ class Hunter:
 
     def _arms(self, form: str) -> dict[str, list[str]]:
         payload = {"form": form, "generators": list(self._plan.generators), "plugins": list(self._plan.plugins)}
-        worker = worker_for_framework(form, self._plan.plugins)
-        report = self._pool.run(worker, "driftline.checking.batch_tasks:arms", payload)
-        if report.ending != "done":
-            raise InternalError(f"the generators could not be listed: {report.ending} ({report.detail})\n{report.log}")
-        for name, package in report.result["missing"].items():
+
+        def ask() -> dict[str, Any]:
+            worker = worker_for_framework(form, self._plan.plugins)
+            report = self._pool.run(worker, "driftline.checking.batch_tasks:arms", payload)
+            if report.ending != "done":
+                told = f"{report.ending} ({report.detail})\n{report.log}"
+                raise InternalError(f"the generators could not be listed: {told}")
+            return report.result
+
+        # Importing a framework to list operators may take longer than a short budget. Plugins are read every time.
+        key = [surroundings(), releases(_LISTED), payload]
+        listed = ask() if self._plan.plugins else remembered("arms", key, ask).value
+        for name, package in listed["missing"].items():
             self._left_out.append(f"{name} makes no {form} programs here: the package {package} is not installed")
-        return {name: found for name, found in report.result["arms"].items() if found}
+        return {name: found for name, found in listed["arms"].items() if found}
 
     def _rebuilt(self, hunt: Hunt) -> Iterator[int]:
         for turn in self._log.turns(hunt):
@@ -197,11 +208,15 @@ class Hunter:
     def _wait_for(self, threads: Sequence[threading.Thread], at_once: bool = False) -> None:
         """Until all have ended; what still runs after the end of the budget, or when it is to end at once, is ended."""
         while any(thread.is_alive() for thread in threads):
-            if at_once or self._time_left() < -GRACE:
+            if at_once or self._time_left() < -self._grace:
                 self._roster.stop()
                 self._pool.interrupt()
             for thread in threads:
                 thread.join(0.5)
+
+    @property
+    def _grace(self) -> float:
+        return min(GRACE, SHARE_OF_GRACE * self._plan.seconds)
 
     def _time_left(self) -> float:
         return self._plan.seconds - (time.monotonic() - self._started) if self._plan.seconds else math.inf

@@ -92,9 +92,15 @@ def choose_lanes(wanted: Sequence[Target] | None) -> tuple[list[Target], list[Sk
     return chosen, skipped
 
 
-def resumable(store: Store) -> tuple[Hunt, HuntPlan]:
-    """The hunt to go on with: the last one that did not come to its end, and that nobody else is at."""
-    unfinished = HuntLog(store).unfinished()
+def resumable(store: Store, *, more_time: bool = False) -> tuple[Hunt, HuntPlan]:
+    """The hunt to go on with: the last one that did not come to its end, and that nobody else is at. With `more_time`,
+    also the last one if its time was spent: it has suspects that nobody looked at, and there are always more
+    programs."""
+    log = HuntLog(store)
+    unfinished = log.unfinished()
+    if not unfinished and more_time and (ended := log.hunts()):
+        log.reopen(ended[-1])
+        unfinished = [log.hunt(ended[-1].id)]
     for hunt in unfinished:
         with contextlib.suppress(DriftlineError), locked(store, hunt):
             return hunt, HuntPlan.from_json(hunt.plan)

@@ -14,7 +14,8 @@ from enum import Enum
 
 from driftline.campaign.lane import Lane
 
-GRACE = 15.0  # seconds after the end of the budget for what is still running
+GRACE = 15.0  # seconds after the end of the budget for what is still running; of a short one less
+SHARE_OF_GRACE = 0.05
 REPEATS = 4  # suspects that look like what was seen before, examined after one turn
 REPEATS_SHARE = 0.25  # of a lane's time, for them
 
@@ -57,13 +58,20 @@ class Roster:
     """Shares the time evenly between the lanes. `time_left` is infinite in a hunt without a budget."""
 
     def __init__(
-        self, waiting: Iterable[tuple[Lane, int, int]], *, jobs: int, time_left: Callable[[], float], in_order: bool
+        self,
+        waiting: Iterable[tuple[Lane, int, int]],
+        *,
+        jobs: int,
+        time_left: Callable[[], float],
+        in_order: bool,
+        grace: float = GRACE,
     ) -> None:
         """`waiting`: the lanes with the number of suspects that still wait, new and repeated ones."""
         self._standings = {lane.name: _Standing(lane, lane.seconds, new, repeated) for lane, new, repeated in waiting}
         self._jobs = jobs
         self._time_left = time_left
         self._in_order = in_order
+        self._grace = grace
         self._changed = threading.Condition()
         self._stopped = False
 
@@ -112,7 +120,7 @@ class Roster:
         left = self._time_left()
         waiting = sum(s.needed for s in self._standings.values()) / self._jobs
         lane = standing.lane
-        return waiting < left and lane.seconds_for(lane.shortest) < left + GRACE / 2
+        return waiting < left and lane.seconds_for(lane.shortest) < left + self._grace / 2
 
     def finish(self, task: Task, *, new: int = 0, repeated: int = 0) -> None:
         """The task is done; a turn brought so many suspects."""

@@ -16,7 +16,7 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
 
 
 @click.command()
-@click.option("--budget", metavar="TIME", help="How long to hunt: 90s, 10m, 1h.  [default: 10m]")
+@click.option("--budget", metavar="TIME", help="How long to hunt, all included: 90s, 10m, 1h.  [default: 10m]")
 @click.option(
     "--programs", type=click.IntRange(1), help="Stop each compiler after so many programs, instead of a time."
 )
@@ -34,7 +34,12 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
     "--jobs", type=click.IntRange(1), default=2, show_default=True, help="Compilers that run at the same time."
 )
 @click.option("--timeout", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds for one program.")
-@click.option("--resume", is_flag=True, help="Go on with the last hunt in the store that did not come to its end.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with the last hunt in the store that did not come to its end; with a longer --budget, also with one"
+    " that did: what it left unexamined comes first.",
+)
 @diagnose_option
 @baseline_option
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the report here, as report.html for example.")
@@ -110,7 +115,12 @@ def hunt(
         require_place(out)
     with Store.create(store) as kept:
         if resume:
-            going, plan = resumable(kept)
+            going, plan = resumable(kept, more_time=bool(budget or programs))
+            if budget and seconds <= going.seconds:
+                raise DriftlineError(
+                    f"--budget {budget} counts from the beginning of the hunt, which has run for {going.seconds:.0f} s"
+                    " already; give more than that."
+                )
             load_plugins(plan.plugins)
             skipped: list[Skipped] = []
             if budget or programs:

@@ -87,11 +87,16 @@ def show(rule: str, as_json: bool) -> int:
 
 
 @patterns.command("audit")
-@click.option("--budget", metavar="TIME", help="How long: 90s, 10m, 1h.  [default: 30m]")
+@click.option("--budget", metavar="TIME", help="How long, all included: 90s, 10m, 1h.  [default: 30m]")
 @_only_option
 @_compilers_option
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Rules worked on at the same time.")
-@click.option("--resume", is_flag=True, help="Go on with the last audit in the store that did not come to its end.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with the last audit in the store that did not come to its end; with a longer --budget, also with one"
+    " whose time was spent.",
+)
 @seed_option
 @store_option
 @json_option
@@ -121,7 +126,8 @@ def audit(
         raise DriftlineError("--resume goes on with what was asked for then; leave out --only and --compilers.")
     plan = AuditPlan(_compilers(compilers), only, seconds, seed)
     with Store.create(store) as kept, _checker(jobs) as checker:
-        going = AuditLog(kept).unfinished() if resume else None
+        log = AuditLog(kept)
+        going = (log.unfinished() or (log.last() if budget else None)) if resume else None
         if resume and going is None:
             raise DriftlineError(f"There is no unfinished audit in {store}; leave out --resume to start one.")
         if going:
@@ -129,7 +135,7 @@ def audit(
             plan = AuditPlan(**{**old, "seconds": seconds} if budget else old)
         try:
             with Activity("Auditing rewrite rules", plan.seconds) as activity:
-                result = Audit(checker, kept, plan, jobs=jobs, tell=activity, going=going).run()
+                result = Audit(checker, kept, plan, jobs=jobs, tell=activity, going=going, more_time=bool(budget)).run()
         except KeyboardInterrupt:
             command = f"driftline patterns audit --resume --store {store}"
             note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import subprocess
 import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,10 @@ class PoolInterrupted(Exception):
     """The job was ended by `Pool.interrupt` or `Pool.close`: this says nothing about the task."""
 
 
+class PoolExpired(PoolInterrupted):
+    """The job was ended, or never begun, because the time of the pool is over: see `Pool.deadline`."""
+
+
 class _LostWhileIdle(Exception):
     """A reused worker was already dead when it was given a job: nothing of the job has run."""
 
@@ -85,6 +90,7 @@ class Pool:
         self._busy: set[_Worker] = set()
         self._interruptions = 0
         self._closed = False
+        self.deadline = math.inf  # of `time.monotonic`: what runs then is ended, and nothing more is begun
 
     def run(
         self,
@@ -110,6 +116,8 @@ class Pool:
         """Nothing more is to be done for a call that began before the last interruption."""
         if self._closed or self._interruptions != began:
             raise PoolInterrupted("the pool is closed" if self._closed else "the job was interrupted")
+        if time.monotonic() >= self.deadline:
+            raise PoolExpired("the time is over")
 
     def _run_on(
         self,
@@ -127,7 +135,7 @@ class Pool:
             with self._lock:
                 self._go_on(began)
                 self._busy.add(worker)
-            report = worker.run(task, payload, timeout, memory_limit)
+            report = worker.run(task, payload, timeout, memory_limit, lambda: self.deadline)
             keep = report.ending == "done" and worker.jobs < JOBS_PER_WORKER and kind.fork and not fresh
             keep = keep and not worker.has_grown()
         finally:
@@ -181,7 +189,7 @@ class Pool:
             with self._lock:
                 self._go_on(began)
                 self._warming.add(nursery)
-            nursery.warm()
+            nursery.warm(lambda: self.deadline)
         except BaseException as error:
             nursery.destroy()
             if isinstance(error, WorkerStartError):
@@ -292,13 +300,16 @@ class _Nursery:
                 start_new_session=True,
             )
 
-    def warm(self) -> None:
+    def warm(self, end: Callable[[], float]) -> None:
         """Import what is slow. Raises `WorkerStartError`; then it is to be destroyed."""
         kind, log = self._kind, self._log
+        began = time.monotonic()
         try:
             self._control.send({"warm": list(kind.warm)})
-            answer = self._control.receive(self._start_timeout)
+            answer = self._control.receive(min(self._start_timeout, max(end() - began, 0.0)))
         except ChannelTimeout as error:
+            if time.monotonic() >= end():
+                raise PoolExpired("the time is over") from error
             raise WorkerStartError(
                 f"{kind.name}: its modules were not imported within {self._start_timeout:g} s. {_read(log)}"
             ) from error
@@ -423,20 +434,24 @@ class _Worker:
         self.jobs = 0
         self._began_with = resident_memory(pid)
 
-    def run(self, task: str, payload: Mapping[str, Any], timeout: float, memory_limit: int) -> Report:
+    def run(
+        self, task: str, payload: Mapping[str, Any], timeout: float, memory_limit: int, end: Callable[[], float]
+    ) -> Report:
         self.jobs += 1
         self._log_before = ""
         started = time.monotonic()
         begun, stage, peak = False, "", 0
         try:
             self._channel.send({"task": task, "payload": dict(payload)})
-            for message in self._messages(timeout, memory_limit):
+            for message in self._messages(timeout, memory_limit, end):
                 if "resident" in message:
                     peak = max(peak, message["resident"])
                 elif "started" in message:
                     begun = True
                 elif "stage" in message:
                     stage = message["stage"]
+                elif "expired" in message:
+                    raise PoolExpired("the time is over")  # whoever gave us the job ends the process
                 elif "ending" in message:
                     self._nursery.end_worker(self._number)
                     self._nursery.exit_of(self._number, END_TIMEOUT)
@@ -454,7 +469,7 @@ class _Worker:
         peak = max(peak, ending["peak_memory"] if ending else 0)
         return self._report("died", started, stage, detail, peak)
 
-    def _messages(self, timeout: float, memory_limit: int) -> Iterator[dict[str, Any]]:
+    def _messages(self, timeout: float, memory_limit: int, end: Callable[[], float]) -> Iterator[dict[str, Any]]:
         """Messages of the worker, and between them readings of its memory, until the time or the memory is up. A task
         that does many things one after another has the time for each: a lap starts the clock again."""
         deadline = time.monotonic() + timeout
@@ -463,6 +478,9 @@ class _Worker:
             now = time.monotonic()
             if now >= deadline:
                 yield {"ending": "timeout", "detail": "no answer in time"}
+                return
+            if now >= end():
+                yield {"expired": True}
                 return
             if now >= look:
                 look = now + _TICK

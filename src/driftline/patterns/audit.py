@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,9 +13,11 @@ from typing import Any
 from driftline.backends import BACKENDS
 from driftline.campaign.session import record
 from driftline.checking.checker import Checker
+from driftline.core.answers import releases, remembered, surroundings
 from driftline.core.errors import DriftlineError
 from driftline.core.rule import FUSION, NO_OP, Reach, Rule
 from driftline.core.text import did_you_mean
+from driftline.execute.pool import PoolExpired
 from driftline.patterns.agenda import suspect_name
 from driftline.patterns.auditees import auditee
 from driftline.patterns.found import Found, Told
@@ -30,11 +33,13 @@ from driftline.patterns.onnx_audit import OnnxAudit
 from driftline.store import Bug, Store
 from driftline.store.audits import AuditEntry, AuditLog, AuditMemory
 
+_ALSO_ASKED = ("torch", "onnx", "onnxscript", "onnxruntime")  # packages that a list of rules may be made with
 COMPILERS = ("inductor", "onnxruntime", "tvm", "onnxscript")
 PASSES = "inductor passes"  # what Inductor rewrites with outside its pattern tables
 _WEIGHTS = {"inductor": 8.0, PASSES: 2.0, "onnxruntime": 3.0, "tvm": 1.5}  # of the budget; 1 for the others
 SHARE_OF_SWEEPING = 0.6
 _LEAST = 5.0  # seconds that a step is worth starting for
+GRACE, SHARE_OF_GRACE = 10.0, 0.05  # seconds after the end of a step's time for what is in hand; of a short budget this
 
 Tell = Callable[[str], None]
 
@@ -82,6 +87,7 @@ class AuditResult:
     bugs: dict[str, tuple[Bug, Told]] = field(default_factory=dict)  # by id, with the first finding
     out_of_reach: list[Told] = field(default_factory=list)  # wrong, but on programs that ordinary code cannot write
     internal_errors: list[str] = field(default_factory=list)  # what went wrong in Driftline itself
+    cut: list[str] = field(default_factory=list)  # compilers whose time was spent before all was done
 
 
 def available_compilers() -> dict[str, str]:
@@ -95,9 +101,19 @@ def available_compilers() -> dict[str, str]:
 
 def rules_of(checker: Checker, compiler: str) -> tuple[str, list[Rule]]:
     """The version of a compiler and its rules."""
-    if compiler == "inductor":
-        return list_rules(checker)
-    return BACKENDS.get(compiler).version(), auditee(compiler).rules(checker.pool)
+    backend = BACKENDS.get(compiler)
+
+    def ask() -> dict[str, Any]:
+        if compiler == "inductor":
+            version, rules = list_rules(checker)
+        else:
+            version, rules = backend.version(), auditee(compiler).rules(checker.pool)
+        return {"version": version, "rules": [rule.to_json() for rule in rules]}
+
+    # A plugin's module is not in the key of what is remembered; it does not change the rules of a compiler either.
+    key = [surroundings(), releases((*backend.packages, *_ALSO_ASKED)), compiler]
+    told = remembered("rules", key, ask).value
+    return told["version"], [Rule.from_json(value) for value in told["rules"]]
 
 
 def all_rules_of(checker: Checker, compiler: str) -> dict[str, tuple[str, list[Rule]]]:
@@ -126,12 +142,15 @@ class Audit:
         jobs: int = 2,
         tell: Tell,
         going: AuditEntry | None = None,
+        more_time: bool = False,
     ) -> None:
+        """`more_time`: compilers whose time was spent before they were done get some more."""
         self._checker = checker
         self._store = store
         self._memory = AuditMemory(store, going or AuditLog(store).begin(asdict(plan)))
         self._jobs = jobs
         self._tell = tell
+        self._more_time = more_time
         self.result = AuditResult(plan)
 
     def run(self) -> AuditResult:
@@ -143,7 +162,11 @@ class Audit:
             raise
         try:
             self._recall()
-            ended = memory.kept("ended")
+            ended = {
+                compiler: body
+                for compiler, body in memory.kept("ended").items()
+                if not (self._more_time and body.get("cut"))
+            }
             weights = {compiler: _WEIGHTS.get(compiler, 1.0) for compiler in listed if compiler not in ended}
             for compiler, (version, rules) in listed.items():
                 run = {"inductor": self._inductor, PASSES: self._passes}.get(compiler, self._onnx)
@@ -151,15 +174,32 @@ class Audit:
                     run(compiler, version, rules, None)
                     continue
                 share = (plan.seconds - memory.seconds) * weights[compiler] / sum(weights.values())
-                run(compiler, version, rules, time.monotonic() + share)
+                deadline = time.monotonic() + max(_LEAST, share)
+                with self._hard_stop(deadline):
+                    run(compiler, version, rules, deadline)
                 del weights[compiler]
-                memory.keep("ended", compiler, {})
+                cut = time.monotonic() >= deadline
+                self.result.cut += [compiler] * cut
+                memory.keep("ended", compiler, {"cut": cut})
             self.result.seconds = memory.seconds
             memory.close(finished=True)
         except BaseException:
             memory.close(finished=False)
             raise
         return self.result
+
+    @contextlib.contextmanager
+    def _hard_stop(self, deadline: float) -> Iterator[None]:
+        """What a step has in hand when its time is over may go on for a moment, and is ended then: what is half done
+        is done again by the next run. Else the steps would add up to minutes."""
+        pool = self._checker.pool
+        before = pool.deadline
+        pool.deadline = deadline + min(GRACE, SHARE_OF_GRACE * self.result.plan.seconds)
+        try:
+            with contextlib.suppress(PoolExpired):
+                yield
+        finally:
+            pool.deadline = before
 
     def _recall(self) -> None:
         """What was found before the audit was killed."""
@@ -193,20 +233,27 @@ class Audit:
         if deadline is None:
             return
         now = time.monotonic()
-        for one in audit.fire(now + max(_LEAST, (deadline - now) * SHARE_OF_FIRING)):
-            self._memory.keep("fired", one.rule.id, one.to_json())
-            fired = sum(each.reach is Reach.FIRED for each in audit.progress.values())
-            self._tell(f"{compiler}: {fired} of {len(rules)} rules fire")
-        self._perturb(compiler, audit, deadline)
+        until = now + max(_LEAST, (deadline - now) * SHARE_OF_FIRING)
+        with self._hard_stop(until):
+            for one in audit.fire(until):
+                self._memory.keep("fired", one.rule.id, one.to_json())
+                fired = sum(each.reach is Reach.FIRED for each in audit.progress.values())
+                self._tell(f"{compiler}: {fired} of {len(rules)} rules fire")
+        with self._hard_stop(deadline):
+            self._perturb(compiler, audit, deadline)
 
     def _passes(self, compiler: str, version: str, rules: list[Rule], deadline: float | None) -> None:
         """Fusions and no-ops are perturbed like rules; passes, decompositions and lowerings are only counted: a hunt
         judges them with every program it compiles."""
         audit = self._inductor_audit(compiler, version, rules)
         if deadline is not None:
-            self._sweep(compiler, audit, deadline)
+            now = time.monotonic()
+            until = now + max(_LEAST, (deadline - now) * SHARE_OF_SWEEPING)
+            with self._hard_stop(until):
+                self._sweep(compiler, audit, until)
             written = [rule.id for rule in rules if rule.kind in (FUSION, NO_OP)]
-            self._perturb(compiler, audit.only(written), deadline)
+            with self._hard_stop(deadline):
+                self._perturb(compiler, audit.only(written), deadline)
         for one in audit.progress.values():
             if one.reach is not Reach.FIRED and not one.reason:
                 one.reason = "no operator test brings it about"
@@ -228,8 +275,7 @@ class Audit:
         swept = self._memory.kept("swept")
         asked = [subject for subject in (*(s for s in written if s in subjects), *tests) if subject not in swept]
         seen = {one.rule.id for one in audit.progress.values() if one.reach is Reach.FIRED}
-        now = time.monotonic()
-        for done, subject in enumerate(audit.sweep(asked, now + max(_LEAST, (deadline - now) * SHARE_OF_SWEEPING)), 1):
+        for done, subject in enumerate(audit.sweep(asked, deadline), 1):
             fired = {one.rule.id: one for one in audit.progress.values() if one.reach is Reach.FIRED}
             self._memory.keep_all("fired", {rule: fired[rule].to_json() for rule in fired.keys() - seen})
             self._memory.keep("swept", subject, {})
@@ -267,16 +313,17 @@ class Audit:
             known=self._memory.kept(step),
             keep=lambda outcomes: self._memory.keep_all(step, outcomes),
         )
-        for suspect in audit.run() if deadline is not None else ():
-            self.keep(
-                Found(
-                    suspect.rule,
-                    suspect.change or f"as in {suspect.base}",
-                    *suspect.failure,
-                    guilty=(suspect.rule.id,),
-                    without=str(suspect.without),
+        with contextlib.suppress(PoolExpired):
+            for suspect in audit.run() if deadline is not None else ():
+                self.keep(
+                    Found(
+                        suspect.rule,
+                        suspect.change or f"as in {suspect.base}",
+                        *suspect.failure,
+                        guilty=(suspect.rule.id,),
+                        without=str(suspect.without),
+                    )
                 )
-            )
         self.result.compilers[compiler] = CompilerResult(version, list(_brought(rules, audit.tally.reach)))
 
     # -- findings ----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ touched, its twins when there is time left.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import threading
@@ -19,13 +20,14 @@ from typing import Any, NamedTuple
 
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.open import open_source
+from driftline.core.answers import releases, remembered, surroundings
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.program import SourceBundle
 from driftline.core.rule import Reach, Rule
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
-from driftline.execute.pool import WorkerKind
+from driftline.execute.pool import PoolExpired, WorkerKind
 from driftline.patterns.agenda import Item, Work, spread
 from driftline.patterns.found import Found
 from driftline.programs.render import short_script
@@ -113,9 +115,10 @@ class InductorAudit:
             return []
         changed: list[Progress] = []
         payload = {"attempts": ATTEMPTS, "seconds_each": SECONDS_TO_FIRE}
-        for answer in self._ask("fire", batch, payload, deadline):
-            with self._lock:
-                changed += self._note_firing(answer)
+        with contextlib.suppress(PoolExpired):  # what was seen until then counts
+            for answer in self._ask("fire", batch, payload, deadline):
+                with self._lock:
+                    changed += self._note_firing(answer)
         return changed
 
     def _note_firing(self, answer: Mapping[str, Any]) -> Iterator[Progress]:
@@ -147,7 +150,10 @@ class InductorAudit:
 
         def one(batch: list[str]) -> list[dict[str, Any]]:
             payload = {"seed": self._seed, "seconds_each": SECONDS_TO_FIRE}
-            return list(self._ask("sweep", batch, payload, deadline)) if time.monotonic() < deadline else []
+            answers: list[dict[str, Any]] = []
+            with contextlib.suppress(PoolExpired):
+                answers.extend(self._ask("sweep", batch, payload, deadline))
+            return answers
 
         with ThreadPoolExecutor(self._jobs) as threads:
             for answers in threads.map(one, batches):
@@ -193,6 +199,8 @@ class InductorAudit:
                                 ready.notify()
                     finally:
                         work.finished()
+            except PoolExpired:  # it is not gone through, and not settled: the next run does it
+                pass
             except BaseException as error:
                 failed.append(error)
             finally:
@@ -223,7 +231,7 @@ class InductorAudit:
         made_for = "" if _has_own_program(rule) else one.source
         payload = {"programs": {rule: (one.attempt, made_for)}, "seed": self._seed, "seconds_each": each}
         answers = self._ask("suspect", [rule], payload, deadline)
-        suspects = [answer for answer in answers if "died" not in answer]
+        suspects = [answer for answer in answers if "died" not in answer]  # all of them, or none
         yield Perturbed(rule, suspects)  # kept before any of them is checked
         for suspect in suspects:
             work.add_suspect(suspect, one.rule)
@@ -282,17 +290,24 @@ class InductorAudit:
     def _ask(
         self, task: str, rules: Sequence[str], payload: Mapping[str, Any], deadline: float
     ) -> Iterator[dict[str, Any]]:
-        """The answers of a task for each rule. A rule that kills the worker gets `died`, and the rest go on."""
+        """The answers of a task for each rule. A rule that kills the worker gets `died`, and the rest go on. Raises
+        `PoolExpired` when the time is over, after the answers until then."""
         pending = list(rules)
         pool = self._checker.pool
         while pending and time.monotonic() < deadline:
             folder = pool.workspace.job_folder()
             full = {**payload, "rules": pending, "folder": str(folder)}
-            report = pool.run(worker_kind(), f"{TASKS}:{task}", full, timeout=payload["seconds_each"] + 60)
+            report, expired = None, None
+            try:
+                report = pool.run(worker_kind(), f"{TASKS}:{task}", full, timeout=payload["seconds_each"] + 60)
+            except PoolExpired as error:
+                expired = error
             lines = _read(folder / "answers.jsonl")
             self.internal_errors += [line["internal_error"] for line in lines if "internal_error" in line]
             yield from (line for line in lines if "rule" in line and "internal_error" not in line)
             done = {line["done"] for line in lines if "done" in line}
+            if report is None:
+                raise expired or InternalError("a job without an ending")
             if report.ending == "done":
                 return
             asked = [line["asked"] for line in lines if "asked" in line and line["asked"] not in done]
@@ -317,10 +332,15 @@ def _has_own_program(rule: str) -> bool:
 
 def list_outside(checker: Checker) -> tuple[list[Rule], list[str]]:
     """What rewrites graphs outside the tables, and the subjects that programs can be made about."""
-    report = checker.pool.run(worker_kind(), f"{TASKS}:list_outside", {}, timeout=300)
-    if report.ending != "done":
-        raise DriftlineError(f"Inductor's passes cannot be listed: the worker ended with {report.ending}.")
-    return [Rule.from_json(value) for value in report.result["rules"]], report.result["subjects"]
+
+    def ask() -> dict[str, Any]:
+        report = checker.pool.run(worker_kind(), f"{TASKS}:list_outside", {}, timeout=300)
+        if report.ending != "done":
+            raise DriftlineError(f"Inductor's passes cannot be listed: the worker ended with {report.ending}.")
+        return report.result
+
+    told = remembered("outside", [surroundings(), releases(("torch",))], ask).value
+    return [Rule.from_json(value) for value in told["rules"]], told["subjects"]
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ PASSES = 4  # so many suspects of one rule and change may turn out sound before 
 # When idioms as they are give way to the generators' programs, and these to changed models, if they are not through
 # before: with a compiler that takes seconds for each, the budget would go to nothing else.
 SHARE_OF_IDIOMS, SHARE_OF_PLAIN = 0.4, 0.55
-GRACE = 60.0  # seconds after the end of the budget in which what was found is still attributed
+GRACE = 60.0  # seconds after the end of the budget in which what was found is still attributed; of a short one a tenth
 # No rule is asked about these: each would cost a minute, and a busy machine is answer enough.
 _OF_THE_MACHINE = (Kind.TIMEOUT, Kind.OOM)
 Tell = Callable[[str], None]
@@ -284,7 +284,7 @@ class OnnxAudit:
         self, changed: Callable[[Target, Rule], Target | None], name: str, failure: Failure
     ) -> Judgement | None:
         target = changed(failure.case.targets[0], self.rules[name])
-        if target is None or time.monotonic() > self._deadline + GRACE:
+        if target is None or time.monotonic() > self._deadline + min(GRACE, self._budget / 10):
             return None
         outcome = self._checker.check(replace(failure.case, targets=(target,)), known_reference=failure.reference)
         return outcome.results[0].verdict.judgement if outcome.results else None

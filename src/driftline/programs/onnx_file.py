@@ -57,6 +57,13 @@ def load_model(path: Path) -> Any:
     return onnx.load(str(path))
 
 
+def model_from(data: bytes) -> Any:
+    """The same from a message."""
+    import onnx
+
+    return onnx.load_model_from_string(data)
+
+
 def serialised(path: Path) -> bytes:
     """The whole model as one message, for those that take nothing else."""
     model = load_structure(path)

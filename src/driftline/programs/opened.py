@@ -11,7 +11,7 @@ from typing import Any
 from driftline.core.program import Program, SourceBundle
 from driftline.core.tensors import Arrays
 from driftline.programs.live import LiveProgram
-from driftline.programs.onnx_file import load_model, serialised
+from driftline.programs.onnx_file import load_model, model_from, serialised
 from driftline.programs.source import live_from_source, seed_everything
 from driftline.programs.state import recording_opened_files, state_digest
 
@@ -75,10 +75,12 @@ class OpenedProgram:
     @property
     def source(self) -> str | bytes:
         """What an ONNX runtime is given: the bytes of the model, or its path where weights lie beside it."""
-        return str(self.path) if self.program.data else self.data
+        return str(self.path) if self.program.data and "data" not in self.__dict__ else self.data
 
     def model(self) -> Any:
         """An `onnx` program as a ModelProto with all its weights."""
+        if "data" in self.__dict__:  # read before, or set by somebody who changed the model
+            return model_from(self.data)
         return load_model(self.path)
 
     def reseed(self) -> None:

@@ -14,7 +14,7 @@ from rich.table import Table
 from driftline.core.config import default_store
 from driftline.core.rule import DECOMPOSITION, LOWERING
 from driftline.core.target import Target
-from driftline.report.results import replay_command
+from driftline.report.results import go_on, replay_command
 from driftline.report.words import duration, plural
 from driftline.store import Bug, Store
 
@@ -46,6 +46,7 @@ def audit_json(result: AuditResult, store: Store) -> dict[str, Any]:
             for one in each.rules
             if one.reason.startswith(DEAD)
         ],
+        "unfinished": result.cut,
         "store": str(store.path),
     }
 
@@ -89,6 +90,9 @@ def show_audit(result: AuditResult, store: Store) -> None:
         _show_bugs(out, result, store)
     else:
         out.print(f"No wrong rule was found in {duration(result.seconds)}. A longer --budget looks further.")
+    if result.cut:
+        out.print(f"\nThe time was spent before all was done with {', '.join(result.cut)}.")
+        out.print(f"Go on:         {go_on('patterns audit', result.seconds, store)}", soft_wrap=True)
     if result.out_of_reach:
         wrong = plural(len(result.out_of_reach), "further finding")
         out.print(f"\n{wrong} only on programs that ordinary code has not been seen to write:")

@@ -14,7 +14,7 @@ from rich.table import Table
 from driftline.core.config import default_store
 from driftline.oracle.outputs import called
 from driftline.report.gather import gather_store
-from driftline.report.results import replay_command
+from driftline.report.results import go_on, replay_command
 from driftline.report.view import KNOWN, OPEN, Bug
 from driftline.report.words import duration, plural
 from driftline.store import Store
@@ -64,7 +64,7 @@ def show_hunt(result: HuntResult, store: Store, report: Path | None = None) -> N
     for lane, reason in result.stopped.items():
         out.print(f"{lane} stopped early: {escape(reason)}")
     if not result.bugs:
-        _show_unexamined(out, result)
+        _show_unexamined(out, result, store)
         out.print(
             "No bug was found. A longer --budget or another --seed looks elsewhere."
             if result.judged
@@ -88,16 +88,17 @@ def show_hunt(result: HuntResult, store: Store, report: Path | None = None) -> N
     out.print(table)
     if len(bugs) > MOST_ROWS:
         out.print(f"... and {len(bugs) - MOST_ROWS} more: driftline bugs list")
-    _show_unexamined(out, result)
+    _show_unexamined(out, result, store)
     _show_clearest(out, bugs)
     place = f" --store {store.path}" if store.path != default_store() else ""
     out.print(f"\nReport:  {report or f'driftline report{place} --out report.html'}", soft_wrap=True)
 
 
-def _show_unexamined(out: Console, result: HuntResult) -> None:
+def _show_unexamined(out: Console, result: HuntResult, store: Store) -> None:
     unexamined = result.settled.get("unexamined", 0)
     if unexamined:
         out.print(f"\n{plural(unexamined, 'further failing program')} not examined: the time was spent.")
+        out.print(f"Go on:   {go_on('hunt', result.hunt.seconds, store)}", soft_wrap=True)
 
 
 def _show_clearest(out: Console, bugs: Sequence[Bug]) -> None:

@@ -10,7 +10,7 @@ from driftline.checking.checker import TargetResult
 from driftline.checking.result import CheckResult
 from driftline.core.config import default_store
 from driftline.report.baseline import Compared
-from driftline.store import Bug
+from driftline.store import Bug, Store
 
 SCHEMA = 1
 
@@ -24,6 +24,12 @@ def command(name: str, bug_id: str, store: Path) -> str:
 def replay_command(bug_id: str, store: Path) -> str:
     """The one command that shows a bug again."""
     return command("replay", bug_id, store)
+
+
+def go_on(command: str, seconds: float, store: Store) -> str:
+    """The command that goes on with what a budget was too short for: budgets count from the beginning."""
+    place = "" if store.path == default_store() else f" --store {shlex.quote(str(store.path))}"
+    return f"driftline {command} --resume --budget {max(1, round(2 * seconds / 60))}m{place}"
 
 
 def known_as(bug: Bug) -> str:

@@ -87,6 +87,14 @@ class HuntLog:
         with self._store.transaction() as database:
             database.execute("UPDATE hunts SET finished = ? WHERE id = ?", (now(), hunt.id))
 
+    def reopen(self, hunt: Hunt) -> None:
+        """It gets more time: what was left unexamined waits again."""
+        with self._store.transaction() as database:
+            database.execute("UPDATE hunts SET finished = '' WHERE id = ?", (hunt.id,))
+            database.execute(
+                "UPDATE suspects SET state = 'waiting' WHERE hunt = ? AND state = 'unexamined'", (hunt.id,)
+            )
+
     def spend(self, hunt: Hunt, seconds: float) -> None:
         """How long it has run in all, over every resumption."""
         with self._store.transaction() as database:

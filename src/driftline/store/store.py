@@ -182,7 +182,7 @@ class Store:
             "options": case.options.to_json(),
         }
         if case.deployed:
-            self.put_file(case.deployed.program.path)
+            self._put_program(case.deployed.program)
             body["deployed"] = case.deployed.to_json()
         text = json.dumps(body, sort_keys=True)
         case_id = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -197,8 +197,7 @@ class Store:
         body = json.loads(row[0][0])
         digest = body["program"]["digest"]
         program = Program.from_json(body["program"], self._existing(digest))
-        for path in program.data_paths:
-            self._require(path, path.name)
+        self._require_data(program)
         samples = tuple(
             Inputs(load_tensors(self._existing(sample["object"])), sample["origin"]) for sample in body["samples"]
         )
@@ -206,7 +205,12 @@ class Store:
         deployed = body.get("deployed")  # cases of older stores have none
         if deployed:
             deployed = Deployed.from_json(deployed, self._existing(deployed["program"]["digest"]))
+            self._require_data(deployed.program)
         return Case(program, samples, targets, CheckOptions.from_json(body["options"]), deployed)
+
+    def _require_data(self, program: Program) -> None:
+        for path in program.data_paths:
+            self._require(path, path.name)
 
     def _existing(self, digest: str) -> Path:
         return self._require(self.object_path(digest), digest)

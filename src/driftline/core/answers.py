@@ -1,0 +1,107 @@
+"""Answers that stay the same as long as nothing is installed or changed, kept in the cache between runs.
+
+An answer is plain data under a key of everything it depends on: releases, the interpreter, the processor, this very
+code. A file that cannot be read, or holds another key, is no answer: it is made anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from driftline.core.config import cache_home
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found out, and when, in seconds since 1970."""
+
+    value: Any
+    made: float
+    remembered: bool = True
+
+
+def remembered(name: str, key: Any, make: Callable[[], Any], *, fresh: bool = False) -> Answer:
+    """The answer called `name` to this key, from the cache or from `make`. `fresh`: do not look, but keep it."""
+    path = cache_home() / "answers" / f"{name}-{_digest(key)[:32]}.json"
+    if not fresh and (known := _read(path)):
+        return known
+    made = Answer(make(), time.time(), remembered=False)
+    _write(path, made)
+    return made
+
+
+def _digest(key: Any) -> str:
+    return hashlib.sha256(json.dumps([FORMAT, key], sort_keys=True).encode()).hexdigest()
+
+
+def _read(path: Path) -> Answer | None:
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        held = json.loads(path.read_text())
+        if held["digest"] == _digest(held["value"]):
+            return Answer(held["value"], float(held["made"]))
+    return None
+
+
+def _write(path: Path, answer: Answer) -> None:
+    body = {"made": answer.made, "digest": _digest(answer.value), "value": answer.value}
+    with contextlib.suppress(OSError):  # a cache that cannot be written only costs time
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.{os.getpid()}")
+        part.write_text(json.dumps(body))
+        os.replace(part, path)
+
+
+def releases(packages: Iterable[str]) -> dict[str, str]:
+    """Which release of each package is installed here; empty for none."""
+    found = {}
+    for package in packages:
+        found[package] = ""
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
+
+
+@lru_cache(1)
+def surroundings() -> dict[str, str]:
+    """What every answer of a compiler may depend on: the interpreter, the machine, and Driftline's own code."""
+    return {
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "driftline": own_code(),
+    }
+
+
+def _processor() -> str:
+    """Model and features, which compilers choose their rules by."""
+    told: set[str] = set()
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+        wanted = ("model name", "flags", "Features", "CPU implementer", "CPU part", "CPU variant")
+        told = {line.strip() for line in file if line.startswith(wanted)}
+    return hashlib.sha256("\n".join(sorted(told)).encode()).hexdigest()[:16]
+
+
+def own_code() -> str:
+    """A hash of the sizes and times of Driftline's files: another as soon as one of them is edited or upgraded."""
+    root = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        if path.suffix in (".py", ".json"):
+            state = path.stat()
+            digest.update(f"{path.relative_to(root)} {state.st_size} {state.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:16]
