@@ -90,6 +90,8 @@ CASES = [
     ("check unknown_op.onnx", 2, "'Reluu', which ONNX does not define"),
     ("check text.pt2", 2, "not a torch.export archive"),
     ("check relu.onnx --targets onnxrutime", 2, "Did you mean 'onnxruntime'"),
+    ("check relu.onnx --targets quik", 2, "Did you mean 'quick'"),
+    ("check relu.onnx --targets quick:opt=off", 2, "quick is a preset"),
     ("check relu.onnx --targets onnxruntime:opt=full", 2, "Valid values: off, basic, extended, all"),
     ("check relu.onnx --targets onnxruntime:level=1", 2, "has no option 'level'"),
     ("check relu.onnx --targets onnxruntime:opt=off:opt=all", 2, "twice"),

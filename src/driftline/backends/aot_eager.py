@@ -10,6 +10,7 @@ from driftline.programs.opened import OpenedProgram
 
 class AotEager(TorchBackend):
     name = "aot_eager"
+    preset = "all"
     devices = ("cpu", "cuda")
     batch = 60
 

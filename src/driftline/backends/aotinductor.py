@@ -25,6 +25,7 @@ _CONFIG = {
 
 class AotInductor(TorchBackend):
     name = "aotinductor"
+    preset = "all"
     family = "inductor"
     gradients = False
     mutates = False

@@ -86,6 +86,7 @@ class Backend:
     sizes: ClassVar[bool] = True  # a compiled program runs at other sizes of its inputs, where it has open ones
     batch: ClassVar[int] = 20  # how many programs a hunt gives it at a time: some seconds of work
     together: ClassVar[int] = 1  # how many programs `compile_together` takes at best
+    preset: ClassVar[str] = "default"  # the first of quick, default and all that holds it; see presets.py
     reference: ClassVar[bool] = False  # a rung without optimisation, not a compiler under test
 
     def __init__(self) -> None:

@@ -44,6 +44,8 @@ _MEMBERS = {
 
 
 class DynamoBackend(TorchBackend):
+    preset = "all"
+
     def __init__(self, member: str) -> None:
         super().__init__()
         self.member = member

@@ -9,6 +9,7 @@ from driftline.programs.opened import OpenedProgram
 
 class Eager(TorchBackend):
     name = "eager"
+    preset = "quick"
     devices = ("cpu", "cuda")
     reference = True
 

@@ -25,6 +25,7 @@ _REJECTIONS = (
 
 class OnnxReference(Backend):
     name = "onnx-reference"
+    preset = "all"
     accepts = ("onnx",)
     module = "onnx"
     distribution = "onnx"

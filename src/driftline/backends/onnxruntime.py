@@ -78,6 +78,7 @@ _REJECTIONS = re.compile(
 
 class OnnxRuntime(Backend):
     name = "onnxruntime"
+    preset = "quick"
     batch = 200
     accepts = ("onnx",)
     module = "onnxruntime"

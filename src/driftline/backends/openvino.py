@@ -31,6 +31,7 @@ REJECTIONS = (
 
 class OpenVino(Backend):
     name = "openvino"
+    preset = "quick"
     batch = 60
     accepts = ("onnx",)
     module = "openvino"

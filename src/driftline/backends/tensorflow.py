@@ -24,6 +24,7 @@ from driftline.programs.opened import OpenedProgram
 
 class TensorFlow(Backend):
     name = "tensorflow"
+    preset = "quick"
     accepts = ("source:tensorflow",)
     module = "tensorflow"
     distribution = TENSORFLOW
@@ -49,6 +50,7 @@ class TensorFlow(Backend):
 
 class TensorFlowXla(TensorFlow):
     name = "tensorflow-xla"
+    preset = "default"
     family = "tensorflow"
     mutates = False  # compiled code raises nothing for a bad index, and has a random generator of its own
     reference = False

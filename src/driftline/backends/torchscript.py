@@ -27,6 +27,7 @@ Taken = tuple[Any, Callable[[Any], Compiled]]  # a graph, and how arrays get in 
 
 class TorchScript(TorchBackend):
     name = "torchscript"
+    preset = "quick"
     sizes = False  # compiled for the sizes of its example
     batch = 40
     gradients = False

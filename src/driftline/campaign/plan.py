@@ -10,6 +10,7 @@ from typing import Any
 
 from driftline.backends import BACKENDS
 from driftline.backends.base import Backend
+from driftline.backends.presets import holds, is_preset
 from driftline.campaign.session import each_backend, require_target
 from driftline.checking.checker import Skipped
 from driftline.core.errors import DriftlineError
@@ -64,6 +65,12 @@ def form_of(backend: Backend) -> str | None:
 def choose_lanes(wanted: Sequence[Target] | None) -> tuple[list[Target], list[Skipped]]:
     """The targets to hunt on: those asked for, or all that are here and for which programs can be written."""
     if wanted is not None:
+        presets = [target for target in wanted if is_preset(target)]
+        if presets:
+            every, missing = choose_lanes(None)
+            held = [t for t in every if any(holds(preset.backend, t.backend) for preset in presets)]
+            named = [target for target in wanted if target not in presets]
+            return list(dict.fromkeys([*held, *(choose_lanes(named)[0] if named else ())])), missing
         for target in wanted:
             require_target(target)
             if form_of(BACKENDS.get(target.backend)) is None:

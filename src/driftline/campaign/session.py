@@ -11,12 +11,14 @@ from typing import Any
 
 from driftline.backends import BACKENDS, resolve
 from driftline.backends.base import Backend
+from driftline.backends.presets import DEFAULT, PRESETS, holds, is_preset
 from driftline.campaign.joining import known_as
 from driftline.campaign.specials import with_specials
 from driftline.checking.checker import Checker, CheckOutcome, Progress, Skipped, TargetResult
 from driftline.checking.deployed import fitting
 from driftline.checking.lift import can_be_lifted, lift
 from driftline.checking.open import OpenProgram
+from driftline.checking.pace import note_durations
 from driftline.checking.precision import reviewed
 from driftline.checking.result import CheckResult
 from driftline.core.case import Case, CheckOptions, Inputs
@@ -40,18 +42,30 @@ ARTIFACT_ELEMENTS = 4096  # larger tensors are not kept: a replay makes them aga
 
 
 def choose_targets(program: Program, wanted: Sequence[Target] | None) -> tuple[list[Target], list[Skipped]]:
-    """The targets to run: those asked for, or every available backend that can take the program.
+    """The targets to run: those asked for by name or preset; of a preset, those that can take the program.
 
-    Asking for a backend that is not there is an error; one that is merely not installed is named and skipped.
+    Asking for a backend that is not there is an error; one of a preset that is not installed is named and skipped.
     """
-    if wanted is not None:
-        for target in wanted:
+    chosen: dict[Target, None] = {}
+    skipped: dict[Target, Skipped] = {}
+    for target in wanted if wanted is not None else [Target(DEFAULT)]:
+        if is_preset(target):
+            found, missing = _in_preset(program, target.backend)
+            chosen |= dict.fromkeys(found)
+            skipped |= {one.target: one for one in missing}
+        else:
             require_target(target)
             _require_form(program, target)
-        return list(wanted), []
+            chosen[target] = None
+    return list(chosen), list(skipped.values())
+
+
+def _in_preset(program: Program, preset: str) -> tuple[list[Target], list[Skipped]]:
     chosen: list[Target] = []
     skipped: list[Skipped] = []
     for target, backend in each_backend():
+        if not holds(preset, target.backend) and not isinstance(backend, Skipped):
+            continue
         if isinstance(backend, Skipped):
             skipped.append(backend)
             continue
@@ -66,6 +80,12 @@ def choose_targets(program: Program, wanted: Sequence[Target] | None) -> tuple[l
         else:
             chosen.append(target)
     return chosen, skipped
+
+
+def _spent(result: TargetResult) -> tuple[float, float]:
+    """Seconds of a run that came to an end, and of the conversion before it."""
+    durations = result.execution.durations
+    return durations.get("total", 0.0), durations.get("convert", 0.0)
 
 
 def each_backend() -> Iterator[tuple[Target, Backend | Skipped]]:
@@ -116,6 +136,10 @@ def _require_form(program: Program, target: Target) -> None:
 
 
 def require_target(target: Target) -> None:
+    if is_preset(target):
+        return
+    if target.backend not in BACKENDS and (near := did_you_mean(target.backend, PRESETS)):
+        raise DriftlineError(f"Unknown target {target.backend!r}.{near} Presets are {', '.join(PRESETS)}.")
     backend = resolve(target)
     if target.version:
         require_environment(backend.packages, target.version)
@@ -211,6 +235,7 @@ def check_program(
     chosen, skipped = choose_targets(opened.runs, targets)
     case, reference = draw_case(checker, opened, chosen, options, inputs, samples, sizes)
     outcome = checker.check(case, progress, reference, partial(reviewed, checker))
+    note_durations(case.program, ((r.target, sum(_spent(r))) for r in outcome.results))
     kept = [r for r in outcome.results if keep_reduced or r.verdict.judgement is not Judgement.REDUCED]
     bugs = {result.target: bug for result in kept if (bug := record(store, case, result, reference))}
     if lifted and can_be_lifted(opened.program):

@@ -24,6 +24,7 @@ from driftline.checking.accept import accepted_for, as_accepted
 from driftline.checking.convert import Conversions
 from driftline.checking.deployed import as_run, compared
 from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
+from driftline.checking.pace import cheap_first
 from driftline.checking.room import jobs_for
 from driftline.checking.witness import EVALUATOR, Witness, is_big, quality, witnesses
 from driftline.core.case import Case, Deployed, Inputs
@@ -118,7 +119,8 @@ class Checker:
 
         jobs = jobs_for(case.program, self._jobs)
         with ThreadPoolExecutor(max_workers=max(1, min(jobs, len(case.targets)))) as threads:
-            running = [threads.submit(one, target) for target in case.targets]
+            begun = {target: threads.submit(one, target) for target in cheap_first(case.targets, case.program)}
+            running = [begun[target] for target in case.targets]
             try:
                 done = [job.result() for job in running]
             except BaseException as error:

@@ -1,20 +1,28 @@
-"""Which backends work here? Each is really imported, in a worker of its family."""
+"""Which backends work here? Each is really imported, in a worker of its family; the answer holds until something is
+installed or removed."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
+import shutil
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import distributions
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import psutil
 
 from driftline import __version__
 from driftline.backends import BACKENDS
+from driftline.core.answers import keep, recalled, surroundings
 from driftline.core.config import cache_home
 from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.text import first_line
@@ -32,16 +40,54 @@ class BackendState:
     devices: tuple[str, ...]
     reason: str
     install: str
+    by_chance: bool = False  # the probe itself did not come to its end
 
 
 @dataclass(frozen=True)
 class DoctorReport:
+    """`probed`: when the compilers were really imported, in seconds since 1970."""
+
     backends: tuple[BackendState, ...]
     environment: dict[str, Any]
+    probed: float
+    remembered: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        backends = [{**asdict(b), "devices": list(b.devices)} for b in self.backends]
-        return {"schema": 1, "backends": backends, "environment": self.environment}
+        backends = [_state_json(state) for state in self.backends]
+        return {
+            "schema": 1,
+            "backends": backends,
+            "environment": self.environment,
+            "probed": datetime.fromtimestamp(self.probed, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "remembered": self.remembered,
+        }
+
+
+def recall_report(plugins: tuple[str, ...] = ()) -> DoctorReport | None:
+    """What was found out before, while nothing was installed or removed."""
+    known = recalled("doctor", _key(plugins))
+    if known is None:
+        return None
+    states = tuple(BackendState(**{**state, "devices": tuple(state["devices"])}) for state in known.value)
+    return DoctorReport(states, describe_environment(), known.made, remembered=True)
+
+
+def keep_report(report: DoctorReport, plugins: tuple[str, ...] = ()) -> None:
+    """A probe that ran out of time, or died, may do better the next time: then nothing is kept."""
+    if not any(state.by_chance for state in report.backends):
+        keep("doctor", _key(plugins), [_state_json(state) for state in report.backends])
+
+
+def _state_json(state: BackendState) -> dict[str, Any]:
+    return {**{k: v for k, v in asdict(state).items() if k != "by_chance"}, "devices": list(state.devices)}
+
+
+def _key(plugins: tuple[str, ...]) -> list[Any]:
+    """Everything that is installed, the plugins' text, and what compilers look for on the machine."""
+    installed = sorted({f"{d.metadata['Name']}=={d.version}" for d in distributions()})
+    texts = [hashlib.sha256(Path(plugin).read_bytes()).hexdigest() for plugin in plugins]
+    machine = [shutil.which(name) or "" for name in ("g++", "clang++", "nvidia-smi")]
+    return [surroundings(), installed, sorted(BACKENDS.names()), texts, machine, os.environ.get("CUDA_VISIBLE_DEVICES")]
 
 
 def examine(
@@ -63,7 +109,7 @@ def examine(
 
     with ThreadPoolExecutor(max_workers=2) as threads:
         list(threads.map(examine_family, families))
-    return DoctorReport(tuple(states[name] for name in names), describe_environment())
+    return DoctorReport(tuple(states[name] for name in names), describe_environment(), time.time())
 
 
 def _family(name: str) -> str:
@@ -84,9 +130,10 @@ def _state(pool: Pool, family: str, name: str, plugins: tuple[str, ...]) -> Back
     try:
         report = pool.run(kind, "driftline.execute.tasks:probe", payload, timeout=PROBE_TIMEOUT)
     except (WorkerStartError, InternalError) as error:
-        return BackendState(name, False, "", (), first_line(str(error)), install)
+        return BackendState(name, False, "", (), first_line(str(error)), install, by_chance=True)
     if report.ending != "done":
-        return BackendState(name, False, "", (), f"its import ends with {report.ending} ({report.detail})", install)
+        told = f"its import ends with {report.ending} ({report.detail})"
+        return BackendState(name, False, "", (), told, install, by_chance=True)
     found = report.result
     return BackendState(name, found["available"], found["version"], tuple(found["devices"]), found["reason"], install)
 

@@ -21,9 +21,23 @@ from driftline.cli.verdict_options import (
 from driftline.core.errors import DriftlineError
 
 
-@click.command()
+class _WithPresets(click.Command):
+    """Its help ends with what the presets hold: backends say that themselves, those of plugins included."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from driftline.backends.presets import described
+
+        with formatter.section("Presets of targets"):
+            formatter.write_dl(list(described()))
+
+
+@click.command(cls=_WithPresets)
 @click.argument("program")
-@click.option("--targets", metavar="T1,T2", help="Targets; default: every available backend that can take the program.")
+@click.option(
+    "--targets",
+    metavar="T1,T2",
+    help="Targets, or a preset of them: quick, default, all (listed below), also mixed: quick,tvm.  [default: default]",
+)
 @click.option(
     "--inputs",
     metavar="FILE.npz|example|random|specials",
@@ -157,6 +171,7 @@ def check(
     from driftline.checking.checker import Checker, Skipped
     from driftline.checking.deployed import deploy
     from driftline.checking.open import open_program
+    from driftline.checking.pace import expected
     from driftline.cli import report_internal_error
     from driftline.core.case import CheckOptions
     from driftline.core.plugins import load_plugins
@@ -221,7 +236,7 @@ def check(
                 options=options,
                 lifted=lift,
                 keep_reduced=Judgement.REDUCED in counted,
-                progress=ticker.checked,
+                progress=lambda target, row: ticker.checked(target, row, expected(target, opened.program)),
             )
         result = replace(result, outcome=replace(result.outcome, skipped=(*result.outcome.skipped, *unfit)))
         views = look_layers(result, kept, pool, taps) if layers else []

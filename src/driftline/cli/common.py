@@ -126,17 +126,28 @@ class Ticker:
             self._running.remove(name)
         if self._bar:
             self._bar.update(self._task, advance=1, now=", ".join(self._running))
-        else:
-            note(f"[{self._done}/{self._total or '?'}] {name}: {outcome}")
+        self.say(f"[{self._done}/{self._total or '?'}] {name}: {outcome}", kept=False)
 
-    def checked(self, target: Target, result: TargetResult | Skipped | None) -> None:
-        """The progress of a check: a target was started, or came to its result."""
-        from driftline.checking.checker import Skipped
+    def say(self, line: str, *, kept: bool = True) -> None:
+        """A line that stays: above the bar on a terminal. `kept` or not, it stands in a log."""
+        if not self._bar:
+            note(line)
+        elif kept:
+            self._bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    def checked(self, target: Target, result: TargetResult | Skipped | None, expected: float | None = None) -> None:
+        """The progress of a check: a target was started, and is `expected` to take long; or came to its result."""
+        from driftline.report.terminal import row_line
 
         if result is None:
             self.started(str(target))
-        else:
-            self.finished(str(target), "skipped" if isinstance(result, Skipped) else str(result.verdict.judgement))
+            if expected is not None:
+                self.say(f"{target} usually takes about {expected:.0f} s for a program of this size")
+            return
+        line = row_line(result)
+        self.finished(str(target), line)
+        if self._bar:
+            self.say(f"{target}: {line}")
 
     def __enter__(self) -> Ticker:
         return self

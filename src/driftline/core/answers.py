@@ -36,12 +36,24 @@ class Answer:
 
 def remembered(name: str, key: Any, make: Callable[[], Any], *, fresh: bool = False) -> Answer:
     """The answer called `name` to this key, from the cache or from `make`. `fresh`: do not look, but keep it."""
-    path = cache_home() / "answers" / f"{name}-{_digest(key)[:32]}.json"
-    if not fresh and (known := _read(path)):
+    if not fresh and (known := recalled(name, key)):
         return known
-    made = Answer(make(), time.time(), remembered=False)
-    _write(path, made)
+    return keep(name, key, make())
+
+
+def recalled(name: str, key: Any) -> Answer | None:
+    """The answer to this key, if it is known."""
+    return _read(_place(name, key))
+
+
+def keep(name: str, key: Any, value: Any) -> Answer:
+    made = Answer(value, time.time(), remembered=False)
+    _write(_place(name, key), made)
     return made
+
+
+def _place(name: str, key: Any) -> Path:
+    return cache_home() / "answers" / f"{name}-{_digest(key)[:32]}.json"
 
 
 def _digest(key: Any) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import shutil
 import sys
+import time
 from pathlib import Path
 
 from rich.console import Console
@@ -14,7 +15,7 @@ from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.table import Table
 
-from driftline.checking.checker import TargetResult
+from driftline.checking.checker import Skipped, TargetResult
 from driftline.checking.doctor import DoctorReport
 from driftline.checking.result import CheckResult, Replay, ReplayAnswer
 from driftline.core.program import Program
@@ -43,6 +44,15 @@ def console() -> Console:
     """Wide enough for a table when the output is a file or a pipe."""
     width = None if sys.stdout.isatty() else max(120, shutil.get_terminal_size((120, 40)).columns)
     return Console(width=width, highlight=False)
+
+
+def row_line(row: TargetResult | Skipped) -> str:
+    """A result in one line, as soon as it is there."""
+    if isinstance(row, Skipped):
+        return f"skipped ({first_line(row.reason, 200)})"
+    seconds = row.execution.durations.get("total", 0.0) + row.execution.durations.get("convert", 0.0)
+    told = "" if row.verdict.judgement is Judgement.PASS else f": {first_line(row.verdict.reason, 200)}"
+    return f"{row.verdict.judgement} after {seconds:.1f} s{told}"
 
 
 def show_check(result: CheckResult, *, explained: bool = False, baseline: Compared | None = None) -> None:
@@ -139,6 +149,9 @@ def show_doctor(report: DoctorReport) -> None:
         f"[dim]Driftline {here['driftline']}, Python {here['python']}, {here['processors']} processors,"
         f" {here['memory_gib']} GiB. Other versions: {escape(others)}.[/]"
     )
+    if report.remembered:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(report.probed))
+        out.print(f"[dim]As of {when}; nothing was installed since. driftline doctor --fresh looks again.[/]")
 
 
 def show_bugs(bugs: list[Bug], store: Path) -> None:

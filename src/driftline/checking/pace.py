@@ -1,0 +1,79 @@
+"""How long targets take: a small record of past checks, by backend, form and size of the program.
+
+It is honest: without a record there is no estimate. It lives in the cache, and a damaged one counts as none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from driftline.backends.presets import rank_of
+from driftline.core.config import cache_home
+from driftline.core.program import Program
+from driftline.core.target import Target
+
+KEPT = 7  # durations of one kind
+SLOW = 15.0  # seconds from which on a target is announced
+_SMALLEST = 1 << 20  # bytes of weights: all below is one size; then four times as much is another
+
+
+def estimate(target: Target, program: Program) -> float | None:
+    """Seconds that such a target took for such programs, in the median; `None` when there is no record."""
+    known = _read().get(_key(target, program))
+    return statistics.median(known) if known else None
+
+
+def expected(target: Target, program: Program) -> float | None:
+    """The estimate, when it is worth telling."""
+    seconds = estimate(target, program)
+    return seconds if seconds is not None and seconds >= SLOW else None
+
+
+def cheap_first(targets: Sequence[Target], program: Program) -> list[Target]:
+    """In the order in which answers can be expected: by the record, and by preset where there is none."""
+    if len(targets) < 2:
+        return list(targets)
+    record = _read()
+
+    def cost(target: Target) -> tuple[int, float]:
+        known = record.get(_key(target, program))
+        return rank_of(target.backend), statistics.median(known) if known else math.inf
+
+    return sorted(targets, key=cost)
+
+
+def note_durations(program: Program, taken: Iterable[tuple[Target, float]]) -> None:
+    """Remember how long targets took."""
+    record = dict(_read())
+    for target, seconds in taken:
+        key = _key(target, program)
+        record[key] = [*record.get(key, ()), round(seconds, 2)][-KEPT:]
+    path = _path()
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.{os.getpid()}")
+        part.write_text(json.dumps(record))
+        os.replace(part, path)
+
+
+def _key(target: Target, program: Program) -> str:
+    size = max(0, math.ceil(math.log(max(program.weights, 1) / _SMALLEST, 4)))
+    options = ":".join(sorted(key for key, _ in target.options))
+    return f"{target.backend} {options} {program.form}:{program.framework} {size}"
+
+
+def _read() -> Mapping[str, list[float]]:
+    with contextlib.suppress(OSError, ValueError, AttributeError, TypeError):
+        held = json.loads(_path().read_text())
+        return {str(key): [float(seconds) for seconds in known] for key, known in held.items() if known}
+    return {}
+
+
+def _path() -> Path:
+    return cache_home() / "durations.json"
