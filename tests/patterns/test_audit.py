@@ -27,7 +27,7 @@ RULE = "_sfdp_pattern_1_inference"  # attention: it does not look at the dimensi
 
 
 def test_an_audit_finds_a_wrong_rule_and_names_it(store_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = f"patterns audit --compilers inductor --only {RULE} --budget 60s --json --store {store_folder}"
+    command = f"patterns audit --compilers inductor --only {RULE} --budget 150s --json --store {store_folder}"
     assert run(command.split()) == 1
     answer = json.loads(capsys.readouterr().out)
     counts = {key: answer["rules"][key] for key in ("total", "built", "matched", "fired_alone", "fired")}
@@ -51,7 +51,7 @@ def test_an_audit_finds_a_wrong_rule_and_names_it(store_folder: Path, capsys: py
 @pytest.mark.slow
 def test_killed_an_audit_goes_on_with_what_is_left(store_folder: Path) -> None:
     command = [sys.executable, "-m", "driftline", "patterns", "audit", "--compilers", "inductor", "--json"]
-    command += ["--only", "_sfdp_pattern_[1-3]_inference", "--budget", "60s", "--store", str(store_folder)]
+    command += ["--only", "_sfdp_pattern_[1-3]_inference", "--budget", "120s", "--store", str(store_folder)]
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
@@ -65,7 +65,7 @@ def test_killed_an_audit_goes_on_with_what_is_left(store_folder: Path) -> None:
     with Store.open(store_folder) as store:
         fired = _remembered(store, "fired").keys()
     assert fired
-    again = [*command[:5], "--resume", "--json", "--budget", "100s", "--store", str(store_folder)]
+    again = [*command[:5], "--resume", "--json", "--budget", "200s", "--store", str(store_folder)]
     ran = subprocess.run(again, capture_output=True, text=True, timeout=500)
     assert ran.returncode in (0, 1), ran.stderr
     answer = json.loads(ran.stdout)
@@ -104,7 +104,10 @@ def test_killed_it_asks_no_model_twice_and_forgets_no_bug(store_folder: Path, ev
     with Store.open(store_folder) as store:
         asked, bugs = _remembered(store, "asked of onnxscript"), _remembered(store, "bug")
         [(spent,)] = store.query("SELECT seconds FROM audits")
-    ran = subprocess.run([*command, "--resume", "--budget", "10s"], capture_output=True, text=True, timeout=200)
+    short = subprocess.run([*command, "--resume", "--budget", "1s"], capture_output=True, text=True, timeout=60)
+    assert short.returncode == 2 and "counts from the beginning" in short.stderr
+    longer = [*command, "--resume", "--budget", f"{spent + 40:.0f}s"]
+    ran = subprocess.run(longer, capture_output=True, text=True, timeout=200)
     assert ran.returncode == 1, ran.stderr
     answer = json.loads(ran.stdout)
     assert bugs.keys() <= {bug["id"] for bug in answer["bugs"]} and answer["seconds"] > spent > 0

@@ -130,6 +130,11 @@ def audit(
         going = (log.unfinished() or (log.last() if budget else None)) if resume else None
         if resume and going is None:
             raise DriftlineError(f"There is no unfinished audit in {store}; leave out --resume to start one.")
+        if going and budget and seconds <= going.seconds:
+            raise DriftlineError(
+                f"--budget {budget} counts from the beginning of the audit, which has run for {going.seconds:.0f} s"
+                " already; give more than that."
+            )
         if going:
             old = {**going.plan, "compilers": tuple(going.plan["compilers"])}
             plan = AuditPlan(**{**old, "seconds": seconds} if budget else old)
