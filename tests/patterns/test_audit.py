@@ -27,7 +27,7 @@ RULE = "_sfdp_pattern_1_inference"  # attention: it does not look at the dimensi
 
 
 def test_an_audit_finds_a_wrong_rule_and_names_it(store_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = f"patterns audit --compilers inductor --only {RULE} --budget 150s --json --store {store_folder}"
+    command = f"patterns audit --compilers inductor --only {RULE} --budget 4m --json --store {store_folder}"
     assert run(command.split()) == 1
     answer = json.loads(capsys.readouterr().out)
     counts = {key: answer["rules"][key] for key in ("total", "built", "matched", "fired_alone", "fired")}

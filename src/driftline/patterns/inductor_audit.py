@@ -182,7 +182,7 @@ class InductorAudit:
             if one := self.progress.get(suspect["rule"]):
                 work.add_suspect(suspect, one.rule)
         left = deadline - time.monotonic()
-        each = max(4.0, min(left / 2, left * self._jobs * 0.6 / max(1, len(fired))))  # confirming takes time too
+        each = max(4.0, min(left / 3, left * self._jobs * 0.6 / max(1, len(fired))))  # confirming takes longer
         results: list[Perturbed | Settled] = []
         ready = threading.Condition()
         failed: list[BaseException] = []
