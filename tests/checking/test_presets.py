@@ -10,7 +10,7 @@ import pytest
 from driftline.backends import BACKENDS
 from driftline.backends.presets import ALL, DEFAULT, PRESETS, QUICK, described, holds
 from driftline.campaign.plan import choose_lanes
-from driftline.campaign.session import choose_targets
+from driftline.campaign.session import choose_targets, fitting_targets
 from driftline.checking.pace import cheap_first, estimate, expected, note_durations
 from driftline.core.errors import DriftlineError
 from driftline.core.program import Program
@@ -38,6 +38,11 @@ def test_presets_mix_with_targets_and_name_nobody_twice() -> None:
 def test_a_preset_takes_no_options() -> None:
     with pytest.raises(DriftlineError, match="quick is a preset"):
         names("quick:opt=off")
+
+
+def test_a_project_may_usually_check_a_preset() -> None:
+    fit, skipped = fitting_targets(MODEL, parse_targets("quick,inductor"))
+    assert [str(target) for target in fit] == [QUICK] and [str(one.target) for one in skipped] == ["inductor"]
 
 
 def test_hunts_take_presets() -> None:

@@ -115,7 +115,8 @@ def fitting_targets(program: Program, usual: Sequence[Target]) -> tuple[list[Tar
     skipped: list[Skipped] = []
     for target in usual:
         try:
-            _require_form(program, target)
+            if not is_preset(target):
+                _require_form(program, target)
             fit.append(target)
         except DriftlineError:
             skipped.append(Skipped(target, f"cannot take {program.name}"))
