@@ -15,6 +15,7 @@ from driftline.oracle.shadow.player import Player
 from driftline.oracle.shadow.torch_shadow import TorchShadow, record
 
 SCALE = 0.05
+WHOLE = torch.tensor([1000.0, 1002.0, 1122.0], dtype=torch.float16)
 OPERATORS = torch.ops.quantized_decomposed
 
 
@@ -59,3 +60,31 @@ def test_a_quantum_off(quantise: Callable[[torch.Tensor], torch.Tensor]) -> None
 def test_a_plain_rounding_is_not_a_quantisation() -> None:
     tape = record(lambda: {"output": torch.round(torch.ones(3) * 2.4) + 1})
     assert "quantised" not in TorchShadow(tape).uses
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: torch.round(x).to(torch.float16) - 3000,
+        lambda x: torch.round(WHOLE) + 2001.0 - 3000,
+        lambda x: torch.round(x / 1000, decimals=2).to(torch.float16) - 3,
+    ],
+    ids=["cast", "shift", "decimals"],
+)
+def test_whole_numbers_that_the_type_does_not_hold_are_rounded(
+    program: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    """The noise reaches as far as the rounding error of the unoptimised run."""
+    x = torch.tensor([3001.2, 3003.1, 3123.4])
+    answer = Player(TorchShadow(record(lambda: {"output": program(x)}))).ask(8)
+    error = np.abs(program(x).double().numpy() - answer.reference["output"])
+    noise = np.abs(answer.samples["output"] - answer.reference["output"]).max(axis=0)
+    assert error.max() > 0
+    assert (noise >= error / 2).all()
+
+
+def test_a_zero_point_in_float16_is_exact_where_it_is_clamped() -> None:
+    x = torch.tensor([0.3, 4.2, 100.0], dtype=torch.float16)
+    tape = record(lambda: {"output": torch.clamp(torch.round(x) + 3, -128, 127).to(torch.int8)})
+    answer = Player(TorchShadow(tape)).ask(8)
+    assert np.array_equal(answer.low["output"], answer.high["output"])

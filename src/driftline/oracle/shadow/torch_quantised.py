@@ -10,12 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from driftline.oracle.shadow.tape import Constant, Node, Slot, Tape
 from driftline.oracle.shadow.torch_rules import is_cast, name_of
 
 _SHIFTS = {"add", "sub"}  # the zero point
 _CLAMPS = {"clamp", "clip"}
+_EXACT = 2.0**-23  # the precision from which on a zero point is added without rounding
 
 
 def quantising_nodes(tape: Tape) -> set[int]:
@@ -25,25 +27,54 @@ def quantising_nodes(tape: Tape) -> set[int]:
 
 
 def works_on_quantised(tape: Tape, node: Node) -> bool:
-    """Is this what follows the rounding: the zero point, the clamp, the cast? Whole numbers go in and come out, so
-    nothing is rounded there, and nothing decided."""
-    name = name_of(node.target)
-    if name in _CLAMPS or is_cast(node.target):
-        return _rounding_behind(tape, node.args[0]) is not None
-    return name in _SHIFTS and _is_whole(tape, node.args[1]) and _rounding_behind(tape, node.args[0]) is not None
+    """Is this what follows the rounding: the zero point, the clamp, the cast to integers? Whole numbers go in and come
+    out, so nothing is rounded there, and nothing decided. A cast to a float type may round, if it is a small one."""
+    if name_of(node.target) not in _CLAMPS and not _to_integers(node) and not _shifts_exactly(tape, node):
+        return False
+    return _rounding_behind(tape, node.args[0], exactly=True) is not None
 
 
-def _rounding_behind(tape: Tape, place: Any) -> int | None:
-    """The rounding that made this value, by way of a zero point and a clamp alone."""
+def _rounding_behind(tape: Tape, place: Any, *, exactly: bool = False) -> int | None:
+    """The rounding that made this value, by way of a zero point and a clamp alone; `exactly`: without any other
+    rounding on the way."""
     while isinstance(place, Slot):
         node = tape.nodes[place.node]
         name = name_of(node.target)
-        if name == "round":
-            return place.node
-        if name not in _CLAMPS and not (name in _SHIFTS and _is_whole(tape, node.args[1])):
+        if name == "round":  # to some decimals is no rounding to whole numbers
+            return None if "decimals" in node.kwargs else place.node
+        shifts = _shifts_exactly(tape, node) if exactly else _shifts(tape, node)
+        if name not in _CLAMPS and not shifts:
             return None
         place = node.args[0]
     return None
+
+
+def _to_integers(node: Node) -> bool:
+    dtype = node.dtypes[0] if node.dtypes else None
+    return is_cast(node.target) and dtype is not None and not (dtype.is_floating_point or dtype.is_complex)
+
+
+def _shifts(tape: Tape, node: Node) -> bool:
+    """Does it add a zero point?"""
+    return name_of(node.target) in _SHIFTS and _is_whole(tape, node.args[1])
+
+
+def _shifts_exactly(tape: Tape, node: Node) -> bool:
+    """float16 holds whole numbers up to 2048 only: there, what is larger must be clamped away."""
+    if not _shifts(tape, node):
+        return False
+    dtype = node.dtypes[0] if node.dtypes else None
+    if dtype is None or not dtype.is_floating_point or torch.finfo(dtype).eps <= _EXACT:
+        return True
+    number = next(at for at, other in enumerate(tape.nodes) if other is node)
+    readers = [other for other in tape.nodes if Slot(number, 0) in tree_leaves((other.args, other.kwargs))]
+    return bool(readers) and all(_clamps_within(other, 2 / torch.finfo(dtype).eps) for other in readers)
+
+
+def _clamps_within(node: Node, limit: float) -> bool:
+    bounds = node.args[1:3]
+    numbers = [bound for bound in bounds if isinstance(bound, int | float)]
+    return name_of(node.target) in _CLAMPS and len(numbers) == 2 and all(abs(number) <= limit for number in numbers)
 
 
 def _is_whole(tape: Tape, value: Any) -> bool:
