@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +65,19 @@ def test_a_big_model_is_played_on_torch(checker: Checker, tmp_path: Path) -> Non
     result = checked(model([helper.make_node("MatMul", ["x", "w"], ["y"])], "y", w=weights), tmp_path, checker)
     assert result.outcome.reference.by == PLAYER.words
     assert result.results[0].verdict.judgement is Judgement.PASS
+
+
+@pytest.mark.parametrize("change", [lambda a: a.T, lambda a: a.astype(np.float64)], ids=["shape", "dtype"])
+def test_nobody_is_accused_where_the_references_disagree(
+    checker: Checker, tmp_path: Path, change: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    outcome = checked(model([helper.make_node("Tanh", ["x"], ["y"])], "y"), tmp_path, checker).outcome
+    (sample,) = outcome.reference.samples
+    wrong = replace(sample, native={name: change(array) for name, array in sample.native.items()})
+    again = checker.check(outcome.case, known_reference=replace(outcome.reference, samples=(wrong,)))
+    verdict = again.results[0].verdict
+    assert verdict.judgement is Judgement.INCONCLUSIVE
+    assert "disagree" in verdict.reason
 
 
 def test_operators_of_unknown_meaning_are_judged_around(checker: Checker, tmp_path: Path) -> None:

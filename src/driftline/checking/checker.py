@@ -22,7 +22,7 @@ from driftline.backends import BACKENDS, resolve
 from driftline.backends.base import Backend
 from driftline.checking.accept import accepted_for, as_accepted
 from driftline.checking.convert import Conversions
-from driftline.checking.deployed import as_run, compared
+from driftline.checking.deployed import as_run, compared, fitting
 from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
 from driftline.checking.pace import cheap_first
 from driftline.checking.room import jobs_for
@@ -48,7 +48,11 @@ CONFIRMATIONS = 1
 FLAKY_RUNS = 4
 FRESH_INPUTS = 3
 KEPT_SHADOWS = 8
-_OF_VALUES = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS)
+# What a target may fail by because the reference is wrong: what its results are.
+_OF_RESULTS = (
+    Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS, Kind.WRONG_ZERO_SIGN, Kind.WRONG_DTYPE, Kind.WRONG_SHAPE,
+    Kind.WRONG_STRUCTURE,
+)  # fmt: skip
 SAME_SIZE = 16.0  # errors within this factor of each other may have the same cause
 
 
@@ -198,16 +202,17 @@ class Checker:
         """A drift is a matter of statistics: it has to show on fresh inputs too, all of them together."""
         like = case.samples[0].arrays
         seeds = range(case.options.seed + 1, case.options.seed + 1 + FRESH_INPUTS)
-        fresh = replace(case, samples=tuple(random_inputs(case.program.inputs, like, seed) for seed in seeds))
+        made = tuple(random_inputs(case.program.inputs, like, seed) for seed in seeds)
+        fresh = replace(case, samples=fitting(case.deployed, made) if case.deployed else made)
         verdict = self.judge(case, target, self.execute(fresh, target, fresh=True), self.reference(fresh))
         return verdict.judgement is Judgement.FAIL
 
     def _disputed(
         self, case: Case, target: Target, execution: Execution, reference: Reference, verdict: Verdict
     ) -> Verdict | None:
-        """A failure by values that rests on one of two witnesses who disagree, and the other one acquits the target."""
+        """A failure that rests on one of two references that disagree, and by the other one the target is right."""
         others = [witness for witness in witnesses(case) if witness.words != reference.by]
-        if verdict.kind not in _OF_VALUES or not others or (others[0] is EVALUATOR and is_big(case)):
+        if verdict.kind not in _OF_RESULTS or not others or (others[0] is EVALUATOR and is_big(case)):
             return None
         other = self._testimony(case, others[0])
         if quality(other) < 0 or self.judge(case, target, execution, other).judgement is not Judgement.PASS:
