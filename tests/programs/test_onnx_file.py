@@ -125,3 +125,13 @@ def test_data_files_that_are_refused(pool: Pool, tmp_path: Path, location: str, 
     (folder / "short.bin").write_bytes(b"short")
     with pytest.raises(DriftlineError, match=said):
         open_program(str(folder / "small.onnx"), pool, CheckOptions())
+
+
+def test_two_places_of_one_tensor_are_refused(pool: Pool, tmp_path: Path) -> None:
+    """Otherwise one of them could be checked and the other one read."""
+    write_model(tmp_path / "small.onnx", 8)
+    model = onnx.load(str(tmp_path / "small.onnx"), load_external_data=False)
+    model.graph.initializer[0].external_data.add(key="location", value="../elsewhere.bin")
+    (tmp_path / "small.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(DriftlineError, match="two places"):
+        open_program(str(tmp_path / "small.onnx"), pool, CheckOptions())

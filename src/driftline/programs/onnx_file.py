@@ -150,7 +150,10 @@ def require_data_files(model: Any, path: Path, name: str) -> dict[str, Path]:
     folder = path.resolve().parent
     found: dict[str, Path] = {}
     for tensor in external_tensors(model):
-        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+        locations = [entry.value for entry in tensor.external_data if entry.key == "location"]
+        if len(locations) > 1:  # readers differ in which of them they take
+            raise DriftlineError(f"{name}: the weights of {tensor.name!r} have two places. Export the model again.")
+        location = "".join(locations)
         if location in found:
             continue
         if not location or PurePosixPath(location).is_absolute() or ".." in PurePosixPath(location).parts:
