@@ -106,6 +106,14 @@ def _normal(*shape: int) -> Any:
     return _RNG.standard_normal(shape).astype(np.float32)
 
 
+def _codes(*shape: int) -> Any:
+    return _RNG.integers(0, 256, shape, np.uint8)
+
+
+def _quantum(scale: float, zero: int) -> tuple[Any, Any]:
+    return np.array(scale, np.float32), np.array(zero, np.uint8)
+
+
 _TABLE = np.arange(8, dtype=np.float32)[:, None] / 4.0 ** np.arange(4, dtype=np.float32)
 _WIDE_TABLE = np.arange(8, dtype=np.float32)[:, None] / 2.0 ** np.arange(8, dtype=np.float32)
 CONTRIB: dict[str, tuple[list[Any], dict[str, Any], int]] = {
@@ -142,6 +150,23 @@ CONTRIB: dict[str, tuple[list[Any], dict[str, Any], int]] = {
         [_normal(3, 8), _RNG.integers(-100, 100, (8, 4)).astype(np.int8), np.array(0.02, np.float32)],
         {},
         1,
+    ),
+    "FusedConv": ([_normal(1, 2, 5, 5), _normal(3, 2, 3, 3), _normal(3)], {"activation": "Relu"}, 1),
+    "FusedGemm": (
+        [_normal(2, 3), _normal(3, 4), _normal(4)], {"activation": "LeakyRelu", "activation_alpha": 0.2}, 1
+    ),
+    "MatMulIntegerToFloat": (
+        [_codes(3, 8), _codes(8, 4), np.float32([0.1]), np.float32([0.02]), np.uint8([7]), np.uint8([100])], {}, 1
+    ),
+    "QLinearAdd": ([_codes(2, 3), *_quantum(0.1, 9), _codes(2, 3), *_quantum(0.2, 120), *_quantum(0.3, 60)], {}, 1),
+    "QLinearMul": ([_codes(2, 3), *_quantum(0.1, 9), _codes(2, 3), *_quantum(0.2, 120), *_quantum(3.0, 60)], {}, 1),
+    "QLinearSigmoid": ([_codes(2, 3), *_quantum(0.05, 128), *_quantum(1 / 256, 0)], {}, 1),
+    "QLinearLeakyRelu": ([_codes(2, 3), *_quantum(0.1, 128), *_quantum(0.1, 60)], {"alpha": 0.1}, 1),
+    "EmbedLayerNormalization": (
+        [np.array([[1, 4, 2]], np.int32), np.array([[0, 1, 0]], np.int32), _normal(6, 8), _normal(4, 8), _normal(2, 8),
+         _normal(8), _normal(8), np.array([[1, 1, 0]], np.int32)],
+        {"epsilon": 1e-5},
+        2,
     ),
 }  # fmt: skip
 
@@ -193,6 +218,82 @@ def test_weights_in_files_are_mapped(tmp_path: Path) -> None:
         tensor.ClearField("raw_data")
     result = OnnxPlayer(model, tmp_path).run({})["y"]
     assert np.array_equal(result.numpy(), 2 * weights)
+
+
+def test_constants_of_functions_may_lie_in_files(tmp_path: Path) -> None:
+    weights = np.arange(6, dtype=np.float32)
+    constant = helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(weights, "inner"))
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+    add = helper.make_node("Add", ["a", "c"], ["b"])
+    function = helper.make_function("own", "Shift", ["a"], ["b"], [constant, add], opsets[:1])
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [6]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Shift", ["x"], ["y"], domain="own")], "main", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=opsets, functions=[function])
+    (tmp_path / "weights").write_bytes(weights.tobytes())
+    tensor = model.functions[0].node[0].attribute[0].t
+    set_external_data(tensor, "weights", offset=0, length=weights.nbytes)
+    tensor.ClearField("raw_data")
+    result = OnnxPlayer(model, tmp_path).run({"x": tensor_from(weights)})["y"]
+    assert np.array_equal(result.numpy(), 2 * weights)
+
+
+def test_a_loop_without_a_condition() -> None:
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Identity", ["number"], ["row"])],
+        "body",
+        [helper.make_tensor_value_info("number", TensorProto.INT64, []),
+         helper.make_tensor_value_info("go", TensorProto.BOOL, [])],
+        [helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("row", TensorProto.INT64, [])],
+    )  # fmt: skip
+    node = helper.make_node("Loop", ["count", ""], ["y"], body=body)
+    count = helper.make_tensor_value_info("count", TensorProto.INT64, [])
+    graph = helper.make_graph([node], "main", [count], [helper.make_tensor_value_info("y", TensorProto.INT64, [None])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    assert _play(model, [np.array(3)])[0].tolist() == [0, 1, 2]
+
+
+def _one_node(operator: str, inputs: dict[str, Any], domain: str = "", **attributes: Any) -> Any:
+    values = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in inputs.items()
+    ]
+    node = helper.make_node(operator, list(inputs), ["y"], domain=domain, **attributes)
+    graph = helper.make_graph([node], operator, values, [helper.make_value_info("y", TypeProto())])
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    (result,) = _play(helper.make_model(graph, opset_imports=opsets), list(inputs.values()))
+    return array_from_tensor(result)
+
+
+def test_quantisation_to_eight_bit_floats_saturates() -> None:
+    import ml_dtypes
+
+    inputs = {
+        "x": np.array([1e6, -1e6, 3], np.float32),
+        "scale": np.array(1, np.float32),
+        "zero": np.zeros((), ml_dtypes.float8_e5m2),
+    }
+    assert _one_node("QuantizeLinear", inputs).astype(np.float32).tolist() == [57344, -57344, 3]
+
+
+def test_a_scale_for_each_row_of_a_quantised_product() -> None:
+    a = np.array([[10, 10], [10, 10]], np.uint8)
+    scales, one, zero = np.array([1, 2], np.float32), np.array(1, np.float32), np.array(0, np.uint8)
+    zeros = np.zeros(2, np.uint8)
+    inputs = {"a": a, "sa": scales, "za": zeros, "b": a // 10, "sb": one, "zb": zero, "sy": one, "zy": zero}
+    assert _one_node("QLinearMatMul", inputs).tolist() == [[20, 20], [40, 40]]
+
+
+def test_an_operator_with_another_meaning_is_not_played() -> None:
+    """An input that was left out must not move the others up, and a licence to round must not be overlooked."""
+    scale, zero = _quantum(0.1, 3)
+    inputs = {"a": _codes(2), "sa": scale, "za": zero, "b": _codes(2), "sb": scale, "zb": zero, "sy": scale}
+    with pytest.raises(Unplayable, match="zero points"):
+        _one_node("QLinearAdd", inputs, "com.microsoft")
+    arrays, attributes, _ = CONTRIB["MatMulNBits"]
+    named = dict(zip("abs", arrays, strict=True))
+    with pytest.raises(Unplayable, match="accuracy_level"):
+        _one_node("MatMulNBits", named, "com.microsoft", **attributes, accuracy_level=4)
 
 
 # -- older opsets ------------------------------------------------------------------------------------------------------

@@ -58,8 +58,8 @@ def read_graph(graph: Any, folder: Path | None = None) -> Block:
     )
 
 
-def read_function(function: Any) -> Block:
-    nodes = tuple(_read_node(node, None) for node in function.node)
+def read_function(function: Any, folder: Path | None = None) -> Block:
+    nodes = tuple(_read_node(node, folder) for node in function.node)
     return Block(tuple(function.input), tuple(function.output), nodes, {})
 
 

@@ -17,7 +17,7 @@ def if_(call: Call, condition: Tensor) -> Any:
 
 
 @onnx_op("Loop")
-def loop(call: Call, most: Tensor | None, condition: Tensor | None, *carried: Any) -> Any:
+def loop(call: Call, most: Tensor | None = None, condition: Tensor | None = None, *carried: Any) -> Any:
     body = call.attr("body")
     state = list(carried)
     rows: list[list[Tensor]] = []

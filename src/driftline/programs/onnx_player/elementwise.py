@@ -229,20 +229,20 @@ def gelu(call: Call, x: Tensor) -> Tensor:
 def cast(call: Call, x: Tensor) -> Tensor:
     if call.attr("to") in FOUR_BITS:
         raise Unplayable("Cast to four bits")
-    return _cast(call, x, torch_dtype(call.attr("to")))
+    return cast_to(call, x, torch_dtype(call.attr("to")))
 
 
 @onnx_op("CastLike")
 def cast_like(call: Call, x: Tensor, like: Tensor) -> Tensor:
     if four_bits(like):
         raise Unplayable("CastLike to four bits")
-    return _cast(call, x, like.dtype)
+    return cast_to(call, x, like.dtype)
 
 
 _EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
-def _cast(call: Call, x: Tensor, dtype: torch.dtype) -> Tensor:
+def cast_to(call: Call, x: Tensor, dtype: torch.dtype) -> Tensor:
     if dtype == torch.bool and x.dtype != torch.bool:
         return x != 0
     if dtype in _EIGHT_BITS:

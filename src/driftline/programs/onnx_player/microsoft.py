@@ -121,6 +121,8 @@ def matmul_n_bits(
     if more and more[0] is not None:
         raise Unplayable("MatMulNBits with group indices")
     inner, outer, block, bits = call.attr("K"), call.attr("N"), call.attr("block_size"), call.attr("bits", 4)
+    if call.attr("accuracy_level", 0) > 1:
+        raise Unplayable("MatMulNBits that may round its input to 16 or 8 bits (accuracy_level)")
     if bits not in (4, 8):
         raise Unplayable(f"MatMulNBits with {bits} bits")
     blocks = -(-inner // block)

@@ -39,7 +39,7 @@ class OnnxPlayer:
         self._opsets = _opsets(model)
         self._block = read_graph(model.graph, folder)
         self._functions = {
-            (domain_of(f.domain), f.name): (read_function(f), _opsets(f), _defaults(f)) for f in model.functions
+            (domain_of(f.domain), f.name): (read_function(f, folder), _opsets(f), _defaults(f)) for f in model.functions
         }
         self._last_use = last_uses(self._block)
         self.input_names = [name for name in self._block.inputs if name not in self._block.constants]

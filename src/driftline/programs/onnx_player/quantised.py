@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from driftline.programs.onnx_player.call import FOUR_BITS, MICROSOFT, Call, onnx_op, torch_dtype
+from driftline.programs.onnx_player.call import FOUR_BITS, MICROSOFT, Call, Unplayable, onnx_op, torch_dtype
 from driftline.programs.onnx_player.convolution import convolution
+from driftline.programs.onnx_player.elementwise import cast_to
 from driftline.programs.onnx_player.literals import four_bits
 
 
@@ -36,7 +37,7 @@ def quantise(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None = None) -
     dtype = zero.dtype if zero is not None else torch_dtype(element) if element else torch.uint8
     steps = _spread(scale, x, axis, block)
     if dtype.is_floating_point:
-        return (x / steps).to(dtype)
+        return cast_to(call, x / steps, dtype)
     codes = torch.round(x.to(steps.dtype) / steps)
     if zero is not None:
         codes = codes + _spread(zero.to(torch.int32), x, axis, block)
@@ -107,7 +108,10 @@ def quantised_matmul(
     scale: Tensor, zero: Tensor,
 ) -> Tensor:  # fmt: skip
     total = torch.matmul(_centred(a, a_zero, rows=True), _centred(b, b_zero, rows=False))
-    return requantised(total, a_scale * b_scale / scale, zero)
+    if scale.numel() > 1 or zero.numel() > 1:
+        raise Unplayable("QLinearMatMul whose result has several scales")
+    rows = a_scale.unsqueeze(-1) if a_scale.dim() == 1 and a_scale.numel() > 1 else a_scale
+    return requantised(total, rows * b_scale / scale, zero)
 
 
 @onnx_op("QLinearConv")
@@ -127,6 +131,8 @@ def _through_floats(function: Any) -> Any:
     """A contrib operator that is its float form between a DequantizeLinear and a QuantizeLinear."""
 
     def run(call: Call, *inputs: Tensor) -> Tensor:
+        if len(inputs) % 3 != 2 or any(value is None for value in inputs):
+            raise Unplayable(f"{call.op_type} without all its zero points")
         *operands, scale, zero = inputs
         plain = Call("", "", call.opset, {"axis": -1}, call.outputs)
         given = [dequantise(plain, *operands[at : at + 3]) for at in range(0, len(operands), 3)]
