@@ -7,7 +7,6 @@ specials stand in single places, and a sample that says nothing is replaced.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -61,8 +60,3 @@ def _tells(meant: ReferenceSample) -> bool:
         return True
     finite = sum(int(np.isfinite(array.astype(np.float64)).sum()) for array in floats)
     return finite >= ENOUGH * sum(array.size for array in floats)
-
-
-def blank(samples: Sequence[ReferenceSample]) -> bool:
-    """Nothing to compare in any of them."""
-    return not any(_tells(sample) for sample in samples)
