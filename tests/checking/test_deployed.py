@@ -140,3 +140,22 @@ def test_what_does_not_fit_is_one_sentence(checker: Checker, tmp_path: Path) -> 
     onnx.save(model, str(tmp_path / "masked.onnx"))
     with pytest.raises(DriftlineError, match=r"takes 2 inputs \(x, mask\), the reference original.onnx 1 input \(x\)"):
         against(checker, str(tmp_path / "masked.onnx"), original)
+
+
+def test_what_is_not_compared_is_said(checker: Checker, tmp_path: Path) -> None:
+    file, reference = linear(tmp_path / "file.onnx"), linear(tmp_path / "reference.onnx")
+    more = onnx.load(reference)
+    more.graph.output.append(helper.make_tensor_value_info("h", TensorProto.FLOAT, [2, 3]))
+    onnx.save(more, reference)
+    assert any("h." in note for note in against(checker, file, reference).notes)
+    assert against(checker, file, file).notes == ()
+
+
+def test_a_file_with_operators_of_unknown_meaning_says_so(checker: Checker, tmp_path: Path) -> None:
+    file, reference = linear(tmp_path / "file.onnx"), linear(tmp_path / "reference.onnx")
+    odd = onnx.load(file)
+    odd.graph.node[0].output[0] = "m"
+    odd.graph.node.insert(1, helper.make_node("Magic", ["m"], ["h"], domain="my.vendor"))
+    odd.opset_import.append(helper.make_opsetid("my.vendor", 1))
+    onnx.save(odd, file)
+    assert any("my.vendor.Magic" in note for note in against(checker, file, reference).notes)

@@ -27,7 +27,8 @@ def deploy(file: OpenProgram, reference: OpenProgram) -> OpenProgram:
     if not example and file.example:
         wanted = {spec.name: spec.dtype for spec in reference.program.inputs}
         example = {ours: file.example[its].astype(numpy_dtype(wanted[ours])) for ours, its in pairs.items()}
-    return replace(reference, example=example, deployed=Deployed(file.program, pairs))
+    notes = (*reference.notes, *file.notes, *_left_out(file, reference))
+    return replace(reference, example=example, deployed=Deployed(file.program, pairs), notes=notes)
 
 
 def _matched_inputs(file: OpenProgram, reference: OpenProgram) -> dict[str, str]:
@@ -73,6 +74,15 @@ def _require_common_outputs(file: OpenProgram, reference: OpenProgram) -> None:
             f"{file.program.name} returns {', '.join(its)}, the reference {reference.program.name} {', '.join(ours)}:"
             " no name is the same, nor is their number, so nothing can be compared. Name the outputs alike."
         )
+
+
+def _left_out(file: OpenProgram, reference: OpenProgram) -> tuple[str, ...]:
+    """What is not compared, since only one of them returns it; as far as it is known before anything ran."""
+    ours, its = reference.program.outputs, file.program.outputs
+    alone = [name for name in dict.fromkeys((*ours, *its)) if (name in ours) != (name in its)]
+    if not set(ours) & set(its) or not alone:
+        return ()
+    return (f"Not compared, since only one of the two models returns it: {', '.join(alone)}.",)
 
 
 def fitting(deployed: Deployed, samples: Sequence[Inputs]) -> tuple[Inputs, ...]:
