@@ -7,6 +7,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+# Two processes, each with its own workers; a file's tests stay in one of them and share what it has warm.
+PARALLEL := -n 2 --dist loadfile
+
 export PIP_REQUIRE_VIRTUALENV = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -49,10 +52,10 @@ demo: install
 	$(BIN)/python examples/demo.py
 
 test: install lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-all: install lint
-	$(BIN)/python -m pytest -m ''
+	$(BIN)/python -m pytest $(PARALLEL) -m ''
 
 lint: install
 	$(BIN)/ruff check src tests examples benchmarks
