@@ -26,7 +26,7 @@ from driftline.checking.deployed import as_run, compared, fitting
 from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
 from driftline.checking.pace import cheap_first
 from driftline.checking.room import jobs_for
-from driftline.checking.witness import EVALUATOR, Witness, is_big, quality, witnesses
+from driftline.checking.witness import Witness, is_big, quality, witnesses
 from driftline.core.case import Case, Deployed, Inputs
 from driftline.core.errors import InternalError
 from driftline.core.execution import Execution, Failure, Outcome, Stage
@@ -47,7 +47,7 @@ from driftline.programs.convert import accepts_directly, find_converter
 CONFIRMATIONS = 1
 FLAKY_RUNS = 4
 FRESH_INPUTS = 3
-KEPT_SHADOWS = 8
+KEPT_SHADOWS = 256 << 20  # bytes
 # What a target may fail by because the reference is wrong: what its results are.
 _OF_RESULTS = (
     Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS, Kind.WRONG_ZERO_SIGN, Kind.WRONG_DTYPE, Kind.WRONG_SHAPE,
@@ -210,17 +210,24 @@ class Checker:
     def _disputed(
         self, case: Case, target: Target, execution: Execution, reference: Reference, verdict: Verdict
     ) -> Verdict | None:
-        """A failure that rests on one of two references that disagree, and by the other one the target is right."""
+        """A failure that rests on one of two references that disagree, and by the other one the target is right. A big
+        model is too much for the evaluator's float64 runs: there it is enough that they disagree as widely as the
+        target fails."""
         others = [witness for witness in witnesses(case) if witness.words != reference.by]
-        if verdict.kind not in _OF_RESULTS or not others or (others[0] is EVALUATOR and is_big(case)):
+        if verdict.kind not in _OF_RESULTS or not others:
             return None
-        other = self._testimony(case, others[0])
-        if quality(other) < 0 or self.judge(case, target, execution, other).judgement is not Judgement.PASS:
+        big = is_big(case)
+        other = self._testimony(case, others[0], exact=not big)
+        if other.problem or any(sample.failure for sample in other.samples):
             return None
         means = replace(execution, outputs=tuple(sample.native for sample in other.samples), converter="")
-        if self.judge(case, target, means, reference).judgement is not Judgement.FAIL:
+        between = self.judge(case, target, means, reference)
+        if between.judgement is not Judgement.FAIL or (big and _size(between) * SAME_SIZE < _size(verdict)):
             return None
-        told = f"{reference.by} and {other.by} disagree about this program, and the target agrees with the latter"
+        if not big and self.judge(case, target, execution, other).judgement is not Judgement.PASS:
+            return None
+        told = f"{reference.by} and {other.by} disagree about this program"
+        told += "" if big else ", and the target agrees with the latter"
         return Verdict(Judgement.INCONCLUSIVE, told, evidence={"disputed": verdict.reason})
 
     def _fails_again(self, case: Case, target: Target, reference: Reference, first: Verdict) -> bool:
@@ -354,10 +361,10 @@ class Checker:
         assert best is not None
         return best
 
-    def _testimony(self, case: Case, witness: Witness) -> Reference:
-        """What the program means to one witness, computed in a worker of its framework."""
+    def _testimony(self, case: Case, witness: Witness, *, exact: bool = True) -> Reference:
+        """What the program means to one witness, computed in a worker of its framework; `exact`: in float64 too."""
         worker = worker_for_framework(witness.home, case.options.plugins)
-        payload = {**self._payload(case, case.program), "witness": witness.name}
+        payload = {**self._payload(case, case.program), "witness": witness.name, "exact": exact}
         try:
             with self._running(worker, "driftline.oracle.reference:compute", payload, case, patience=2) as report:
                 if report.ending != "done":
@@ -413,7 +420,7 @@ class Checker:
         if outputs is None:
             with self._keeping:
                 self._shadows[key] = answer
-                if len(self._shadows) > KEPT_SHADOWS:
+                while len(self._shadows) > 1 and sum(a.nbytes for a in self._shadows.values()) > KEPT_SHADOWS:
                     self._shadows.pop(next(iter(self._shadows)))
         return answer
 

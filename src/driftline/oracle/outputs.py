@@ -48,6 +48,12 @@ class ShadowAnswer:
     worst_case: float = 0.0  # how many sigma rounding could do if all errors of the graph conspired
 
     @property
+    def nbytes(self) -> int:
+        """The memory that the arrays take."""
+        sides = (self.reference, self.samples, self.low, self.high, self.open)
+        return sum(array.nbytes for side in sides for array in side.values())
+
+    @property
     def runs(self) -> int:
         return max((rows.shape[0] for rows in self.samples.values()), default=0)
 

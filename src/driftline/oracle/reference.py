@@ -52,6 +52,11 @@ def compute(payload: dict[str, Any], context: object) -> dict[str, Any]:
             raise  # the model was loaded before: this is our own fault. An ONNX model may have another witness.
         return {"problem": f"{type(error).__name__}: {first_line(str(error))}"}
     folder = Path(payload["folder"])
+    if not payload["exact"]:
+        return {
+            "samples": [_native(reference, arrays, folder, at) for at, arrays in enumerate(samples)],
+            "random": False,
+        }
     answers = [_sample(program, witness, reference, arrays, folder, index) for index, arrays in enumerate(samples)]
     raised = "failure" in answers[0]
     return {"samples": answers, "random": not raised and _is_random(program, reference, samples[0], folder)}
@@ -69,20 +74,28 @@ def _shadowed(program: OpenedProgram, witness: str, arrays: Arrays, folder: Path
 def _sample(
     program: OpenedProgram, witness: str, reference: ReferenceRun, arrays: Arrays, folder: Path, index: int
 ) -> dict[str, Any]:
+    answer = _native(reference, arrays, folder, index)
+    if "failure" in answer:
+        return answer
+    if witness in FRONT_ENDS:
+        return {**answer, **_shadowed(program, witness, arrays, folder, index)}
+    native = load_tensors(answer["native"])
+    exact, spread, answer["note"] = measure_spread(reference, arrays, native)
+    if exact is not None:
+        answer["exact"] = _write(folder / f"{index}.exact", exact)
+    answer["spread"] = _write(folder / f"{index}.spread", spread)
+    return answer
+
+
+def _native(reference: ReferenceRun, arrays: Arrays, folder: Path, index: int) -> dict[str, Any]:
+    """The program's own result, or what it raises."""
     try:
         native = reference.native(arrays)
     except MemoryError:
         raise
     except Exception as error:
         return {"failure": Failure.of(error).to_json()}
-    answer: dict[str, Any] = {"native": _write(folder / f"{index}.native", native), "note": ""}
-    if witness in FRONT_ENDS:
-        return {**answer, **_shadowed(program, witness, arrays, folder, index)}
-    exact, spread, answer["note"] = measure_spread(reference, arrays, native)
-    if exact is not None:
-        answer["exact"] = _write(folder / f"{index}.exact", exact)
-    answer["spread"] = _write(folder / f"{index}.spread", spread)
-    return answer
+    return {"native": _write(folder / f"{index}.native", native), "note": ""}
 
 
 def measure_spread(reference: ReferenceRun, arrays: Arrays, native: Arrays) -> tuple[Arrays | None, Arrays, str]:

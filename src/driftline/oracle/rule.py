@@ -51,10 +51,12 @@ def judge_outputs(
             return Judged()
         if sparing and (passed := _spared(got, native, exact, ask, arithmetic)):
             return passed
-    quick = judge_all(got, native, ask(QUICK_RUNS, None), arithmetic)
+    answer = ask(QUICK_RUNS, None)
+    quick = judge_all(got, native, answer, arithmetic)
     if quick.finding is None and quick.closest.get("z", 0.0) < QUICK_LIMIT:
         return quick
-    return judge_all(got, native, ask(FULL_RUNS, got), arithmetic)
+    # Without choices to take over, the answer is the same for all targets, and is played once for all of them.
+    return judge_all(got, native, ask(FULL_RUNS, got if answer.choosing else None), arithmetic)
 
 
 def _spared(got: Arrays, native: Arrays, exact: Arrays, ask: AskShadow, arithmetic: Arithmetic) -> Judged | None:
