@@ -89,6 +89,7 @@ def test_operators_of_unknown_meaning_are_judged_around(checker: Checker, tmp_pa
     result = checked(model(nodes, "y"), tmp_path, checker)
     assert result.results[0].verdict.judgement is Judgement.PASS
     assert any("20 x my.vendor.Magic" in note for note in result.notes)
+    assert result.results[0].verdict.reason.startswith("without 20 x my.vendor.Magic: ")
     assert set(result.outcome.case.program.outputs) == {"y", *(f"a{number}" for number in range(20))}
     assert result.outcome.case.program.operators.count("Identity") == 20
 

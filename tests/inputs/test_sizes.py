@@ -33,7 +33,9 @@ def test_several_sizes_take_turns() -> None:
     assert shapes == [(1, 4), (2, 7), (3, 4)]
 
 
-@pytest.mark.parametrize("total", ["past_sequence_length + sequence_length", "total_sequence_length"])
+@pytest.mark.parametrize(
+    "total", ["past_sequence_length + sequence_length", "total_sequence_length", "past_and_new_sequence"]
+)
 def test_a_mask_over_past_and_present_is_as_long_as_both(total: str) -> None:
     specs = (
         TensorSpec("input_ids", "int64", OPEN),

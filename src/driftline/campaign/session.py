@@ -242,8 +242,15 @@ def check_program(
     if lifted and can_be_lifted(opened.program):
         outcome, found = _check_lifted(checker, store, outcome, inputs, samples)
         bugs |= found
+    if opened.without:
+        outcome = replace(outcome, results=tuple(_judged_without(row, opened.without) for row in outcome.results))
     notes = (*opened.notes, *_notes(opened, case, reference, sizes), *_witness_note(case, reference))
     return CheckResult(replace(outcome, skipped=(*skipped, *outcome.skipped)), bugs, store.path, notes)
+
+
+def _judged_without(row: TargetResult, operators: str) -> TargetResult:
+    """A row about a model from which operators were taken out says so itself."""
+    return replace(row, verdict=replace(row.verdict, reason=f"without {operators}: {row.verdict.reason}"))
 
 
 def _check_lifted(

@@ -28,7 +28,9 @@ def deploy(file: OpenProgram, reference: OpenProgram) -> OpenProgram:
         wanted = {spec.name: spec.dtype for spec in reference.program.inputs}
         example = {ours: file.example[its].astype(numpy_dtype(wanted[ours])) for ours, its in pairs.items()}
     notes = (*reference.notes, *file.notes, *_left_out(file, reference))
-    return replace(reference, example=example, deployed=Deployed(file.program, pairs), notes=notes)
+    return replace(
+        reference, example=example, deployed=Deployed(file.program, pairs), notes=notes, without=file.without
+    )
 
 
 def _matched_inputs(file: OpenProgram, reference: OpenProgram) -> dict[str, str]:

@@ -30,6 +30,7 @@ class OpenProgram:
     example: Arrays
     known: Known = NOTHING_KNOWN  # what inputs may hold, and how their dimensions hang together
     deployed: Deployed | None = None  # the file that runs in its place
+    without: str = ""  # operators of unknown meaning that were taken out of an ONNX model
     notes: tuple[str, ...] = ()  # what a reader of the results must know
 
     @property
@@ -165,7 +166,9 @@ def _described_program(path: Path, form: str, name: str, described: dict[str, An
     known = Known.from_json(described.get("known", {}))
     if program.operators:
         known = replace(known, size=len(program.operators))
-    return OpenProgram(program, example, known, notes=tuple(described.get("notes", ())))
+    return OpenProgram(
+        program, example, known, without=described.get("without", ""), notes=tuple(described.get("notes", ()))
+    )
 
 
 def _keep_bundle(bundle: SourceBundle, pool: Pool) -> Path:

@@ -24,6 +24,8 @@ def reviewed(checker: Checker, case: Case, result: TargetResult, reference: Refe
     """The row with what explains it and what it does to the highest scores. Nothing is run again."""
     if result.execution.outcome is not Outcome.OK or result.execution.problem or reference.problem:
         return result
+    if result.verdict.judgement is Judgement.INCONCLUSIVE or reference.random:
+        return result  # nothing was compared
     execution, reference = checker.sides(case, result.execution, reference)
     with contextlib.suppress(NoShadow):  # then the row stands as it is
         result = _explained(checker, case, result, execution, reference)

@@ -20,7 +20,7 @@ _BY_NAME = (
     (r"height|width|image|pixel|^(h|w)$", 64),
     (r"seq|len|token|time|frame|step", 16),
 )
-_TOTAL = re.compile(r"total|^(attention_)?mask|key_len|kv_len")
+_TOTAL = re.compile(r"total|^(attention_)?mask|key_len|kv_len|past_(and|plus)_|_(and|plus)_past")
 
 
 def names_of(known: Known) -> list[str]:
@@ -72,13 +72,14 @@ def size_of(text: str, sizes: Mapping[str, int]) -> int | None:
 
 
 def past_name(names: Sequence[str]) -> str:
-    return next((name for name in names if "past" in name.lower()), "")
+    return next((name for name in names if "past" in name.lower() and not _TOTAL.search(name.lower())), "")
 
 
 def total_of(name: str, names: Sequence[str]) -> tuple[str, str] | None:
     """(past, new) where a name says that it counts both."""
     past = past_name(names)
-    new = next((n for n in names if n != past and n != name and re.search("seq|len|token", n.lower())), "")
+    parts = [n for n in names if n not in (past, name) and not _TOTAL.search(n.lower())]
+    new = next((n for n in parts if re.search("seq|len|token", n.lower())), "")
     wanted = past and new and name != past and _TOTAL.search(name.lower())
     return (past, new) if wanted else None
 

@@ -81,13 +81,16 @@ def _inspect_archive(payload: dict[str, Any]) -> Description:
 
 def _inspect_onnx(payload: dict[str, Any]) -> Description:
     model, kept = read_model(Path(payload["path"]), Path(payload["folder"]), payload["name"])
-    note = cut_around_unknown(model)
-    if note:
+    cut = cut_around_unknown(model)
+    described: Description = {}
+    if cut:
         if not model.graph.node or not model.graph.output:
             raise DriftlineError(f"{payload['name']} has no node whose meaning is known: there is nothing to judge.")
         kept = kept or KeptModel(Path(payload["folder"]) / "model.onnx", (), model_size(model))
         kept.path.write_bytes(model.SerializeToString())
-    return {**describe_model(model), **_kept(kept), "notes": [note] if note else []}
+        described["without"] = cut.operators
+        described["notes"] = [str(cut)]
+    return {**describe_model(model), **_kept(kept), **described}
 
 
 def _kept(kept: KeptModel | None) -> Description:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 # Contrib operators of ONNX Runtime that `programs/onnx_player` knows; those of the standard's own domain stand apart.
@@ -24,12 +25,28 @@ CONTRIB_IN_STANDARD_DOMAIN = frozenset({"SimplifiedLayerNormalization"})
 _STANDARD = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training")
 
 
-def cut_around_unknown(model: Any) -> str:
-    """Take nodes of unknown meaning out of the model, in place. A sentence about it, or '' when there are none."""
+@dataclass(frozen=True)
+class Cut:
+    """What was taken out of a model: by operator, and how many nodes are gone besides."""
+
+    operators: str
+    lost: int
+
+    def __str__(self) -> str:
+        lost = f" {self.lost} nodes that depend on them were left out too." if self.lost else ""
+        return (
+            f"Judged without {self.operators}, whose meaning Driftline does not know: their inputs are compared, and"
+            " the first is passed on in place of their result (or a new input, where the model declares another type)."
+            f"{lost} A target may not be able to load the model as it is."
+        )
+
+
+def cut_around_unknown(model: Any) -> Cut | None:
+    """Take nodes of unknown meaning out of the model, in place; `None` when there are none."""
     own = {(function.domain, function.name) for function in model.functions}
     unknown = [node for node in model.graph.node if not _is_known(node, own)]
     if not unknown:
-        return ""
+        return None
     before = len(model.graph.node)
     names = Counter(f"{node.domain}.{node.op_type}" for node in unknown if node.domain not in _STANDARD)
     fed: list[str] = []
@@ -38,15 +55,11 @@ def cut_around_unknown(model: Any) -> str:
         _replace(model, node)
     _drop_dangling(model.graph)
     _expose(model, fed)
-    left = len(model.graph.node)
     what = (
-        ", ".join(f"{count} x {name}" for name, count in sorted(names.items())) or "If, Loop or Scan with such inside"
+        ", ".join(f"{count} x {name}" for name, count in sorted(names.items()))
+        or "an If, Loop or Scan with such inside"
     )
-    lost = f" {before - left} nodes are left out with them." if before > left else ""
-    return (
-        f"Judged around operators of unknown meaning ({what}): what they are fed is compared, and in the place of their"
-        f" result stands their first argument, or an input of its own where the types differ.{lost}"
-    )
+    return Cut(what, max(before - len(model.graph.node), 0))
 
 
 def _replace(model: Any, node: Any) -> None:
