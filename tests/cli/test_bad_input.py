@@ -55,6 +55,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
     (tmp_path / "relu.onnx").write_bytes(model.SerializeToString())
     (tmp_path / "cut.onnx").write_bytes(model.SerializeToString()[:-7])
+    model.opset_import[0].version = 77
+    onnx.save(model, str(tmp_path / "future.onnx"))
+    model.opset_import[0].version = 18
+    model.graph.node[0].input[0] = "zz"
+    onnx.save(model, str(tmp_path / "undefined.onnx"))
+    model.graph.node[0].input[0] = "x"
+    for value in (model.graph.input[0], model.graph.output[0]):
+        value.type.tensor_type.shape.dim[0].dim_value = 3
+    onnx.save(model, str(tmp_path / "fixed.onnx"))
+    (tmp_path / "folder.onnx").mkdir()
     model.graph.node[0].op_type = "Reluu"
     onnx.save(model, str(tmp_path / "unknown_op.onnx"))
     np.savez(tmp_path / "right.npz", x=np.ones((5, 2), np.float32))
@@ -65,6 +75,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.savez(tmp_path / "objects.npz", x=np.array([{"a": 1}], dtype=object))
     (tmp_path / "text.npz").write_text("not arrays")
     (tmp_path / "list.json").write_text("[1, 2]")
+    (tmp_path / "other.json").write_text('{"program": {"name": "net.onnx", "digest": "0"}, "results": [], "bugs": []}')
     return tmp_path
 
 
@@ -107,12 +118,28 @@ CASES = [
     ("check relu.onnx --inputs missing.npz", 2, "the input 'x' is missing"),
     ("check relu.onnx --inputs objects.npz", 2, "refuses to unpickle"),
     ("check relu.onnx --inputs text.npz", 2, ".npz"),
+    ("check relu.onnx --inputs relu.onnx", 2, "relu.onnx is not an .npz file"),
+    ("check relu.onnx --inputs folder.onnx", 2, "it is a folder"),
+    ("check folder.onnx", 2, "folder.onnx is a folder"),
+    ("check undefined.onnx", 2, "a node of type Relu reads 'zz', which is no input, no weight and no result"),
+    ("check future.onnx", 2, "uses opset 77 of the standard, which this onnx (up to"),
+    ("check relu.onnx --dim n=0", 2, "--dim n=0: sizes are 1 or more"),
+    ("check fixed.onnx --dim batch=4", 2, "all sizes of the model are fixed; export it with open ones"),
+    ("check relu.onnx --shape x=axb", 2, "'a' is not a size; a size is a whole number, as in --shape input_ids=2x128"),
+    (
+        "check relu.onnx --shape x=2,3",
+        2,
+        "'3' is not INPUT=AxBxC; write it like --shape input_ids=2x128",
+    ),
+    ("check relu.onnx --taps all", 2, "add --layers"),
+    ("check relu.onnx --baseline other.json", 2, "it was made of another program, net.onnx, not of relu.onnx"),
+    ("models export bert --as onnx --exporter torchscript --opset 99", 2, "torchscript exporter writes opsets 7 to "),
     ("check relu.onnx --plugin plugin.py", 2, "syntax error in line 1"),
     ("check relu.onnx --plugin nofile.py", 2, "does not exist"),
     ("check relu.onnx --accept half", 2, "there is no arithmetic 'half'. Did you mean 'half-accumulation'"),
     ("check relu.onnx --accept onnxrutime=tf32", 2, "no backend 'onnxrutime'. Did you mean 'onnxruntime'"),
     ("check relu.onnx --fail-on rejectd", 2, "Did you mean 'rejected'"),
-    ("check relu.onnx --baseline nofile.json", 2, "it cannot be read (No such file or directory)"),
+    ("check relu.onnx --baseline nofile.json", 2, "(No such file or directory). Make a baseline with --json"),
     ("check relu.onnx --baseline text.onnx", 2, "it is not JSON"),
     ("check relu.onnx --baseline list.json", 2, "not the output of driftline check --json"),
     ("hunt --baseline nofile.json", 2, "it cannot be read"),

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
@@ -92,6 +93,7 @@ def test_what_is_new_against_a_baseline(folder: Path, capfd: pytest.CaptureFixtu
     out = capfd.readouterr().out
     assert "Against old.json: 1 new, 1 known; fixed: planted-big-only." in out
     assert "known" in next(line for line in out.splitlines() if line.startswith("planted-wrong-on"))
+    assert out.splitlines()[-1].startswith("1 pass, 1 fail, 1 known failure.")
 
 
 def test_a_hunt_that_judges_nothing_is_not_clean(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -111,7 +113,7 @@ SETTINGS = [
     ("accept = {eeger = ['tf32']}", "there is no backend 'eeger'. Did you mean 'eager'"),
     ("fail_on = ['failed']", "there is no such verdict. Did you mean 'fail'"),
     ("store = 1", "store must be a folder"),
-    ("= 1", "is not valid TOML"),
+    ("= 1", "Correct it there, or remove the file"),
 ]
 
 
@@ -121,6 +123,28 @@ def test_bad_settings(text: str, words: str, folder: Path, capfd: pytest.Capture
     assert run("check relu.onnx --targets onnxruntime".split()) == 2
     said = capfd.readouterr().err
     assert words in said and "driftline.toml" in said and "Traceback" not in said
+
+
+def test_an_unknown_target_of_the_settings(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "driftline.toml").write_text("targets = ['onnxrutime']")
+    assert run("check relu.onnx".split()) == 2
+    (said,) = [line for line in capfd.readouterr().err.splitlines() if "Did you mean 'onnxruntime'" in line]
+    assert f"{folder / 'driftline.toml'}: targets:" in said
+
+
+def test_options_without_effect_are_named(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    model = onnx.load(str(folder / "relu.onnx"))
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.INT32
+    onnx.save(model, str(folder / "integers.onnx"))
+    idle = "integers.onnx --targets onnxruntime --lift --accept openvino=half-accumulation --inputs specials"
+    notes = " ".join(check(idle, capfd)[1]["notes"])
+    assert "--lift changed nothing: integers.onnx has no input in half precision." in notes
+    assert "--accept openvino=half-accumulation changed nothing: openvino is not among the targets" in notes
+    assert "No special floats (NaN, infinities, signed zeros) were placed" in notes
+    useful = "relu.onnx --targets onnxruntime --accept onnxruntime=half-accumulation --inputs specials"
+    notes = " ".join(check(useful, capfd)[1]["notes"])
+    assert "changed nothing" not in notes and "No special" not in notes
 
 
 def test_settings_in_pyproject(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

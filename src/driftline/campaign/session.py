@@ -13,10 +13,10 @@ from driftline.backends import BACKENDS, resolve
 from driftline.backends.base import Backend
 from driftline.backends.presets import DEFAULT, PRESETS, holds, is_preset
 from driftline.campaign.joining import known_as
-from driftline.campaign.specials import with_specials
+from driftline.campaign.specials import NO_SPECIALS, with_specials
 from driftline.checking.checker import Checker, CheckOutcome, Progress, Skipped, TargetResult
 from driftline.checking.deployed import fitting
-from driftline.checking.lift import can_be_lifted, lift
+from driftline.checking.lift import can_be_lifted, cannot_be_lifted, lift
 from driftline.checking.open import OpenProgram
 from driftline.checking.pace import note_durations
 from driftline.checking.precision import reviewed
@@ -25,6 +25,7 @@ from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import BackendUnavailable, DriftlineError
 from driftline.core.program import Program
 from driftline.core.target import Target
+from driftline.core.tensors import is_float
 from driftline.core.text import did_you_mean
 from driftline.core.verdict import Fingerprint, Judgement, Status
 from driftline.diagnose.fingerprint import fingerprint
@@ -155,6 +156,8 @@ def require_target(target: Target) -> None:
 
 def check_strategy(strategy: str) -> None:
     """Refuse what is neither a strategy nor a file, before anything slow happens."""
+    if strategy not in STRATEGIES and Path(strategy).is_dir():
+        raise DriftlineError(f"--inputs {strategy}: it is a folder; name an .npz file.")
     if strategy not in STRATEGIES and not Path(strategy).is_file():
         hint = did_you_mean(strategy, STRATEGIES)
         raise DriftlineError(
@@ -244,8 +247,12 @@ def check_program(
         bugs |= found
     if opened.without:
         outcome = replace(outcome, results=tuple(_judged_without(row, opened.without) for row in outcome.results))
-    notes = (*opened.notes, *_notes(opened, case, reference, sizes), *_witness_note(case, reference))
-    return CheckResult(replace(outcome, skipped=(*skipped, *outcome.skipped)), bugs, store.path, notes)
+    notes = [*opened.notes, *_notes(opened, case, reference, sizes), *_witness_note(case, reference)]
+    if lifted and (why := cannot_be_lifted(opened.program)):
+        notes.append(why)
+    if inputs == "specials" and not any(is_float(spec.dtype) for spec in opened.program.inputs):
+        notes.append(NO_SPECIALS)
+    return CheckResult(replace(outcome, skipped=(*skipped, *outcome.skipped)), bugs, store.path, tuple(notes))
 
 
 def _judged_without(row: TargetResult, operators: str) -> TargetResult:

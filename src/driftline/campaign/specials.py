@@ -21,6 +21,7 @@ from driftline.oracle.judge import Reference, ReferenceSample
 
 LARGE = 40  # operators or layers, from which on a program is taken for a model
 ENOUGH = 0.2  # the share of a result that must be finite
+NO_SPECIALS = "No special floats (NaN, infinities, signed zeros) were placed: the program has no float inputs."
 
 
 def with_specials(checker: Checker, case: Case, maker: InputMaker, count: int) -> tuple[Case, Reference]:

@@ -61,6 +61,16 @@ def accepted_for(accept: Sequence[str], target: Target) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def unused_accept(accept: Sequence[str], targets: Sequence[Target]) -> tuple[str, ...]:
+    """A sentence for each acceptance that names a target which is not checked."""
+    checked = ", ".join(map(str, targets))
+    return tuple(
+        f"--accept {text} changed nothing: {text.rpartition('=')[0]} is not among the targets ({checked})."
+        for text in accept
+        if not any(accepted_for([text], target) for target in targets)
+    )
+
+
 def as_accepted(
     verdict: Verdict, execution: Execution, reference: Reference, trait: Trait, accepted: tuple[str, ...]
 ) -> Verdict:

@@ -40,6 +40,15 @@ def can_be_lifted(program: Program) -> bool:
     return half and program.form == "source" and program.framework == "torch"
 
 
+def cannot_be_lifted(program: Program) -> str:
+    """Why `--lift` does nothing; empty: it does something."""
+    if can_be_lifted(program):
+        return ""
+    if not any(spec.dtype in _HALF for spec in program.inputs):
+        return f"--lift changed nothing: {program.name} has no input in half precision."
+    return "--lift changed nothing: it takes torch programs that are given as file.py:name or model:NAME."
+
+
 def lift(program: Program, pool: Pool, options: CheckOptions) -> OpenProgram | None:
     """The program in float32; `None` when it cannot be loaded that way (it reads files beside itself, say)."""
     bundle = SourceBundle.load(program.path.read_bytes())

@@ -50,7 +50,7 @@ def open_program(text: str, pool: Pool, options: CheckOptions) -> OpenProgram:
     if path.suffix == ".py":
         raise DriftlineError(f"{text}: say which callable of the file makes the program, as in {text}:program.")
     if not path.is_file():
-        raise DriftlineError(f"{text}: there is no such file.{_near_file(path)}")
+        raise _no_file(path)
     if path.suffix == ".onnx":
         return _open_file(path, "onnx", "onnx", pool, options)
     if path.suffix == ".pt2":
@@ -67,6 +67,12 @@ def _open_model(name: str, pool: Pool, options: CheckOptions) -> OpenProgram:
     return open_source(bundle, pool, options, name=f"{MODEL}{name}")
 
 
+def _no_file(path: Path) -> DriftlineError:
+    if path.is_dir():
+        return DriftlineError(f"{path} is a folder; name the file of the program that is in it.")
+    return DriftlineError(f"{path}: there is no such file.{_near_file(path)}")
+
+
 def _near_file(path: Path) -> str:
     if not path.parent.is_dir():
         return f" The folder {path.parent} does not exist either."
@@ -75,7 +81,7 @@ def _near_file(path: Path) -> str:
 
 def _open_source(path: Path, entry: str, pool: Pool, options: CheckOptions) -> OpenProgram:
     if not path.is_file():
-        raise DriftlineError(f"{path}: there is no such file.{_near_file(path)}")
+        raise _no_file(path)
     try:
         text = path.read_text()
         compile(text, str(path), "exec")

@@ -9,8 +9,8 @@ import click
 
 from driftline.cli.common import Ticker, json_option, note, plugin_option, print_json, seed_option, store_option
 from driftline.cli.explaining import Explained, diagnose_option, explain
-from driftline.cli.layers import look_layers, require_page, show_views, write_page
-from driftline.cli.settings import settings_of_run
+from driftline.cli.layers import look_layers, require_layers, require_page, show_views, write_page
+from driftline.cli.settings import naming_the_file, settings_of_run
 from driftline.cli.verdict_options import (
     accept_option,
     baseline_option,
@@ -138,17 +138,17 @@ def check(
       driftline check net.py:make --targets inductor:freezing=true --inputs specials --samples 8
       driftline check net.py:make --targets onnxruntime@1.15.1     (after driftline env add onnxruntime==1.15.1)
 
-    Did an export, a quantisation or a conversion change a model? The file is run, the original says what is right:
     \b
+    Did an export, a quantisation or a conversion change a model? The original says what is right:
       driftline check deployed.onnx --reference original.onnx --targets onnxruntime
 
-    Where in the model does a result go wrong? Layer by layer, in units of what rounding may legally do there:
     \b
+    Where in the model does a result go wrong? Layer by layer, in units of legal rounding:
       driftline check model.onnx --layers --targets onnxruntime
       driftline check deployed.onnx --reference original.onnx --layers --out layers.html
 
-    Inputs fit the model: integers are valid indices, masks are masks. Sizes of open dimensions go by name:
     \b
+    Inputs fit the model: integers are valid indices, masks are masks. Open sizes go by name:
       driftline check bert.onnx --dim batch=2,seq=128
       driftline check bert.onnx --dim seq=16/33 --inputs random --samples 4
       driftline check net.py:make --shape x=2x8/3x8
@@ -167,7 +167,7 @@ def check(
         fitting_targets,
         require_target,
     )
-    from driftline.checking.accept import parse_accept
+    from driftline.checking.accept import parse_accept, unused_accept
     from driftline.checking.checker import Checker, Skipped
     from driftline.checking.deployed import deploy
     from driftline.checking.open import open_program
@@ -193,9 +193,10 @@ def check(
     before = read_baseline(baseline) if baseline else None
     usual = targets is None and settings.targets is not None
     targets = settings.targets if usual else targets
-    wanted = parse_targets(targets) if targets is not None else None
-    for target in wanted or ():
-        require_target(target)
+    with naming_the_file(settings.said_by("targets") if usual else ""):
+        wanted = parse_targets(targets) if targets is not None else None
+        for target in wanted or ():
+            require_target(target)
     check_strategy(inputs)
     sizes = Sizes.parse(dims, shapes)
     parse_oracle(oracle)
@@ -203,6 +204,7 @@ def check(
         used = "--reference" if reference else "--layers"
         raise DriftlineError(f"--lift makes another program, in float32; it cannot be used with {used}.")
     check_taps(taps)
+    require_layers("taps", layers=layers)
     if out is not None:
         require_page(out, layers=layers)
     options = CheckOptions(
@@ -220,6 +222,8 @@ def check(
             opened = open_program(program, pool, options)
             if reference:
                 opened = deploy(opened, open_program(reference, pool, options))
+            if before:
+                before.require_program(opened.runs)
             unfit: list[Skipped] = []
             if usual and wanted:
                 wanted, unfit = fitting_targets(opened.runs, wanted)
@@ -238,7 +242,11 @@ def check(
                 keep_reduced=Judgement.REDUCED in counted,
                 progress=lambda target, row: ticker.checked(target, row, expected(target, opened.program)),
             )
-        result = replace(result, outcome=replace(result.outcome, skipped=(*result.outcome.skipped, *unfit)))
+        result = replace(
+            result,
+            outcome=replace(result.outcome, skipped=(*result.outcome.skipped, *unfit)),
+            notes=(*result.notes, *(unused_accept(accepted, chosen) if accept else ())),
+        )
         views = look_layers(result, kept, pool, taps) if layers else []
         explained = explain([bug.id for bug in result.bugs.values()], kept, pool) if diagnose else Explained()
     compared = compare_check(before, result, counted) if before else None

@@ -8,7 +8,7 @@ import click
 
 from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, seed_option, store_option
 from driftline.cli.explaining import Explained, diagnose_option, explain
-from driftline.cli.settings import settings_of_run
+from driftline.cli.settings import naming_the_file, settings_of_run
 from driftline.cli.verdict_options import baseline_option
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
 
@@ -96,8 +96,10 @@ def hunt(
 
     load_plugins(plugins)
     before = read_baseline(baseline) if baseline else None
+    said_by = ""
     if not resume and targets is None:
-        targets = settings_of_run("targets").targets
+        settings = settings_of_run("targets")
+        targets, said_by = settings.targets, settings.said_by("targets") if settings.targets else ""
     if budget and programs:
         raise DriftlineError("Give --budget or --programs, not both.")
     seconds = parse_budget(budget) if budget else 0.0 if programs else 600.0
@@ -127,7 +129,8 @@ def hunt(
                 plan = HuntPlan(**{**vars(plan), "seconds": seconds, "programs": programs or 0})
         else:
             going = None
-            chosen, skipped = choose_lanes(parse_targets(targets) if targets is not None else None)
+            with naming_the_file(said_by):
+                chosen, skipped = choose_lanes(parse_targets(targets) if targets is not None else None)
             plan = HuntPlan(
                 targets=tuple(str(target) for target in chosen),
                 generators=_names(generators or ",".join(GENERATORS), GENERATORS),

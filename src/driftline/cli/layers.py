@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+from click.core import ParameterSource
+
 from driftline.cli.common import Activity, note
 from driftline.core.errors import DriftlineError
 
@@ -15,6 +18,13 @@ if TYPE_CHECKING:
     from driftline.store import Store
 
 EXPECTED = 30.0  # seconds for one target
+
+
+def require_layers(option: str, *, layers: bool) -> None:
+    """An option of the view that was typed without the view would do nothing."""
+    typed = click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
+    if typed and not layers:
+        raise DriftlineError(f"--{option} chooses what --layers looks at; add --layers, or leave --{option} out.")
 
 
 def require_page(path: Path, *, layers: bool) -> None:

@@ -12,7 +12,8 @@ The command line wins over the file, and every run says which file it took setti
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,11 +65,22 @@ def settings_of_run(*keys: str) -> Settings:
     return settings
 
 
+@contextmanager
+def naming_the_file(said_by: str) -> Iterator[None]:
+    """What is wrong with a setting is said together with its file; empty: it does not come from a file."""
+    try:
+        yield
+    except DriftlineError as error:
+        if not said_by:
+            raise
+        raise type(error)(f"{said_by} {error}") from error
+
+
 def _parsed(path: Path) -> Mapping[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DriftlineError(f"{path} is not valid TOML: {error}.") from error
+        raise DriftlineError(f"{path} is not valid TOML: {error}. Correct it there, or remove the file.") from error
 
 
 def _shared_table(path: Path) -> Mapping[str, Any] | None:
@@ -83,7 +95,7 @@ def _shared_table(path: Path) -> Mapping[str, Any] | None:
         tool = tomllib.loads(text).get("tool", {})
     except tomllib.TOMLDecodeError as error:
         if "[tool.driftline" in text:
-            raise DriftlineError(f"{path} is not valid TOML: {error}.") from error
+            raise DriftlineError(f"{path} is not valid TOML: {error}. Correct it there.") from error
         return None
     found = tool.get("driftline") if isinstance(tool, dict) else None
     if found is not None and not isinstance(found, dict):

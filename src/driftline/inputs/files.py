@@ -25,6 +25,8 @@ def _read(path: Path) -> Arrays:
     try:
         if path.suffix == ".safetensors":
             return load_tensors(path)
+        if not zipfile.is_zipfile(path):  # numpy would take it for a pickle
+            raise zipfile.BadZipFile
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except ValueError as error:

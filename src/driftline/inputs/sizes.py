@@ -27,7 +27,7 @@ class Sizes:
         sizes = _pairs(dims, "--dim batch=2,seq=128")
         whole = _pairs(shapes, "--shape input_ids=2x128")
         return Sizes(
-            {name: tuple(_number(part, f"--dim {name}={text}") for part in text.split("/")) for name, text in sizes},
+            {name: tuple(_size(part, f"--dim {name}={text}") for part in text.split("/")) for name, text in sizes},
             {name: tuple(_shape(part, f"--shape {name}={text}") for part in text.split("/")) for name, text in whole},
         )
 
@@ -141,6 +141,11 @@ def _require_known(sizes: Sizes, specs: Sequence[TensorSpec], known: Known, name
     for name in sizes.dims:
         if name in names:
             continue
+        if not names and not known.resizable and not any(ANY_SIZE in spec.shape for spec in specs):
+            raise DriftlineError(
+                f"--dim {name}: all sizes of the model are fixed; export it with open ones (dynamic axes), or leave"
+                " --dim out."
+            )
         if not names:
             raise DriftlineError(
                 f"--dim {name}: the program has no dimensions with a name; give whole shapes, as in"
@@ -181,7 +186,8 @@ def _pairs(texts: Sequence[str], usage: str) -> list[tuple[str, str]]:
     for part in (part.strip() for text in texts for part in text.split(",") if part.strip()):
         name, equals, value = part.rpartition("=")
         if not equals or not name or not value:
-            raise DriftlineError(f"{option} {part} is not NAME=SIZE; write it like {usage}.")
+            form = "NAME=SIZE" if option == "--dim" else "INPUT=AxBxC"
+            raise DriftlineError(f"{option} {','.join(texts)}: {part!r} is not {form}; write it like {usage}.")
         if found.setdefault(name.strip(), value.strip()) != value.strip():
             raise DriftlineError(
                 f"{option} names {name} twice; several sizes are written {name}={found[name]}/{value}."
@@ -189,16 +195,23 @@ def _pairs(texts: Sequence[str], usage: str) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _number(text: str, where: str) -> int:
-    if not text.isdigit():
-        raise DriftlineError(f"{where}: {text!r} is not a size; a size is a whole number, as in seq=128 or seq=16/33.")
+def _size(text: str, where: str) -> int:
+    number = _number(text, where, "seq=128 or seq=16/33")
+    if not number:
+        raise DriftlineError(f"{where}: sizes are 1 or more, as in seq=128 or seq=16/33.")
+    return number
+
+
+def _number(text: str, where: str, usage: str) -> int:
+    if not text.isdecimal():
+        raise DriftlineError(f"{where}: {text!r} is not a size; a size is a whole number, as in {usage}.")
     return int(text)
 
 
 def _shape(text: str, where: str) -> Shape:
     if text in ("scalar", "()"):
         return ()
-    return tuple(_number(part, where) for part in text.lower().split("x"))
+    return tuple(_number(part, where, "--shape input_ids=2x128") for part in text.lower().split("x"))
 
 
 def _text(shape: Shape) -> str:

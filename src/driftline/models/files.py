@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,21 +40,57 @@ def write_model(
         return f"ONNX, opset {_opset(model)}, as its tool wrote it"
     from driftline.models import export
 
+    opset = opset or OPSETS[exporter]
+    if form == "onnx":
+        _require_opset(exporter, opset)
     model = build(name)
     if form == "pt2":
         try:
-            export.save_pt2(model, path)
+            with _silenced():
+                export.save_pt2(model, path)
         except Exception as error:
             raise _refused(f"torch.export cannot capture {name}", error) from error
         return "an archive of torch.export"
-    opset = opset or OPSETS[exporter]
     dynamic = exporter == "torchscript" if dynamic is None else dynamic
     try:
-        made = export.onnx_model(model, exporter, opset, dynamic=dynamic)
+        with _silenced():
+            made = export.onnx_model(model, exporter, opset, dynamic=dynamic)
     except Exception as error:
         raise _refused(f"The {exporter} exporter cannot write {name} at opset {opset}", error) from error
     path.write_bytes(made.SerializeToString())
-    return f"ONNX, opset {_opset(made)}, by torch.onnx ({exporter}), {'dynamic' if dynamic else 'static'} sizes"
+    written = _opset(made)
+    instead = "" if written == opset else f" (the exporter could not convert it to {opset})"
+    return f"ONNX, opset {written}{instead}, by torch.onnx ({exporter}), {'dynamic' if dynamic else 'static'} sizes"
+
+
+def _require_opset(exporter: str, opset: int) -> None:
+    """Refuse early what the exporter would refuse late, with all of its graph, or leave at another opset in silence."""
+    import onnx
+    import torch.onnx._constants as limits
+
+    newest = onnx.defs.onnx_opset_version()
+    if exporter == "torchscript":
+        newest = min(newest, int(limits.ONNX_TORCHSCRIPT_EXPORTER_MAX_OPSET))
+    oldest = int(limits.ONNX_MIN_OPSET)
+    if not oldest <= opset <= newest:
+        raise DriftlineError(f"--opset {opset}: the {exporter} exporter writes opsets {oldest} to {newest}.")
+
+
+@contextlib.contextmanager
+def _silenced() -> Iterator[None]:
+    """Exporters print whole graphs, some of it from C++: what matters of it is in the exception."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    kept = {number: os.dup(number) for number in (1, 2)}
+    try:
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            for number in kept:
+                os.dup2(nowhere.fileno(), number)
+            yield
+    finally:
+        for number, copy in kept.items():
+            os.dup2(copy, number)
+            os.close(copy)
 
 
 def _refused(what: str, error: Exception) -> DriftlineError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from driftline.core.text import first_line
 from driftline.programs.onnx_cut import CONTRIB_IN_STANDARD_DOMAIN
 from driftline.programs.onnx_file import KeptModel, keep_model, load_structure
 from driftline.programs.onnx_ranges import analyse
+
+_UNDEFINED = re.compile(r"input '([^']*)' of node:\s+name: (.*?) OpType: (\S+)\s+is not output of any", re.DOTALL)
 
 
 def read_model(path: Path, folder: Path, name: str = "") -> tuple[Any, KeptModel | None]:
@@ -28,6 +31,13 @@ def _check(model: Any, checked: Any, name: str) -> None:
     """`checked`: the model, or its path, where it is too big to be one message."""
     import onnx
 
+    newest = onnx.defs.onnx_opset_version()
+    for opset in model.opset_import:
+        if opset.domain in ("", "ai.onnx") and opset.version > newest:
+            raise DriftlineError(
+                f"{name} uses opset {opset.version} of the standard, which this onnx (up to {newest}) does not know."
+                " Export it with an older opset, or install a newer onnx."
+            )
     standard = {opset.domain for opset in model.opset_import} <= {"", "ai.onnx", "ai.onnx.ml"}
     for node in model.graph.node:
         if node.op_type in CONTRIB_IN_STANDARD_DOMAIN:
@@ -42,7 +52,20 @@ def _check(model: Any, checked: Any, name: str) -> None:
     try:
         onnx.checker.check_model(checked)
     except Exception as error:
-        raise DriftlineError(f"{name} is not a valid ONNX model: {first_line(str(error))}") from error
+        raise DriftlineError(f"{name} is not a valid ONNX model: {_what_is_wrong(str(error))}") from error
+
+
+def _what_is_wrong(said: str) -> str:
+    """The checker spreads what it says of an undefined value over several lines, with the name of it in the first."""
+    undefined = _UNDEFINED.search(said)
+    if not undefined:
+        return first_line(said)
+    value, node, operator = undefined.groups()
+    reader = f"the {operator} node {node!r}" if node else f"a node of type {operator}"
+    return (
+        f"{reader} reads {value!r}, which is no input, no weight and no result of a node before it."
+        " Correct the name or the order of the nodes, or export it again."
+    )
 
 
 def describe_model(model: Any) -> dict[str, Any]:

@@ -15,8 +15,11 @@ from typing import Any
 from driftline.checking.checker import TargetResult
 from driftline.checking.result import CheckResult
 from driftline.core.errors import DriftlineError
+from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
+
+MAKE_ONE = "Make a baseline with --json, as in driftline check PROGRAM --json > baseline.json."
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,15 @@ class Baseline:
     file: Path
     rows: Mapping[str, tuple[str, str | None]]
     bugs: frozenset[str]
+    program: tuple[str, str] | None = None  # name and digest; a hunt has none
+
+    def require_program(self, program: Program) -> None:
+        """Refuse the results of another program. One that was changed keeps its name, a renamed one its content."""
+        if self.program and self.program[0] != program.name and self.program[1] != program.digest:
+            raise DriftlineError(
+                f"--baseline {self.file}: it was made of another program, {self.program[0]}, not of {program.name}."
+                f" {MAKE_ONE}"
+            )
 
     def knows(self, row: TargetResult, bug_id: str | None) -> bool:
         return self.rows.get(str(row.target)) == (str(row.verdict.judgement), bug_id)
@@ -94,14 +106,16 @@ def read_baseline(path: Path) -> Baseline:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DriftlineError(f"--baseline {path}: it cannot be read ({error.strerror}).") from error
+        raise DriftlineError(f"--baseline {path}: it cannot be read ({error.strerror}). {MAKE_ONE}") from error
     except ValueError as error:
         raise DriftlineError(
             f"--baseline {path}: it is not JSON ({error}). Give the output of an earlier driftline check --json."
         ) from error
     try:
         rows = {str(row["target"]): (str(row["verdict"]), row.get("bug")) for row in value.get("results", ())}
-        return Baseline(path, rows, frozenset(str(bug["id"]) for bug in value["bugs"]))
+        made_of = value.get("program")
+        program = (str(made_of["name"]), str(made_of["digest"])) if made_of else None
+        return Baseline(path, rows, frozenset(str(bug["id"]) for bug in value["bugs"]), program)
     except (AttributeError, KeyError, TypeError) as error:
         raise DriftlineError(
             f"--baseline {path}: it is JSON, but not the output of driftline check --json or driftline hunt --json."

@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -19,6 +20,7 @@ from driftline.checking.checker import Skipped, TargetResult
 from driftline.checking.doctor import DoctorReport
 from driftline.checking.result import CheckResult, Replay, ReplayAnswer
 from driftline.core.program import Program
+from driftline.core.target import Target
 from driftline.core.tensors import spec_of
 from driftline.core.text import first_line
 from driftline.core.verdict import Judgement
@@ -86,7 +88,7 @@ def show_check(result: CheckResult, *, explained: bool = False, baseline: Compar
         out.print(Panel(_explain(row, bug, result, explained), title=f"[bold red]{bug.id}[/]", title_align="left"))
     if baseline:
         out.print(escape(str(baseline)), soft_wrap=True)
-    out.print(_closing_line(result))
+    out.print(_closing_line(result, baseline.known if baseline else ()))
 
 
 def _further(row: TargetResult) -> str:
@@ -121,9 +123,16 @@ def _explain(row: TargetResult, bug: Bug, result: CheckResult, explained: bool) 
     return "\n".join(lines)
 
 
-def _closing_line(result: CheckResult) -> str:
-    counts = {j: sum(r.verdict.judgement is j for r in result.results) for j in Judgement}
-    words = ", ".join(f"{count} {judgement}" for judgement, count in counts.items() if count)
+def _closing_line(result: CheckResult, known: Sequence[Target] = ()) -> str:
+    """How many targets came to which verdict; what the baseline knows is counted apart."""
+    parts = []
+    for judgement in Judgement:
+        rows = [row.target in known for row in result.results if row.verdict.judgement is judgement]
+        if new := rows.count(False):
+            parts.append(f"{new} {judgement}")
+        if old := rows.count(True):
+            parts.append(plural(old, "known failure") if judgement is Judgement.FAIL else f"{old} known {judgement}")
+    words = ", ".join(parts)
     if not result.compared:
         words = f"{words or 'nothing ran'}: nothing was compared"
     kept = f" Kept in {escape(str(result.store))}." if result.bugs else ""
