@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from onnx import parser
@@ -24,10 +25,14 @@ from driftline.core.plugins import load_plugins
 from driftline.core.target import parse_targets
 from driftline.diagnose.layers.choose import chunks, ends_of_blocks
 from driftline.diagnose.layers.match import Pair, matched, same_program
+from driftline.diagnose.layers.measure import Errors, measure_all
+from driftline.diagnose.layers.result import Layer, View
+from driftline.oracle.outputs import ShadowAnswer
 from driftline.programs.taps.scopes import block, onnx_scope
 from driftline.programs.taps.tap import Tap
 from driftline.report.gather import gather
 from driftline.report.html import render
+from driftline.report.layers import share_of, size_of, sizes
 from driftline.store import Store
 
 Body = dict[str, Any]
@@ -87,6 +92,7 @@ def test_swapped_heads_are_localised_to_their_layer(
     assert before and all(row["end_of_block"] and not row["beyond"] for row in before)
     assert body["left_out"] == body["values"] - sum(not row["output"] for row in body["layers"])
     page = render(gather(store_folder))
+    assert "the file moved it by" in page and "the compiler moved it by" not in page
     assert "Layer by layer" in page and "encoder.layer.2.attention.query: MatMul</text>" in page
 
 
@@ -172,6 +178,71 @@ def test_blocks_end_where_modules_do_or_where_few_values_are_alive() -> None:
     assert [pair.number for pair in ends_of_blocks(named)] == [2, 5, 8]
     nameless = same_program([tap(f"v{n}", alive=1 if n % 8 == 6 else 3) for n in range(32)])
     assert [pair.number for pair in ends_of_blocks(nameless)] == [6, 14, 22, 30]
+
+
+def test_results_are_not_counted_among_the_values() -> None:
+    taps = [tap("a"), replace(tap("y"), returned=True), tap("b")]
+    assert [pair.number for pair in same_program(taps)] == [0, 1]
+    assert numbers(matched(taps, taps)[0]) == [(0, "a"), (1, "b")]
+
+
+def seen(number: int, sigma: float | None, *, beyond: bool = False, own: bool | None = None, quanta: int = 0) -> Layer:
+    alone = None if own is None else Errors(sigma=1.0, beyond=own)
+    return Layer(number, tap(f"v{number}"), Errors(sigma, beyond=beyond, quanta=quanta), end=True, own=alone)
+
+
+def said(verdict: str, *layers: Layer, left_out: int = 0) -> str:
+    view = View("target", "program", "", verdict, layers, values=9, left_out=left_out, taps="blocks")
+    return " ".join(view.sentences())
+
+
+def test_only_what_was_looked_at_is_called_right() -> None:
+    few = said("pass", seen(0, 1.0), seen(5, 2.0), left_out=7)
+    assert few.startswith("The 2 block ends that were looked at, and the results, are within the band")
+    assert "--taps all looks at every value" in few and "Every layer" not in few
+    assert said("pass", seen(0, 1.0)).startswith("Every layer is within the band")
+    assert "1 of these could not be judged" in said("pass", seen(0, 1.0), seen(1, None))
+
+
+def test_layers_that_are_right_do_not_all_carry_an_error() -> None:
+    bad = seen(1, 1e6, beyond=True, own=True)
+    assert "The other layer of that block is right by itself." in said("fail", seen(0, 0.0, own=False), bad)
+    carrying = seen(2, 1e5, beyond=True, own=False)
+    assert "The other layer of that block is right by itself and carries the error on." in said("fail", bad, carrying)
+    mixed = said("fail", seen(0, 0.0, own=False), bad, carrying)
+    assert "The other 2 of that block are right by themselves; 1 of them carries the error on." in mixed
+
+
+def test_steps_of_quantised_values_are_no_error_where_the_result_passes() -> None:
+    """A step has no noise: by rounding alone it is as far off as can be. Values further off stay beyond the band."""
+    zero, step = np.zeros(4), np.full(4, 0.5)
+
+    def ask(arithmetic: str, runs: int, outputs: object) -> ShadowAnswer:
+        wide = {"": 0.0, "requantise": 1.0, "requantise-2": 2.0}[arithmetic]
+        steps = dict.fromkeys(("one", "two", "far"), wide * step)
+        low, same = {n: -s for n, s in steps.items()}, dict.fromkeys(steps, zero)
+        samples = {n: np.zeros((runs, 4)) for n in steps}
+        return ShadowAnswer(reference=same, samples=samples, low=low, high=steps, uses=("float32", "quantised"))
+
+    got = {name: (step * size).astype(np.float32) for name, size in {"one": 1, "two": 2, "far": 5}.items()}
+    native = {name: zero.astype(np.float32) for name in got}
+    found = measure_all(got, native, ask, "", quanta=True)
+    assert {n: (e.beyond, e.quanta) for n, e in found.items()} == {
+        "one": (False, 1),
+        "two": (False, 2),
+        "far": (True, 0),
+    }
+    assert all(errors.beyond for errors in measure_all(got, native, ask, "").values())
+    told = said("pass", seen(0, 1.0), seen(1, None, quanta=2))
+    assert "One of the values differs" in told and "up to 2 quanta off" in told and "could not be judged" not in told
+
+
+def test_numbers_of_one_column_have_one_format() -> None:
+    assert [size_of(value) for value in (0.0, 0.62, 12.3, 630.0, 3000.0, 2.8e6, 1e12)] == [
+        *("0", "0.62", "12", "630", "3.0e3", "2.8e6", ">1e9")
+    ]
+    assert [share_of(value) for value in (0.0, 1e-7, 0.6, None)] == ["0", "1e-7", "6e-1", ""]
+    assert sizes((-1, 4, 48)) == "?x4x48"
 
 
 def numbers(pairs: Sequence[Pair]) -> list[tuple[int, str]]:

@@ -119,6 +119,7 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
     group = _GROUPS.get(bug.status, OPEN)
     runs = verdict.get("failed_runs") or (0, 0)
     elsewhere = verdict.get("other_inputs") or (0, 0)
+    blame, reference = str(verdict.get("blame") or ""), case.program.name if case and case.deployed else ""
     return Bug(
         id=bug.id,
         title=str(known.get("title") or "")
@@ -132,7 +133,7 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
         versions=_versions(bug),
         kind=kind,
         stage=stage,
-        reason=str(verdict.get("reason") or bug.summary),
+        reason=words.reason_with(blame, str(verdict.get("reason") or bug.summary), reference),
         fingerprint=bug.fingerprint.detail,
         operators=operators,
         program=program,
@@ -147,7 +148,7 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
         first_seen=bug.first_seen,
         last_seen=bug.last_seen,
         failed_runs=(int(runs[0]), int(runs[1])),
-        blame=str(verdict.get("blame") or ""),
+        blame=blame,
         others={str(target): str(said) for target, said in (verdict.get("others") or {}).items()},
         other_inputs=(int(elsewhere[0]), int(elsewhere[1])),
         known_title=str(known.get("title") or ""),
@@ -159,7 +160,7 @@ def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
         durations={name: float(seconds) for name, seconds in (execution.get("durations") or {}).items()},
         rule=_rule(verdict),
         explanation=_explanation(store, bug.id),
-        reference=case.program.name if case and case.deployed else "",
+        reference=reference,
         layers=_layers(store, bug.id),
     )
 

@@ -14,7 +14,7 @@ from pygments.lexers import PythonLexer
 
 from driftline.report import figures, words
 from driftline.report.layer_figure import draw_layers
-from driftline.report.layers import size_of
+from driftline.report.layers import share_of, size_of, sizes
 from driftline.report.view import FIXED, FLAKY, KNOWN, OPEN, Bug, Comparison, LayerView, Report
 
 SCRIPT = 24_000  # characters of a script that the page shows
@@ -66,6 +66,8 @@ def _environment() -> Environment:
         "draw": figures.draw,
         "draw_layers": draw_layers,
         "sigma": size_of,
+        "share": share_of,
+        "sizes": sizes,
         "has_odd": figures.has_odd,
         "count": lambda number: f"{number:,}",
         "few": few,

@@ -9,7 +9,7 @@ import math
 
 from markupsafe import Markup, escape
 
-from driftline.report.layers import HIGHEST, LOWEST, share, size_of
+from driftline.report.layers import HIGHEST, LOWEST, share, size_of, sizes
 from driftline.report.view import Layer, LayerView
 
 WIDTH, HEIGHT = 520, 210
@@ -69,10 +69,11 @@ def _hit(view: LayerView, at: int, x: float, step: float, height: float, y: obje
 
 def told(layer: Layer) -> str:
     """Everything about a layer, a line each."""
-    lines = [f"{layer.number}: {layer.title}" + (f" ({layer.op})" if layer.op else "")]
+    number = "" if layer.output else f"{layer.number}: "
+    lines = [f"{number}{layer.title}" + (f" ({layer.op})" if layer.op else "")]
     if layer.value != layer.title and not layer.output:
         lines.append(f"value {layer.value}" + (f", node {layer.node}" if layer.node not in ("", layer.value) else ""))
-    lines.append(f"{layer.dtype}[{', '.join(map(str, layer.shape))}]")
+    lines.append(f"{layer.dtype}[{sizes(layer.shape, ', ')}]")
     if layer.sigma is not None:
         relative = f", relative {layer.relative:.1e}" if layer.relative is not None else ""
         lines.append(f"off by {size_of(layer.sigma)} sigma at worst, {size_of(layer.rms)} rms{relative}")

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from driftline.report.layers import BAR, abridged, bar, common_module, size_of, view_of
+from driftline.report.layers import BAR, abridged, bar, common_module, share_of, size_of, sizes, view_of
 from driftline.report.view import LayerView
 
 
@@ -39,15 +39,15 @@ def _table(view: LayerView) -> Table:
             continue
         style = "bold red" if item.number == view.first else "red" if item.beyond else ""
         cells = (
-            str(item.number),
+            "" if item.output else str(item.number),
             escape(
                 ("► " if item.number == view.first else "") + item.title.removeprefix(f"{shared}." if shared else "")
             ),
             escape(item.op),
-            "x".join(map(str, item.shape)) or "()",
+            sizes(item.shape) or "()",
             escape(size_of(item.sigma) or ("NaN/Inf" if item.beyond else "-")),
             size_of(item.rms),
-            f"{item.relative:.0e}" if item.relative is not None else "",
+            share_of(item.relative),
             ("wrong" if item.own_beyond else "right") if item.own_beyond is not None else "",
             f"[{'red' if item.beyond else 'green'}]{bar(item)}[/]",
         )

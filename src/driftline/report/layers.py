@@ -30,7 +30,7 @@ def view_of(body: Mapping[str, Any]) -> LayerView:
             rms=layer["rms_sigma"],
             relative=layer["relative"],
             beyond=bool(layer["beyond"]),
-            what=str(layer["what"]),
+            what=_what(str(layer["what"]), str(body["reference"])),
             own=layer["own_sigma"],
             own_beyond=layer["own_beyond"],
             output=bool(layer["output"]),
@@ -49,6 +49,11 @@ def view_of(body: Mapping[str, Any]) -> LayerView:
         sentences=tuple(body["sentences"]),
         matched=str(body["matched"]),
     )
+
+
+def _what(told: str, reference: str) -> str:
+    """Of a file that is held against another, a layer does not know whether the file or the compiler is to blame."""
+    return told.replace("the compiler moved it", "it was moved") if reference else told
 
 
 def _title(layer: Mapping[str, Any]) -> str:
@@ -76,8 +81,28 @@ def size_of(value: float | None) -> str:
     if value is None:
         return ""
     if value > HIGHEST:
-        return f">{HIGHEST:.0e}".replace("e+0", "e")
-    return f"{value:.2g}" if value < 1000 else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
+        return ">" + _short(f"{HIGHEST:.0e}")
+    if 0 < value < 0.001 or value >= 1000:
+        return _short(f"{value:.1e}")
+    return f"{value:.2g}" if value < 100 else f"{value:.0f}"
+
+
+def share_of(value: float | None) -> str:
+    """A relative error, of which only the power of ten matters."""
+    if value is None:
+        return ""
+    return _short(f"{value:.0e}") if value else "0"
+
+
+def _short(number: str) -> str:
+    """`1.0e+03` as `1.0e3`."""
+    digits, power = number.split("e")
+    return f"{digits}e{int(power)}"
+
+
+def sizes(shape: Sequence[int], between: str = "x") -> str:
+    """A shape; sizes that nobody knows are question marks."""
+    return between.join("?" if size < 0 else str(size) for size in shape)
 
 
 def common_module(view: LayerView) -> str:

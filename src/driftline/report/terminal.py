@@ -29,7 +29,7 @@ from driftline.report.explained import Explained, explained_so_far
 from driftline.report.mismatch import describe_tensor
 from driftline.report.program import program_text
 from driftline.report.results import command, known_as, replay_command
-from driftline.report.words import blamed, plural, uncoloured
+from driftline.report.words import blamed, plural, reason_with, uncoloured
 from driftline.store import Bug, Store
 
 LINE = 2000  # characters of a line of a program
@@ -76,7 +76,8 @@ def show_check(result: CheckResult, *, explained: bool = False, baseline: Compar
         verdict = f"[{_STYLES[row.verdict.judgement]}]{row.verdict.judgement}[/]"
         if baseline and row.target in baseline.known:
             verdict = "[yellow]known[/]"
-        seen = escape(first_line(row.verdict.reason, 400) + _further(row))
+        reference = result.outcome.case.program.name if result.outcome.case.deployed else ""
+        seen = escape(first_line(reason_with(row.blame, row.verdict.reason, reference), 400) + _further(row))
         table.add_row(str(row.target), row.execution.version, verdict, seconds, seen)
     for skipped in result.outcome.skipped:
         table.add_row(str(skipped.target), "", "[dim]skipped[/]", "", f"[dim]{escape(skipped.reason)}[/]")
@@ -104,11 +105,12 @@ def _explain(row: TargetResult, bug: Bug, result: CheckResult, explained: bool) 
     case, store = result.outcome.case, result.store
     failed, runs = row.failed_runs
     lines = [escape(f"{row.target} {row.execution.version}: {row.verdict.kind}")]
-    lines.append(escape(first_line(row.verdict.reason, 800)))
+    reference = case.program.name if case.deployed else ""
+    lines.append(escape(first_line(reason_with(row.blame, row.verdict.reason, reference), 800)))
     if row.effect:
         lines.append(escape(f"in use: {row.effect}"))
     if row.blame:
-        lines.append(escape(blamed(row.blame, case.program.name if case.deployed else "")))
+        lines.append(escape(blamed(row.blame, reference)))
     if row.flaky:
         lines.append(f"[yellow]flaky: failed in {failed} of {runs} runs[/]")
     else:

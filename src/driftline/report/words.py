@@ -143,3 +143,8 @@ def blamed(name: str, reference: str = "") -> str:
     if reference:
         return f"{name} itself computes something else than {reference}: the compiler is not to blame."
     return f"The conversion by {name} is wrong already: the compiler is not to blame."
+
+
+def reason_with(blame: str, reason: str, reference: str = "") -> str:
+    """What is wrong, in words that do not accuse the compiler where the file that it was given is to blame."""
+    return reason.replace("the compiler moved it", "the file moved it") if blame and reference else reason

@@ -84,9 +84,10 @@ class _Course:
             pairs = same_program(inside.taps)
         self._pairs = pairs
         self._ends = {pair.number for pair in ends_of_blocks(pairs)} if pairs else set()
-        self._tapping = Tapping(self._checker, inside, running, self._row.target)
-        self._end = len(inside.taps)
-        self._view = replace(self._view, values=sum(not tap.returned for tap in inside.taps), matched=how)
+        passes = self._view.verdict == "pass"
+        self._tapping = Tapping(self._checker, inside, running, self._row.target, quanta=passes)
+        self._end = sum(not tap.returned for tap in inside.taps)
+        self._view = replace(self._view, values=self._end, matched=how)
         self._add_results()
         if not pairs:
             raise NoView("the two programs have no value in common" if how else "no value along the graph can be seen")
@@ -120,13 +121,13 @@ class _Course:
         for chunk in chunks(pairs):
             self._say(f"looking at values {done + 1} to {done + len(chunk)} of {len(pairs)}")
             seen = self._tapping.look(chunk)
-            for pair, errors in zip(chunk, seen.errors, strict=True):
-                self._layers[pair.tap.value] = self._layer(pair, errors)
+            for pair, errors, shape in zip(chunk, seen.errors, seen.shapes, strict=True):
+                self._layers[pair.tap.value] = self._layer(pair, errors, shape)
             self._observe(seen)
             done += len(chunk)
 
-    def _layer(self, pair: Pair, errors: Errors) -> Layer:
-        tap = replace(pair.tap, scope=pair.tap.scope or pair.run.scope)
+    def _layer(self, pair: Pair, errors: Errors, shape: tuple[int, ...]) -> Layer:
+        tap = replace(pair.tap, scope=pair.tap.scope or pair.run.scope, shape=shape)
         other = pair.run.value if pair.run.value != tap.value else ""
         return Layer(pair.number, tap, errors, end=pair.number in self._ends, runs_as=other)
 

@@ -6,8 +6,9 @@ the last value of each module that both name; else by position, where the shapes
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from driftline.core.tensors import ANY_SIZE
@@ -28,13 +29,16 @@ class Pair:
 
 
 def same_program(taps: Sequence[Tap]) -> list[Pair]:
-    return [Pair(number, tap, tap) for number, tap in enumerate(taps) if not tap.returned]
+    return [Pair(number, tap, tap) for number, tap in enumerate(tap for tap in taps if not tap.returned)]
 
 
 def matched(reference: Sequence[Tap], runs: Sequence[Tap]) -> tuple[list[Pair], str]:
-    """The pairs in the order of the reference, and how they were found. Results of a program are shown anyway."""
+    """The pairs in the order of the reference, and how they were found. Results of a program are shown anyway, and are
+    not counted."""
     pairs, how = _matched(reference, runs)
-    return [pair for pair in pairs if not pair.tap.returned and not pair.run.returned], how
+    results = [number for number, tap in enumerate(reference) if tap.returned]
+    kept = [pair for pair in pairs if not pair.tap.returned and not pair.run.returned]
+    return [replace(pair, number=pair.number - bisect(results, pair.number)) for pair in kept], how
 
 
 def _matched(reference: Sequence[Tap], runs: Sequence[Tap]) -> tuple[list[Pair], str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from driftline.oracle.outputs import ShadowAnswer, judge_all
 from driftline.oracle.rule import FULL_RUNS, QUICK_LIMIT, QUICK_RUNS
 from driftline.oracle.statistics import ELEMENT_LIMIT, Noise, rms_error
 
+QUANTISED = "quantised"  # what a shadow says that it uses
+STEPS = {1: "requantise", 2: "requantise-2"}  # quanta: the arithmetic that declares them
 SURELY = 64.0  # sigma by a few samples: more samples would not bring it back into the band
 
 
@@ -24,14 +27,21 @@ class Errors:
     rms: float | None = None
     relative: float | None = None  # rms of the error over rms of the value
     beyond: bool = False
-    what: str = ""  # why it is beyond the band, or was not judged
+    what: str = ""  # why it is beyond the band, or was not judged, or what it needs to be within
+    quanta: int = 0  # it is within the band where quantised values may come out so many quanta off
 
 
 def measure_all(
-    got: dict[str, Array], native: dict[str, Array], ask: AskArithmetic | None, arithmetic: str
+    got: dict[str, Array],
+    native: dict[str, Array],
+    ask: AskArithmetic | None,
+    arithmetic: str,
+    *,
+    quanta: bool = False,
 ) -> dict[str, Errors]:
     """The errors of several values that one run made, by name. More samples are asked for only where a few leave open
-    whether a value is within the band."""
+    whether a value is within the band. With `quanta`, a value beyond it is also held against the band of kernels that
+    re-quantise some quanta off: a quantised value has no noise of its own, so one step would be beyond any band."""
     fine = {name for name in native if name in got and _same_form(got[name], native[name])}
     found = {name: _misformed(got.get(name), native[name]) for name in native if name not in fine}
     if ask is None:
@@ -43,9 +53,30 @@ def measure_all(
         if open_:
             full = ask(arithmetic, FULL_RUNS, {})
             found |= {name: _measured(name, got[name], native[name], full, arithmetic) for name in open_}
+        if quanta and QUANTISED in quick.uses:
+            found |= _within_steps(got, native, ask, arithmetic, [n for n in fine if found[n].beyond])
     except NoShadow as reason:
         told = f"the rounding noise could not be found out: {reason}"
         found |= {n: Errors(relative=_relative(got[n], native[n].astype(np.float64)), what=told) for n in fine}
+    return found
+
+
+def _within_steps(
+    got: dict[str, Array], native: dict[str, Array], ask: AskArithmetic, arithmetic: str, beyond: Sequence[str]
+) -> dict[str, Errors]:
+    """Those of the values that legal steps of re-quantisation bring into the band; few quanta are tried first."""
+    found: dict[str, Errors] = {}
+    for quanta, policy in STEPS.items():
+        left = [name for name in beyond if name not in found]
+        if not left:
+            break
+        stepping = f"{arithmetic}+{policy}" if arithmetic else policy
+        answer = ask(stepping, QUICK_RUNS, {})
+        measured = {name: _measured(name, got[name], native[name], answer, stepping) for name in left}
+        told = f"within the band if quantised values may come out {'one quantum' if quanta == 1 else 'two quanta'} off"
+        # Sigma would be that of the wider band, which is not the one that all other values are told in.
+        within = {n: e for n, e in measured.items() if not e.beyond}
+        found |= {n: replace(e, sigma=None, rms=None, what=told, quanta=quanta) for n, e in within.items()}
     return found
 
 

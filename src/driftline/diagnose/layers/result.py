@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -111,8 +111,7 @@ class View:
     def _where(self) -> Iterator[str]:
         first = self.first
         if first is None:
-            worst = max((layer.errors.sigma or 0.0 for layer in self.layers), default=0.0)
-            yield f"Every layer is within the band of legal rounding ({BAND:g} sigma); the worst is {worst:.2g} sigma."
+            yield from self._within()
             if self.verdict == "fail":
                 yield "The failure of the program does not show at any of these places."
             return
@@ -127,10 +126,45 @@ class View:
             f" off by {size}.{so_far}"
         )
         yield from self._made()
+        yield from self._steps()
         if self.verdict == "pass":
-            yield "The result of the program is within the band again: what comes after evens it out."
+            yield "The result of the program passes, it is within the band again: what comes after evens this out."
         elif self.explained:
             yield "This explains the failure of the program: the error is carried from there to the result."
+
+    def _within(self) -> Iterator[str]:
+        """What was looked at, and that nothing of it is beyond the band."""
+        looked = [layer for layer in self.layers if not layer.output]
+        worst = max((layer.errors.sigma or 0.0 for layer in self.layers), default=0.0)
+        steps = ", or of steps of re-quantisation" if any(layer.errors.quanta for layer in self.layers) else ""
+        band = f"within the band of legal rounding ({BAND:g} sigma){steps}; the worst is {worst:.2g} sigma"
+        if not looked:
+            yield f"No value inside was looked at; the results are {band}."
+        elif not self.left_out:
+            yield f"Every layer is {band}."
+        else:
+            kind = "block end" if all(layer.end for layer in looked) else "value"
+            seen = f"{len(looked)} {kind}s that were" if len(looked) != 1 else f"one {kind} that was"
+            more = "" if self.taps == "all" else "; --taps all looks at every value"
+            yield f"The {seen} looked at, and the results, are {band}{more}."
+        unjudged = sum(layer.errors.sigma is None and not layer.errors.quanta for layer in self.layers)
+        if unjudged:
+            yield f"{unjudged} of these could not be judged."
+        yield from self._steps()
+
+    def _steps(self) -> Iterator[str]:
+        """Values that are within the band only if quantised values may be some quanta off."""
+        stepped = [layer for layer in self.layers if layer.errors.quanta]
+        if not stepped:
+            return
+        most = max(layer.errors.quanta for layer in stepped)
+        size = "one quantum" if most == 1 else f"up to {most} quanta"
+        count = f"{len(stepped)} of the values differ" if len(stepped) != 1 else "One of the values differs"
+        yield (
+            f"{count} by more than rounding alone, but by no more than steps of re-quantisation: quantised values that"
+            f" come out {size} off, as kernels on integers make them. The result passes without allowing for that, so"
+            " it is not called an error."
+        )
 
     def _made(self) -> Iterator[str]:
         asked = [layer for layer in self.layers if layer.own]
@@ -139,12 +173,13 @@ class View:
         made = self.made_at
         if made:
             names = ", ".join(layer.title for layer in made[:3]) + (f" and {len(made) - 3} more" * (len(made) > 3))
-            others = len(asked) - len(made)
-            rest = f" The other {others} of that block are right by themselves: they carry the error on." * bool(others)
-            yield f"Fed with the values of the reference, wrong by itself: {names}.{rest}"
+            alone = "itself" if len(made) == 1 else "themselves"
+            rest = _others([layer for layer in asked if layer not in made])
+            yield f"Fed with the values of the reference, wrong by {alone}: {names}.{rest}"
         else:
+            each = f"each of the {len(asked)} layers there" if len(asked) != 1 else "the one layer there"
             yield (
-                f"Fed with the values of the reference, each of the {len(asked)} layers there is right by itself: the"
+                f"Fed with the values of the reference, {each} is right by itself: the"
                 " error is made when several are compiled together, or adds up over them."
             )
 
@@ -169,3 +204,18 @@ class View:
             "note": self.note,
             "seconds": round(self.seconds, 2),
         }
+
+
+def _others(layers: Sequence[Layer]) -> str:
+    """The rest of a bad block: right by themselves, and some of them given wrong values."""
+    carrying = sum(layer.beyond for layer in layers)
+    if not layers:
+        return ""
+    if len(layers) == 1:
+        return f" The other layer of that block is right by itself{' and carries the error on' * carrying}."
+    told = f" The other {len(layers)} of that block are right by themselves"
+    if carrying == len(layers):
+        return f"{told} and carry the error on."
+    if not carrying:
+        return f"{told}."
+    return f"{told}; {carrying} of them {'carries' if carrying == 1 else 'carry'} the error on."

@@ -25,17 +25,21 @@ class Seen:
     """What one run showed: the errors of the pairs in order, and what else the target returned."""
 
     errors: list[Errors]
+    shapes: list[tuple[int, ...]]  # of the pairs, in this run
     results: list[Array]  # the program's own, as the target computed them with taps
     of_results: list[Errors]  # where the reference was asked for them too
 
 
 class Tapping:
-    """Both sides of a comparison, on one target."""
+    """Both sides of a comparison, on one target. `quanta`: quantised values may come out some quanta off."""
 
-    def __init__(self, checker: Checker, inside: Inside, running: Inside, target: Target) -> None:
+    def __init__(
+        self, checker: Checker, inside: Inside, running: Inside, target: Target, *, quanta: bool = False
+    ) -> None:
         self._checker = checker
         self._inside, self._running = inside, running
         self.target = target
+        self._quanta = quanta
         self.arithmetic = declared_arithmetic(BACKENDS.get(target.backend), target)
 
     def look(self, pairs: Sequence[Pair], cuts: Mapping[Pair, Array] | None = None, *, results: bool = False) -> Seen:
@@ -59,9 +63,11 @@ class Tapping:
                 raise NoView(f"{self.target} returned {len(got)} of {len(pairs)} values")
             keys = list(native)[:wanted] if results else list(native)[: len(pairs)]
             given = dict(zip(keys, got, strict=False))
-            found = measure_all(given, {key: native[key] for key in keys}, sample.shadow, self.arithmetic)
+            wanted_values = {key: native[key] for key in keys}
+            found = measure_all(given, wanted_values, sample.shadow, self.arithmetic, quanta=self._quanta)
             errors = [found[key] for key in keys]
-            return Seen(errors[: len(pairs)], got[len(pairs) :], errors[len(pairs) :])
+            shapes = [native[key].shape for key in keys[: len(pairs)]]
+            return Seen(errors[: len(pairs)], shapes, got[len(pairs) :], errors[len(pairs) :])
         finally:
             self._checker.forget(runs, self.target)
             for case in (mine, runs):
