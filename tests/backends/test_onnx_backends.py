@@ -6,8 +6,8 @@ or that the compiler refuses in good order.
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.program import Program, SourceBundle
 from driftline.core.target import Target
 from driftline.core.tensors import TensorSpec
+from driftline.programs.opened import OpenedProgram
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
@@ -50,9 +51,11 @@ def execute(name: str, made: Any, arrays: dict[str, Any], **options: str) -> dic
     constants = {tensor.name for tensor in made.graph.initializer}
     specs = [TensorSpec(v.name, "", ()) for v in made.graph.input if v.name not in constants]
     outputs = tuple(v.name for v in made.graph.output)
-    program = Program("onnx", "onnx", "", Path("model.onnx"), "model", tuple(specs), outputs)
-    opened = SimpleNamespace(program=program, data=made.SerializeToString(), example=arrays)
-    return backend.compile(opened, options)(arrays)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        path.write_bytes(made.SerializeToString())
+        program = Program("onnx", "onnx", "", path, "model", tuple(specs), outputs)
+        return backend.compile(OpenedProgram(program, example=arrays), options)(arrays)
 
 
 def rejects(name: str, made: Any, arrays: dict[str, Any], **options: str) -> bool:

@@ -46,6 +46,7 @@ from driftline.programs.convert import accepts_directly, find_converter
 
 CONFIRMATIONS = 1
 FLAKY_RUNS = 4
+OUR_TIMEOUT = 120.0  # seconds, at least, for a reference or a shadow
 FRESH_INPUTS = 3
 KEPT_SHADOWS = 256 << 20  # bytes
 # What a target may fail by because the reference is wrong: what its results are.
@@ -316,16 +317,17 @@ class Checker:
         case: Case,
         *,
         fresh: bool = False,
-        patience: int = 1,
+        ours: bool = False,
     ) -> Iterator[Report]:
-        """Run a task; its files are there inside the block, and gone after it."""
+        """Run a task; its files are there inside the block, and gone after it. What is `ours`, and no target's, gets
+        more time: a short --timeout is meant for compilers."""
         options = case.options
         try:
             yield self.pool.run(
                 worker,
                 task,
                 payload,
-                timeout=options.timeout * patience,
+                timeout=max(2 * options.timeout, OUR_TIMEOUT) if ours else options.timeout,
                 memory_limit=options.memory_limit,
                 fresh=fresh,
             )
@@ -366,7 +368,7 @@ class Checker:
         worker = worker_for_framework(witness.home, case.options.plugins)
         payload = {**self._payload(case, case.program), "witness": witness.name, "exact": exact}
         try:
-            with self._running(worker, "driftline.oracle.reference:compute", payload, case, patience=2) as report:
+            with self._running(worker, "driftline.oracle.reference:compute", payload, case, ours=True) as report:
                 if report.ending != "done":
                     return Reference(problem=f"the reference run ended with {report.ending} ({report.detail})")
                 if "problem" in report.result:
@@ -411,7 +413,7 @@ class Checker:
             payload["outputs"] = str(Path(payload["folder"]) / "outputs")
             save_tensors(payload["outputs"], outputs)
         worker = worker_for_framework(witness.home, case.options.plugins)
-        with self._running(worker, "driftline.oracle.shadow.task:play", payload, case, patience=2) as report:
+        with self._running(worker, "driftline.oracle.shadow.task:play", payload, case, ours=True) as report:
             if report.ending != "done":
                 raise NoShadow(f"its run ended with {report.ending} ({report.detail})")
             if "problem" in report.result:
