@@ -88,3 +88,7 @@ def test_a_zero_point_in_float16_is_exact_where_it_is_clamped() -> None:
     tape = record(lambda: {"output": torch.clamp(torch.round(x) + 3, -128, 127).to(torch.int8)})
     answer = Player(TorchShadow(tape)).ask(8)
     assert np.array_equal(answer.low["output"], answer.high["output"])
+
+
+def test_the_wider_of_two_policies_holds_in_any_order() -> None:
+    assert declared("requantise-2+requantise") == declared("requantise+requantise-2") == declared("requantise-2")

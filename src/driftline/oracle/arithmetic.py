@@ -121,7 +121,7 @@ def has_subnormals(arrays: Arrays) -> bool:
 def declared(names: str) -> Arithmetic:
     """The arithmetic that a target declares: policy names joined with '+'."""
     arithmetic = IEEE
-    for name in filter(None, names.split("+")):
+    for name in sorted(filter(None, names.split("+"))):  # the wider of two that differ in a number comes last
         if name not in POLICIES:
             raise DriftlineError(
                 f"There is no arithmetic {name!r}.{did_you_mean(name, POLICIES)} Known: {', '.join(POLICIES)}."

@@ -102,12 +102,9 @@ def transposed_convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor |
         made = made.narrow(axis + 2, below, max(made.shape[axis + 2] - below - max(above - extra, 0), 0))
         missing = extra - min(above, extra)
         if missing:  # nothing reaches there but the bias
-            sides = [0, 0] * (window.axes - axis)
-            sides[-1] = missing
-            made = F.pad(made, sides)
-            if bias is not None:
-                tail = made.narrow(axis + 2, made.shape[axis + 2] - missing, missing)
-                tail += bias.reshape(1, -1, *[1] * window.axes)
+            shape = [missing if at == axis + 2 else size for at, size in enumerate(made.shape)]
+            rest = made.new_zeros(shape) if bias is None else bias.reshape(1, -1, *[1] * window.axes).expand(shape)
+            made = torch.cat((made, rest), axis + 2)
     return made  # type: ignore[no-any-return]
 
 
