@@ -2,8 +2,8 @@
 
 ONNX has a reference evaluator, which is the standard's own word; it is slow and cannot run everything. Driftline's
 player on torch is fast and covers what exporters write. Small models are evaluated by the first, big ones by the
-second, and where one of them cannot, by the other. They are written independently of each other: where they disagree,
-nobody is accused (`Checker`).
+second, and where one of them cannot, by the other. They are independent of each other, but for rare operators that the
+player leaves to the evaluator; where they disagree, nobody is accused (`Checker`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ model file and data files that are named by their content. The hash of the model
 covers its weights. Small models are single files, whatever the user's is.
 
 Everybody who needs an ONNX model calls `load_model` (weights in memory), `load_structure` (no weights), or gives the
-path to a runtime that maps the data itself; `mapped_weights` gives arrays that are read from the disk when touched.
+path to a runtime that maps the data itself; `mapped` gives an array that is read from the disk when touched.
 """
 
 from __future__ import annotations
@@ -72,13 +72,8 @@ def serialised(path: Path) -> bytes:
     return bytes(load_model(path).SerializeToString()) if any(external_tensors(model)) else path.read_bytes()
 
 
-def mapped_weights(model: Any, folder: Path) -> dict[str, Array]:
-    """The initialisers that lie in files, as read-only arrays that take no memory until they are read."""
-    return {tensor.name: mapped(tensor, folder) for tensor in model.graph.initializer if is_external(tensor)}
-
-
 def mapped(tensor: Any, folder: Path) -> Array:
-    """A tensor that lies in a file, as a read-only array."""
+    """A tensor that lies in a file, as a read-only array that takes no memory until it is read."""
     import onnx
 
     place = {entry.key: entry.value for entry in tensor.external_data}

@@ -20,7 +20,11 @@ _NAMES = {torch_dtype: name for name, (_, _, torch_dtype) in _BITS.items()}
 
 def tensor_from_array(array: Array) -> torch.Tensor:
     """A tensor that owns its memory, so that an in-place operation cannot reach the caller's array."""
-    array = np.array(array, copy=True, order="C")
+    return tensor_on_array(np.array(array, copy=True, order="C"))
+
+
+def tensor_on_array(array: Array) -> torch.Tensor:
+    """A tensor on the memory of a contiguous array."""
     if array.dtype.name in _BITS:
         bits, _, dtype = _BITS[array.dtype.name]
         if not array.size:

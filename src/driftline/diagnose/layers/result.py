@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from driftline.diagnose.layers.measure import BAND, Errors
@@ -88,10 +88,6 @@ class View:
             return None
         first = self.first
         return first is not None and (not first.output or bool(self.made_at))
-
-    def with_own(self, own: dict[str, Errors]) -> View:
-        layers = tuple(replace(layer, own=own.get(layer.tap.value, layer.own)) for layer in self.layers)
-        return replace(self, layers=layers)
 
     def sentences(self) -> Iterator[str]:
         """What people want to know, the most telling first."""

@@ -11,7 +11,7 @@ import torch
 
 from driftline.programs.onnx_file import is_external, mapped
 from driftline.programs.onnx_player.call import Unplayable
-from driftline.programs.torch_tensors import _BITS
+from driftline.programs.torch_tensors import tensor_on_array
 
 _FOUR_BITS = {"int4": (np.int8, 22), "uint4": (np.uint8, 21)}
 
@@ -41,13 +41,8 @@ def tensor_from(array: Any) -> torch.Tensor:
     array = np.asarray(array, order="C")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it cannot be written to is what we want
-        if name in _BITS:
-            bits, _, dtype = _BITS[name]
-            if not array.size:
-                return torch.empty(array.shape, dtype=dtype)
-            return torch.frombuffer(array.reshape(-1).view(bits), dtype=dtype).reshape(array.shape)
         try:
-            return torch.from_numpy(array)
+            return tensor_on_array(array)
         except TypeError as error:
             raise Unplayable(f"tensors of type {name}") from error
 
