@@ -21,7 +21,7 @@ help:
 	@echo "make test        install all that is needed and run the fast tests"
 	@echo "make test-all    run the slow tests too"
 	@echo "make lint        ruff, mypy, import-linter"
-	@echo "make benchmarks  measure what the README says"
+	@echo "make benchmarks  measure what docs/measured.md says"
 	@echo "make clean       remove .venv and what tests leave behind"
 
 install: $(STAMP)
@@ -31,7 +31,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(MAKE) --no-print-directory system-packages
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,models,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,models,lab,dev]'
 	@touch $(STAMP)
 
 # TorchInductor compiles C++; the interpreter's virtualenv module is a package of its own on Debian. The tests look at

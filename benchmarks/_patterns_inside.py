@@ -60,7 +60,7 @@ def count(programs: Iterator[tuple[Any, tuple[Any, ...]]], seconds: float) -> No
 
 def generated(name: str, seed: int) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     from driftline.generate import GENERATORS
-    from driftline.generate.base import NoProgram, Request
+    from driftline.generate.base import GeneratorRequest, NoProgram
     from driftline.patterns.inductor.draft import live
 
     generator = GENERATORS.get(name)
@@ -69,7 +69,7 @@ def generated(name: str, seed: int) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     while True:
         for arm in arms:
             try:
-                made = generator.make(Request("torch", arm, number, seed))
+                made = generator.make(GeneratorRequest("torch", arm, number, seed))
                 model, inputs = live(str(made.content))
             except NoProgram:
                 continue
@@ -114,12 +114,12 @@ def tiers(sample: int) -> None:
     """The median cost of each way to ask, over some rules that fire."""
     from torch._inductor import config
 
+    from driftline.backends.inductor_options import inductor_config
     from driftline.core.rule import Reach
     from driftline.patterns.inductor.alone import alone
     from driftline.patterns.inductor.draft import live
     from driftline.patterns.inductor.invert import NotBuilt, build
     from driftline.patterns.inductor.pipeline import pass_through
-    from driftline.programs.inductor_options import inductor_config
 
     spent: dict[str, list[float]] = {"build": [], "alone": [], "passes": [], "compile": []}
 

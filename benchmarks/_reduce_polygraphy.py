@@ -61,8 +61,7 @@ def onnx_by_driftline(bug: Bug) -> dict[str, Any]:
         checker = Checker(pool)
         (result,) = checker.check(case).results
         began = time.monotonic()
-        told = str(result.execution.failure or "")
-        signature = Signature.of(str(result.execution.stage), str(result.verdict.kind), told)
+        signature = Signature.of_verdict(result.execution, result.verdict)
         found = reduce_case(checker, case, signature, budget=180)
     last = next(step for step in found.steps if step.size.operators == found.after.operators)
     return {

@@ -39,13 +39,14 @@ from hunt_rates import hunted, learn, make_lane, screened, take_turn
 from driftline.campaign.lane import Lane
 from driftline.campaign.plan import choose_lanes
 from driftline.checking.batch import Screening
-from driftline.diagnose.known import known_issue
+from driftline.checking.batch_requests import InvalidProgram, ProgramRequest
 from driftline.execute.pool import Pool
 from driftline.generate import GENERATORS
-from driftline.generate.base import NoProgram, Request
+from driftline.generate.base import GeneratorRequest, NoProgram
 from driftline.generate.blueprint import emit
 from driftline.generate.graph import Graph
 from driftline.generate.random_graph import random_graph
+from driftline.report.annotated import causes_of
 from driftline.store import Store
 from driftline.store.hunts import HuntLog
 
@@ -115,7 +116,7 @@ def graphs(form: str, seed: int) -> Iterator[Graph]:
     arms = GENERATORS.get("graph").arms(form)
     for number in range(sys.maxsize):
         with contextlib.suppress(NoProgram):
-            yield random_graph(Request(form, arms[number % len(arms)], number, seed), LENGTH)
+            yield random_graph(GeneratorRequest(form, arms[number % len(arms)], number, seed), LENGTH)
 
 
 @dataclass
@@ -171,19 +172,19 @@ def validity(form: str, run: Run, batch: int = 100) -> tuple[float, Counter[str]
     with Pool() as pool:
         for first in range(0, run.sizes.validity, batch):
             requests = [
-                {
-                    "generator": "part",
-                    "arm": "",
-                    "number": first + number,
-                    "graph": next(source).to_json(),
-                    "strategies": ["random", "specials"],
-                    "seed": f"{run.seed}/{first + number}",
-                }
+                ProgramRequest(
+                    "part",
+                    "",
+                    first + number,
+                    ("random", "specials"),
+                    seed=f"{run.seed}/{first + number}",
+                    graph=next(source),
+                )
                 for number in range(batch)
             ]
             with Screening(pool, form) as screening:
                 answers = screening.prepare(requests)
-            invalid.update(answer["invalid"] for answer in answers if "invalid" in answer)
+            invalid.update(answer.reason for answer in answers if isinstance(answer, InvalidProgram))
     return 100 - 100 * sum(invalid.values()) / run.sizes.validity, invalid
 
 
@@ -252,7 +253,7 @@ def flatness(run: Run) -> None:
     with Store.open(run.scratch / "store-flatness") as store:
         log = HuntLog(store)
         (hunt,) = log.hunts()
-        uses = [sum(sum(seen.values()) for seen in turn.body["coverage"].values()) for turn in log.turns(hunt)]
+        uses = [sum(sum(seen.values()) for seen in turn.body.coverage.values()) for turn in log.turns(hunt)]
     tenth = max(1, len(result.turns) // 10)
     ends = result.turns[:tenth], result.turns[-tenth:]
     lengths = [
@@ -377,14 +378,16 @@ def worth(run: Run) -> None:
         run.add("worth", "no store: give --store, or run the section `judged` too")
         return
     with Store.open(run.store) as store:
-        bugs = store.bugs()
+        bugs = [store.bug(bug.id) for bug in store.bugs()]
         (findings,) = store.query("SELECT COUNT(*) FROM findings")[0]
         sightings = HuntLog(store).sightings()
         states = Counter(dict(store.query("SELECT state, COUNT(*) FROM suspects GROUP BY state")))
     kinds: dict[str, Counter[str]] = {}
     for bug in bugs:
-        issue = known_issue(bug.fingerprint)
-        standing = "new" if issue is None else "debatable" if issue.note else "known" if issue.url else "named"
+        cause = next(iter(causes_of(bug)), None)
+        standing = (
+            "new" if cause is None else "debatable" if cause.debatable else "reported" if cause.reported else "named"
+        )
         kinds.setdefault(bug.fingerprint.backend, Counter())[standing] += 1
     statuses = Counter(str(bug.status) for bug in bugs)
     total = sum(kinds.values(), Counter())
@@ -394,7 +397,7 @@ def worth(run: Run) -> None:
         " reports kept",
     )
     run.add("their status", ", ".join(f"{count} {name}" for name, count in statuses.most_common()) or "none")
-    run.add("by the known-issues table", ", ".join(f"{total[n]} {n}" for n in ("new", "known", "debatable", "named")))
+    run.add("by their causes", ", ".join(f"{total[n]} {n}" for n in ("new", "reported", "debatable", "named")))
     print(f"    suspects: {dict(states)}")
     for name, counts in sorted(kinds.items()):
         print(f"    {name}: {sum(counts.values())} distinct: {', '.join(f'{c} {n}' for n, c in counts.most_common())}")

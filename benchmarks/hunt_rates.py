@@ -20,12 +20,12 @@ from typing import Any
 import psutil
 
 from driftline.backends import BACKENDS
-from driftline.campaign.events import Event, TurnDone
 from driftline.campaign.hunt import Hunter
 from driftline.campaign.lane import Lane
 from driftline.campaign.plan import HuntPlan, form_of
 from driftline.checking.batch import Screening
 from driftline.core.target import Target
+from driftline.events import Event, TurnDone
 from driftline.execute.pool import Pool
 from driftline.generate import GENERATORS
 from driftline.generate.blueprint import LANGUAGE
@@ -147,7 +147,7 @@ def take_turn(lane: Lane, pool: Pool, limit: int) -> Counter[str]:
         results = screening.screen(lane.requests(limit), lane.target)
     body = lane.summarise(results, time.monotonic() - started)
     lane.absorb(Turn(lane.name, lane.turns, body))
-    return Counter({**body["counts"], "operators": sum(len(result.coverage) for result in results)})
+    return Counter({**body.counts, "operators": sum(len(result.coverage) for result in results)})
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""Does Driftline see the bugs we know? Every check of `examples/bugs/catalogue.json`, through the real pipeline.
+"""Does Driftline see the bugs we know? Every example of a cause (`examples/bugs`), through the real pipeline.
 
     python benchmarks/known_bugs.py
     python benchmarks/known_bugs.py --only 'onnxruntime_*' --targets onnxruntime,onnxruntime@1.26.0 --json
 
-A check says that a target fails in a certain way, or passes (the release with the fix, or the optimisation switched
-off). Checks whose compiler, release or device is not on this machine are skipped and listed. Exits 1 when a check went
-otherwise than expected.
+The file of a cause says which example tells it, on which targets that fails (`fails_on`, in the way the cause says) and
+on which it passes (`passes_on`: the release with the fix, or the optimisation switched off). Checks whose compiler,
+release or device is not on this machine are skipped and listed. Exits 1 when a check went otherwise than expected.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import json
+import platform
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from driftline.backends import resolve
+from driftline.causes import Cause, builtin
+from driftline.causes.sighting import machine_name
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_program
 from driftline.core.case import Case, CheckOptions, Inputs
@@ -33,8 +34,50 @@ BUGS = Path(__file__).resolve().parents[1] / "examples" / "bugs"
 
 
 @dataclass(frozen=True)
+class Check:
+    """An example of a cause, on one target."""
+
+    cause: Cause
+    target: str
+    fails: bool
+
+    @property
+    def case(self) -> str:
+        return Path(self.cause.example).stem
+
+    @property
+    def expected(self) -> str:
+        return " or ".join(f"fail {kind}" for kind in self.cause.kinds) if self.fails else "pass"
+
+
+def catalogue() -> list[Check]:
+    """Every check that the causes ask for, in the order of the examples."""
+    told = sorted((cause for cause in builtin() if cause.example), key=lambda cause: cause.example)
+    return [
+        Check(cause, target, fails)
+        for cause in told
+        for fails, targets in ((True, cause.fails_on), (False, cause.passes_on))
+        for target in targets
+    ]
+
+
+def table() -> str:
+    """The tables of examples/README.md: what fails somewhere, and what is kept as a test that it stays fixed."""
+    rows: dict[bool, list[str]] = {True: [], False: []}
+    for cause in sorted((cause for cause in builtin() if cause.example), key=lambda cause: cause.example):
+        told = f"| [{cause.example}](bugs/{cause.example}) | {cause.title} ([report]({cause.reported})) |"
+        if cause.fails_on:
+            fails, passes = (", ".join(f"`{one}`" for one in some) for some in (cause.fails_on, cause.passes_on))
+            told += f" {fails} | {passes} |"
+        rows[bool(cause.fails_on)].append(told)
+    shown = ["| file | what goes wrong | shows on | right on |", "|---|---|---|---|", *rows[True], ""]
+    shown += ["Fixed before the releases that are installed here, and kept as tests that they stay fixed:", ""]
+    return "\n".join([*shown, "| file | what went wrong |", "|---|---|", *rows[False]])
+
+
+@dataclass(frozen=True)
 class Row:
-    """One check: what the catalogue says, what happened."""
+    """One check: what the cause says, what happened."""
 
     case: str
     target: str
@@ -50,22 +93,23 @@ class Row:
 
     @property
     def as_expected(self) -> bool:
-        return self.expected == (f"{self.got} {self.kind}".strip())
+        return f"{self.got} {self.kind}".strip() in self.expected.split(" or ")
 
 
 def main() -> int:
     arguments = _arguments()
+    if arguments.table:
+        print(table())
+        return 0
     wanted = set(arguments.targets.split(",")) if arguments.targets else None
     rows: list[Row] = []
     with Pool() as pool:
         checker = Checker(pool, jobs=1)
-        for entry in json.loads((BUGS / "catalogue.json").read_text()):
-            if not fnmatch.fnmatch(Path(entry["file"]).stem, arguments.only):
+        for check in catalogue():
+            if not fnmatch.fnmatch(check.case, arguments.only) or (wanted and check.target not in wanted):
                 continue
-            checks = [c for c in entry["checks"] if wanted is None or c["target"] in wanted]
-            for row in run_entry(entry["file"], checks, pool, checker):
-                rows.append(row)
-                print(_line(row), file=sys.stderr if arguments.json else sys.stdout, flush=True)
+            rows.append(run_check(check, pool, checker))
+            print(_line(rows[-1]), file=sys.stderr if arguments.json else sys.stdout, flush=True)
     judged = [row for row in rows if not row.skipped]
     right = sum(row.as_expected for row in judged)
     if arguments.json:
@@ -82,41 +126,34 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="GLOB", default="*", help="cases, by file name without .py")
-    parser.add_argument("--targets", metavar="LIST", help="only these targets, as the catalogue writes them")
+    parser.add_argument("--targets", metavar="LIST", help="only these targets, as the causes write them")
     parser.add_argument("--json", action="store_true", help="the result as JSON on stdout, progress on stderr")
+    parser.add_argument("--table", action="store_true", help="print the tables of examples/README.md and run nothing")
     return parser.parse_args()
 
 
-def run_entry(file: str, checks: list[dict[str, Any]], pool: Pool, checker: Checker) -> Iterator[Row]:
-    """Check one program on all its targets, one after the other so that the seconds mean something."""
-    name = Path(file).stem
-    runnable: list[tuple[str, Target]] = []
-    for check in checks:
-        expected = " ".join(filter(None, (check["expect"], check.get("kind", ""))))
-        target = Target.parse(check["target"])
-        missing = why_missing(target)
-        if missing:
-            yield Row(name, check["target"], expected, "skipped", "", 0.0, missing)
-        else:
-            runnable.append((expected, target))
-    if not runnable:
-        return
+def run_check(check: Check, pool: Pool, checker: Checker) -> Row:
+    """Check an example on one target."""
+    target = Target.parse(check.target)
+    here = machine_name(platform.machine())
+    elsewhere = check.fails and check.cause.machines and here not in check.cause.machines
+    missing = f"it fails on {', '.join(check.cause.machines)}" if elsewhere else why_missing(target)
+    if missing:
+        return Row(check.case, check.target, check.expected, "skipped", "", 0.0, missing)
     options = CheckOptions()
-    opened = open_program(f"{BUGS / file}:program", pool, options)
-    for expected, target in runnable:
-        case = Case(opened.program, (Inputs(opened.example, "example"),), (target,), options)
-        started = time.monotonic()
-        outcome = checker.check(case)
-        seconds = time.monotonic() - started
-        if outcome.skipped:
-            (skip,) = outcome.skipped
-            yield Row(name, str(target), expected, "skipped", "", seconds, skip.reason)
-            continue
-        (result,) = outcome.results
-        failed, runs = result.failed_runs
-        got = f"flaky {failed}/{runs}" if result.flaky else str(result.verdict.judgement)
-        reason = result.internal_error or result.verdict.reason
-        yield Row(name, str(target), expected, got, str(result.verdict.kind or ""), seconds, reason)
+    opened = open_program(f"{BUGS / check.cause.example}:program", pool, options)
+    case = Case(opened.program, (Inputs(opened.example, "example"),), (target,), options)
+    started = time.monotonic()
+    outcome = checker.check(case)
+    seconds = time.monotonic() - started
+    if outcome.skipped:
+        (skip,) = outcome.skipped
+        return Row(check.case, check.target, check.expected, "skipped", "", seconds, skip.reason)
+    (result,) = outcome.results
+    failed, runs = result.failed_runs
+    got = f"flaky {failed}/{runs}" if result.flaky else str(result.verdict.judgement)
+    reason = result.internal_error or result.verdict.reason
+    return Row(check.case, check.target, check.expected, got, str(result.verdict.kind or ""), seconds, reason)
 
 
 def why_missing(target: Target) -> str:

@@ -33,7 +33,7 @@ from sound_models import available_targets
 
 from driftline.backends import BACKENDS
 from driftline.checking.checker import Checker
-from driftline.checking.open import OpenProgram, open_program
+from driftline.checking.open import LoadedProgram, open_program
 from driftline.checking.precision import reviewed
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError, InternalError
@@ -153,7 +153,7 @@ def run(arguments: argparse.Namespace, rows: dict[str, Row]) -> None:
                 print(f"{name} [{form}]: a bug in Driftline: {str(error).splitlines()[0]}", flush=True)
 
 
-def _open(entry: Entry, form: str, folder: Path, pool: Pool, options: CheckOptions) -> OpenProgram:
+def _open(entry: Entry, form: str, folder: Path, pool: Pool, options: CheckOptions) -> LoadedProgram:
     """The program with the corpus's own inputs: a file has none, so it gets those of the live model."""
     live = open_program(f"model:{entry.name}", pool, options)
     if form == "live":
@@ -167,11 +167,11 @@ def _open(entry: Entry, form: str, folder: Path, pool: Pool, options: CheckOptio
         raise DriftlineError(done.stderr.strip().splitlines()[-1])
     opened = open_program(str(path), pool, options)
     names = [spec.name for spec in opened.program.inputs]
-    return OpenProgram(opened.program, {name: live.example[name] for name in names})
+    return LoadedProgram(opened.program, {name: live.example[name] for name in names})
 
 
 def _answers(
-    opened: OpenProgram,
+    opened: LoadedProgram,
     name: str,
     form: str,
     targets: list[Target],

@@ -39,13 +39,15 @@ from driftline.backends import BACKENDS
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_source
 from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.evidence import NOTHING
 from driftline.core.execution import Outcome
 from driftline.core.program import SourceBundle
+from driftline.core.sentences import describe
 from driftline.core.target import Target
 from driftline.core.tensors import Array, Arrays, load_tensors, numpy_dtype, save_tensors
 from driftline.execute.pool import Pool
 from driftline.oracle.arithmetic import declared
-from driftline.oracle.rule import Judged, ShadowAnswer, judge_outputs
+from driftline.oracle.rule import JudgedOutputs, ShadowAnswer, judge_outputs
 from driftline.oracle.shadow.task import ask_shadow
 from driftline.oracle.shadow.torch_shadow import TorchShadow, record
 from driftline.oracle.statistics import AGGREGATE_LIMIT, ELEMENT_LIMIT, POOLED_LIMIT, pooled
@@ -165,7 +167,7 @@ class Subject:
         assert not hasattr(self, "native") or (result.dtype, result.shape) == (self.native.dtype, self.native.shape)
         return result
 
-    def judge(self, got: Array, policy: str = "", *, thorough: bool) -> Judged:
+    def judge(self, got: Array, policy: str = "", *, thorough: bool) -> JudgedOutputs:
         arithmetic = declared(policy)
 
         def ask(runs: int, outputs: Arrays | None) -> ShadowAnswer:
@@ -179,7 +181,7 @@ class Subject:
 
 def judged_row(subject: Subject, where: tuple[str, str, int], origin: str, name: str, got: Array, policy: str) -> Row:
     judged = thorough = subject.judge(got, policy, thorough=False)
-    if judged.finding is None and not judged.closest:  # the shortcut was taken
+    if judged.finding is None and judged.closest == NOTHING:  # the shortcut was taken
         thorough = subject.judge(got, policy, thorough=True)
     evidence = thorough.finding.evidence if thorough.finding else thorough.closest
     missing = np.inf if thorough.finding else 0.0
@@ -189,11 +191,11 @@ def judged_row(subject: Subject, where: tuple[str, str, int], origin: str, name:
         name,
         alone=judged.finding is not None,
         thorough=thorough.finding is not None,
-        element=float(evidence.get("element_z", missing)),
-        aggregate=float(evidence.get("aggregate_z", missing)),
+        element=missing if evidence.element_z is None else evidence.element_z,
+        aggregate=missing if evidence.aggregate_z is None else evidence.aggregate_z,
         totals=thorough.totals,
         peers=tuple(alarms(Pair(got, subject.native, subject.exact[OUTPUT]))),
-        reason=thorough.finding.reason if thorough.finding else "",
+        reason=describe(thorough.finding.kind, evidence) if thorough.finding else "",
     )
 
 

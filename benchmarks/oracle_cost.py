@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 
 from driftline.core.tensors import Arrays
-from driftline.oracle.rule import Judged, ShadowAnswer, judge_outputs
+from driftline.oracle.rule import JudgedOutputs, ShadowAnswer, judge_outputs
 from driftline.oracle.shadow.task import ask_shadow
 from driftline.oracle.shadow.torch_shadow import TorchShadow, record
 from driftline.programs.torch_tensors import array_from_tensor
@@ -116,7 +116,7 @@ def _graph(names: list[str], reach: list[float], seed: int) -> tuple[Run, Arrays
 def _judgement(run: Run, got: Arrays, runs: int) -> float:
     """From the program to the verdict: recording, the float64 result, all samples, the statistics."""
 
-    def work() -> Judged:
+    def work() -> JudgedOutputs:
         native = {name: array_from_tensor(value) for name, value in run().items()}
         tape = record(run)
         exact = TorchShadow(tape).reference()

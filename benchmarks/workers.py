@@ -22,12 +22,15 @@ from typing import Any
 
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_source
+from driftline.checking.written import write_case
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.execution import Outcome
 from driftline.core.program import SourceBundle
 from driftline.core.target import Target
-from driftline.core.tensors import save_tensors
-from driftline.execute.pool import Pool, WorkerKind, _environment
+from driftline.core.wire import encode
+from driftline.execute.pool import Pool, WorkerKind
+from driftline.execute.requests import RunRequest
+from driftline.execute.worker_kind import environment_of
 from driftline.testing.programs import legitimate
 
 AIMS = {"onnxruntime": 0.010, "inductor": 0.5}  # seconds a warm worker may add (ONNX Runtime), or take (Inductor)
@@ -38,14 +41,15 @@ _IN_PROCESS = """
 import json, sys, time
 from pathlib import Path
 from driftline.backends import BACKENDS
-from driftline.core.tensors import load_tensors
+from driftline.core.wire import decode
+from driftline.execute.requests import RunRequest
 from driftline.programs.opened import OpenedProgram
 
-payload = json.loads(sys.argv[1])
-backend, arrays = BACKENDS.get(payload["backend"]), load_tensors(payload["input"])
+request = decode(RunRequest, json.loads(sys.argv[1]))
+backend, arrays = BACKENDS.get(request.backend), request.case.samples()[0]
 for _ in sys.stdin:
     started = time.perf_counter()
-    program = OpenedProgram.from_payload(payload, arrays, lambda stage: None)
+    program = OpenedProgram.of(request.case, arrays)
     backend.compile(program, {})(arrays)
     print(time.perf_counter() - started, flush=True)
 """
@@ -120,22 +124,13 @@ class InProcess:
     """A process without a pool, with the variables that workers have, which repeats the bare call when asked."""
 
     def __init__(self, case: Case, pool: Pool) -> None:
-        path = pool.workspace.job_folder() / "input"
-        save_tensors(path, case.samples[0].arrays)
-        payload = {
-            "program": case.program.to_json(),
-            "path": str(case.program.path),
-            "input": str(path),
-            "grad": False,
-            "seed": 0,
-            "backend": case.targets[0].backend,
-        }
+        request = RunRequest(write_case(pool.workspace, case), case.targets[0].backend, {})
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _IN_PROCESS, json.dumps(payload)],
+            [sys.executable, "-c", _IN_PROCESS, json.dumps(encode(RunRequest, request))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=_environment(WorkerKind("benchmark"), pool.workspace),
+            env=environment_of(WorkerKind("benchmark"), pool.workspace),
         )
 
     def run(self) -> float:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +13,10 @@ import pytest
 
 from driftline.checking.checker import Checker
 from driftline.execute.pool import Pool
+
+# Started in the background of a shell, we would ignore interrupts, and so would every process that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+os.environ["DRIFTLINE_WRITABLE"] = tempfile.gettempdir()  # where tests have their workers leave marks
 
 
 @pytest.fixture(scope="session")

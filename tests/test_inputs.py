@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftline.core.tensors import Array, TensorSpec
-from driftline.inputs.known import Known
 from driftline.inputs.like import rule_of
 from driftline.inputs.make import InputMaker, random_inputs
 from driftline.inputs.sprinkle import Strength, special_inputs
+from driftline.programs.known import Known
 
 
 @given(st.integers(0, 1000), st.sampled_from(["float32", "float16", "bfloat16", "float64"]))

@@ -11,6 +11,8 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "check": "driftline.api",
+    "open": "driftline.workbench",
+    "Workbench": "driftline.workbench",
     "CheckResult": "driftline.checking.result",
     "compare_tensors": "driftline.oracle.metrics",
     "TensorMetrics": "driftline.oracle.metrics",
@@ -22,11 +24,16 @@ _PUBLIC = {
     "Backend": "driftline.backends.base",
     "Option": "driftline.backends.base",
     "Unsupported": "driftline.backends.base",
+    "Knob": "driftline.backends.knobs",
+    "ScriptCall": "driftline.core.script_call",
+    "Tracker": "driftline.core.tracker",
+    "Installing": "driftline.core.packages",
     "register_backend": "driftline.backends",
     "DriftlineError": "driftline.core.errors",
 }
 
-__all__ = [*_PUBLIC, "__version__"]
+# Without `open`: a star import must not hide the builtin.
+__all__ = [*(name for name in _PUBLIC if name != "open"), "__version__"]
 
 
 def __getattr__(name: str) -> Any:
@@ -45,12 +52,18 @@ if TYPE_CHECKING:
     from driftline.backends.base import Backend as Backend
     from driftline.backends.base import Option as Option
     from driftline.backends.base import Unsupported as Unsupported
+    from driftline.backends.knobs import Knob as Knob
     from driftline.checking.result import CheckResult as CheckResult
     from driftline.core.errors import DriftlineError as DriftlineError
     from driftline.core.execution import Execution as Execution
+    from driftline.core.packages import Installing as Installing
     from driftline.core.program import Program as Program
+    from driftline.core.script_call import ScriptCall as ScriptCall
     from driftline.core.target import Target as Target
+    from driftline.core.tracker import Tracker as Tracker
     from driftline.core.verdict import Verdict as Verdict
     from driftline.oracle.metrics import TensorMetrics as TensorMetrics
     from driftline.oracle.metrics import compare_tensors as compare_tensors
     from driftline.store import Store as Store
+    from driftline.workbench import Workbench as Workbench
+    from driftline.workbench import open as open

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import inspect
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from driftline.campaign.session import check_program, check_strategy
+from driftline.causes import Library
 from driftline.checking.accept import parse_accept
 from driftline.checking.checker import Checker
-from driftline.checking.open import OpenProgram, open_program
+from driftline.checking.open import LoadedProgram, open_program
 from driftline.checking.result import CheckResult
 from driftline.core.case import CheckOptions
 from driftline.core.config import default_store
@@ -20,11 +23,32 @@ from driftline.core.errors import DriftlineError
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target, parse_targets
 from driftline.core.text import first_line
+from driftline.events import Listener, ignore
 from driftline.execute.pool import Pool
+from driftline.inputs.sizes import Sizes
 from driftline.oracle.choice import parse_oracle
+from driftline.programs.archive_scan import trusting
+from driftline.programs.live import LiveProgram
 from driftline.store import Store
 
 _checker: Checker | None = None
+
+
+class CheckSettings(TypedDict, total=False):
+    """What a check can be asked for; `check` explains each, and what is left out has its default there."""
+
+    targets: Sequence[str] | None
+    inputs: str
+    samples: int
+    dims: Mapping[str, int | Sequence[int]] | None
+    shapes: Mapping[str, Sequence[int] | Sequence[Sequence[int]]] | None
+    grad: bool
+    seed: int
+    timeout: float
+    signed_zero: bool
+    lift: bool
+    oracle: str
+    accept: Sequence[str]
 
 
 def check(
@@ -34,6 +58,8 @@ def check(
     targets: Sequence[str] | None = None,
     inputs: str = "example",
     samples: int = 1,
+    dims: Mapping[str, int | Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[int] | Sequence[Sequence[int]]] | None = None,
     grad: bool = False,
     seed: int = 0,
     store: str | Path | None = None,
@@ -49,29 +75,76 @@ def check(
     `program` is an nn.Module or torch function with `example` inputs (a tuple or dict), an ONNX ModelProto, or the text
     that the command line takes: "model.onnx", "model.pt2", "file.py:name". Workers stay warm between calls.
 
+    `dims` and `shapes` say how large inputs to make, as `--dim` and `--shape` do: `dims={"batch": 2, "seq": [16, 33]}`
+    for dimensions that the program leaves open and names, `shapes={"x": (2, 8)}` (or a list of shapes) for an input by
+    its name. Several sizes are one sample each.
+
     `accept` says which less precise arithmetic is good enough: "half-accumulation", "onnxruntime=requantise". A row
     that agrees only under such arithmetic has the judgement `reduced-precision`, or passes if it is accepted. No
     project file is read.
     """
+    with Store.create(Path(store) if store else default_store()) as kept:
+        return check_with(
+            _shared_checker(),
+            kept,
+            program,
+            example,
+            plugins=plugins,
+            targets=targets,
+            inputs=inputs,
+            samples=samples,
+            dims=dims,
+            shapes=shapes,
+            grad=grad,
+            seed=seed,
+            timeout=timeout,
+            signed_zero=signed_zero,
+            lift=lift,
+            oracle=oracle,
+            accept=accept,
+        )
+
+
+def check_with(
+    checker: Checker,
+    store: Store,
+    program: Any,
+    example: Any = None,
+    *,
+    plugins: Sequence[str] = (),
+    listener: Listener = ignore,
+    library: Library | None = None,
+    **given: Unpack[CheckSettings],
+) -> CheckResult:
+    """The same with workers and a store that are open."""
     load_plugins(plugins)
-    check_strategy(inputs)
+    targets, strategy, oracle = given.get("targets"), given.get("inputs", "example"), given.get("oracle", "shadow")
+    check_strategy(strategy)
     parse_oracle(oracle)
+    sizes = Sizes.of(given.get("dims") or {}, given.get("shapes") or {})
     wanted = [target for text in targets for target in parse_targets(text)] if targets is not None else None
     options = CheckOptions(
-        grad=grad,
-        seed=seed,
-        timeout=timeout,
-        signed_zero=signed_zero,
+        grad=given.get("grad", False),
+        seed=given.get("seed", 0),
+        timeout=given.get("timeout", 300.0),
+        signed_zero=given.get("signed_zero", False),
         oracle=oracle,
         plugins=tuple(str(Path(p).resolve()) for p in plugins),
-        accept=parse_accept(accept, "accept"),
+        accept=parse_accept(given.get("accept", ()), "accept"),
     )
-    checker = _shared_checker()
-    with Store.create(Path(store) if store else default_store()) as kept:
-        opened = _open(program, example, checker.pool, options)
-        return check_program(
-            checker, kept, opened, targets=_unique(wanted), inputs=inputs, samples=samples, options=options, lifted=lift
-        )
+    return check_program(
+        checker,
+        store,
+        _open(program, example, checker.pool, options, sizes),
+        targets=_unique(wanted),
+        inputs=strategy,
+        samples=given.get("samples", 1),
+        sizes=sizes,
+        options=options,
+        lifted=given.get("lift", False),
+        listener=listener,
+        library=library,
+    )
 
 
 def _unique(targets: list[Target] | None) -> list[Target] | None:
@@ -87,7 +160,7 @@ def _shared_checker() -> Checker:
     return _checker
 
 
-def _open(program: Any, example: Any, pool: Pool, options: CheckOptions) -> OpenProgram:
+def _open(program: Any, example: Any, pool: Pool, options: CheckOptions, sizes: Sizes) -> LoadedProgram:
     if isinstance(program, (str, Path)):
         return open_program(str(program), pool, options)
     with tempfile.TemporaryDirectory() as folder:
@@ -96,11 +169,12 @@ def _open(program: Any, example: Any, pool: Pool, options: CheckOptions) -> Open
             path.write_bytes(program.SerializeToString())
         else:
             path = Path(folder) / "model.pt2"
-            _export(program, example, path)
-        return open_program(str(path), pool, options)
+            _export(program, example, path, sizes)
+        with trusting():  # what is in the file is the caller\'s own
+            return open_program(str(path), pool, options)
 
 
-def _export(model: Any, example: Any, path: Path) -> None:
+def _export(model: Any, example: Any, path: Path, sizes: Sizes) -> None:
     """Write a live torch model down, so that other processes can run it and the store can keep it."""
     torch = sys.modules.get("torch")
     if torch is None or not callable(model):
@@ -117,13 +191,32 @@ def _export(model: Any, example: Any, path: Path) -> None:
             def forward(self, *args: Any, **kwargs: Any) -> Any:
                 return model(*args, **kwargs)
 
+        with contextlib.suppress(TypeError, ValueError):  # inputs go by the names that the function has for them
+            own = inspect.signature(model)
+            first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            Function.forward.__signature__ = own.replace(parameters=[first, *own.parameters.values()])  # type: ignore[attr-defined]
         module = Function()
     args, kwargs = ((), example) if isinstance(example, dict) else (tuple(example), {})
     try:
         with torch.no_grad():
-            torch.export.save(torch.export.export(module, args, kwargs), str(path))
+            exported = torch.export.export(module, args, kwargs, dynamic_shapes=_open_shapes(model, example, sizes))
+            torch.export.save(exported, str(path))
     except Exception as error:
         raise DriftlineError(
             f"The model cannot be captured by torch.export ({type(error).__name__}: {first_line(str(error))})."
             " Put it into a file and pass 'file.py:make', where make() returns (model, inputs)."
         ) from error
+
+
+def _open_shapes(model: Any, example: Any, sizes: Sizes) -> Any:
+    """What torch.export is to leave open of the inputs whose shapes are asked for: all that the model does not fix."""
+    torch = sys.modules["torch"]
+    given = LiveProgram.bind("torch", model, example).arguments
+    axes = {
+        name: dict.fromkeys(range(value.dim()), torch.export.Dim.AUTO) if name in sizes.shapes else None
+        for name, value in given.items()
+        if isinstance(value, torch.Tensor)
+    }
+    if not sizes.shapes or len(axes) < len(given):  # nested arguments stay as they are
+        return None
+    return axes if isinstance(example, dict) else tuple(axes.values())

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from driftline.campaign.events import BugSeen, Started, TurnDone
-from driftline.campaign.plan import HuntPlan
-from driftline.cli.hunt_progress import HuntProgress
 from driftline.core.verdict import Fingerprint, Status
+from driftline.events import BugSeen, HuntStarted, TurnDone
+from driftline.report.hunt_progress import HuntProgress
 from driftline.store import Bug, Store
 
 PLUGIN = str(Path(__file__).parent / "two_faced_abs.py")
@@ -39,12 +38,10 @@ def test_bugs_that_are_met_while_explaining_are_counted(tmp_path: Path) -> None:
 
 
 def test_the_live_table_counts_a_bug_once() -> None:
-    plan = HuntPlan(
-        targets=("tvm", "tvm:opt=0"), generators=("graph",), inputs=("random",), seed=0, seconds=0.0, programs=5
-    )
-    progress = HuntProgress(plan)
-    progress(Started(plan.targets, (), (), 0.0, 5, 0, 0.0))
-    for lane in plan.targets:
+    targets = ("tvm", "tvm:opt=0")
+    progress = HuntProgress()
+    progress(HuntStarted(targets, (), (), seed=0, seconds=0.0, programs=5, resumed=0, spent=0.0))
+    for lane in targets:
         progress(TurnDone(lane, 0, {"fail": 2}, 1.0))
     for backend, name in (("tvm", "tvm-1"), ("tvm", "tvm-1"), ("a converter", "converter-1")):
         fingerprint = Fingerprint(backend, "RUN", "wrong-value", "abs(float)")

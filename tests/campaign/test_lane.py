@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 from driftline.campaign.lane import Lane
 from driftline.checking.batch import Screened
+from driftline.checking.batch_requests import ProgramRequest
 from driftline.core.target import Target
+from driftline.core.wire import decode, encode
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
-from driftline.store.hunts import Turn
+from driftline.store import Store
+from driftline.store.hunts import HuntLog, Turn, TurnBody
 
 ARMS = {"graph": ["abs", "exp", "relu"], "optests": ["Abs"], "mutate": ["change a dtype"]}
 
@@ -19,19 +24,18 @@ def make_lane(seed: int = 0) -> Lane:
     return Lane(Target("onnxruntime"), "onnx", seed, 10, ARMS, alone, ("random", "specials"), frozenset({"mutate"}))
 
 
-def judged(request: dict[str, Any], judgement: str, **more: Any) -> Screened:
-    made = {"coverage": [[request["arm"], "float32"]], "graph": None}
-    return Screened(request, judgement, made=made, **more)
+def judged(request: ProgramRequest, judgement: str, **more: Any) -> Screened:
+    return Screened(request, judgement, coverage=((request.arm, "float32"),), **more)
 
 
-def played(lane: Lane, turns: int) -> list[list[dict[str, Any]]]:
+def played(lane: Lane, turns: int) -> list[list[ProgramRequest]]:
     """Ask for so many turns; `exp` always fails, `relu` is refused."""
     asked = []
     for _ in range(turns):
         requests = lane.requests(lane.batch)
         asked.append(requests)
         answers = {"exp": "fail", "relu": "rejected"}
-        results = [judged(request, answers.get(request["arm"], "pass"), kind="wrong-value") for request in requests]
+        results = [judged(request, answers.get(request.arm, "pass"), kind="wrong-value") for request in requests]
         lane.absorb(Turn(lane.name, lane.turns, lane.summarise(results, 1.0)))
     return asked
 
@@ -49,7 +53,7 @@ def test_a_rebuilt_lane_goes_on_as_before() -> None:
         requests = first.requests(first.batch)
         answers = {"exp": "fail", "relu": "rejected"}
         body = first.summarise(
-            [judged(r, answers.get(r["arm"], "pass"), kind="wrong-value") for r in requests], seconds=9.0
+            [judged(r, answers.get(r.arm, "pass"), kind="wrong-value") for r in requests], seconds=9.0
         )
         bodies.append(body)
         first.absorb(Turn(first.name, first.turns, body))
@@ -60,13 +64,13 @@ def test_a_rebuilt_lane_goes_on_as_before() -> None:
 
 
 def test_no_program_is_asked_for_twice() -> None:
-    asked = [(r["generator"], r["arm"], r["number"]) for turn in played(make_lane(), 8) for r in turn]
+    asked = [(r.generator, r.arm, r.number) for turn in played(make_lane(), 8) for r in turn]
     assert len(asked) == len(set(asked))
 
 
 def test_operators_come_alone_first() -> None:
     first = played(make_lane(), 2)
-    assert {(r["arm"], r["number"]) for turn in first for r in turn} >= {("abs", 0), ("exp", 0), ("relu", 0)}
+    assert {(r.arm, r.number) for turn in first for r in turn} >= {("abs", 0), ("exp", 0), ("relu", 0)}
 
 
 def test_what_is_refused_or_hopeless_is_avoided() -> None:
@@ -77,19 +81,17 @@ def test_what_is_refused_or_hopeless_is_avoided() -> None:
 
 def test_a_graph_that_can_only_fail_is_not_changed_further() -> None:
     kind = TensorType("float32", (2,))
-    graphs = {
-        name: Graph((Leaf("input", kind),), (Node(name, (0,), (kind,)),), (1,)).to_json() for name in ("abs", "exp")
-    }
+    graphs = {name: Graph((Leaf("input", kind),), (Node(name, (0,), (kind,)),), (1,)) for name in ("abs", "exp")}
     lane = make_lane()
     played(lane, 8)
     lane.graphs.extend(graphs.values())
-    bases = [r["base"] for turn in played(lane, 20) for r in turn if r["generator"] == "mutate"]
+    bases = [r.base for turn in played(lane, 20) for r in turn if r.generator == "mutate"]
     assert bases and all(base == graphs["abs"] for base in bases)
 
 
 def test_no_generator_starves() -> None:
     lane = make_lane()
-    asked = [r["generator"] for turn in played(lane, 60) for r in turn]
+    asked = [r.generator for turn in played(lane, 60) for r in turn]
     assert asked.count("optests") > 0.05 * len(asked)
     assert "mutate" not in asked  # there was no graph to change
 
@@ -97,7 +99,7 @@ def test_no_generator_starves() -> None:
 def test_half_of_the_inputs_are_special() -> None:
     for turn in played(make_lane(), 4):
         for request in turn:
-            assert sorted(request["strategies"]) == ["random", "specials"]
+            assert sorted(request.strategies) == ["random", "specials"]
 
 
 def test_the_last_turn_is_as_long_as_there_is_time() -> None:
@@ -108,3 +110,63 @@ def test_the_last_turn_is_as_long_as_there_is_time() -> None:
     assert lane.done_in(math.inf) == lane.batch
     assert lane.done_in(pace * (lane.batch - 1.5)) == lane.batch - 2
     assert lane.done_in(-1.0) == lane.shortest
+
+
+# As they were written when requests and turns were plain dictionaries
+OLD_GRAPH = {
+    "leaves": [{"kind": "input", "dtype": "float32", "shape": [2], "values": "any", "layout": "plain", "seed": 0}],
+    "nodes": [{"op": "abs", "inputs": [0], "outputs": [["float32", [2]]], "attributes": {"x": {"float": "nan"}}}],
+    "outputs": [1],
+    "grad": False,
+    "varying": 0,
+}
+OLD_TURN = {
+    "programs": 2,
+    "seconds": 1.5,
+    "counts": {"pass": 1, "fail": 1},
+    "reasons": {},
+    "coverage": {"abs float32": {"pass": 1, "fail": 1}},
+    "arms": [["graph", "abs", 2, 1.0]],
+    "interesting": [OLD_GRAPH],
+    "keys": ["wrong-value abs"],
+}
+OLD_SUSPECT = {
+    "request": {
+        "generator": "mutate",
+        "arm": "change a dtype",
+        "number": 3,
+        "base": OLD_GRAPH,
+        "strategies": ["random", "specials"],
+        "seed": "0/mutate/change a dtype/3",
+        "avoid": ["exp float32"],
+    },
+    "new": True,
+    "kind": "wrong-value",
+    "stage": "RUN",
+    "reason": "output: expected 1, got 2",
+}
+
+
+def test_turns_and_suspects_of_older_stores_are_read(tmp_path: Path) -> None:
+    with Store.create(tmp_path / "store") as store:
+        log = HuntLog(store)
+        hunt, lane = log.begin({}, {}), make_lane()
+        with store.transaction() as database:
+            database.execute("INSERT INTO turns VALUES (?, ?, 0, ?)", (hunt.id, lane.name, json.dumps(OLD_TURN)))
+            database.execute(
+                "INSERT INTO suspects (hunt, lane, turn, body, state, bug) VALUES (?, ?, 0, ?, 'waiting', '')",
+                (hunt.id, lane.name, json.dumps(OLD_SUSPECT)),
+            )
+        for turn in log.turns(hunt):
+            lane.absorb(turn)
+        (suspect,) = log.waiting(hunt, lane.name, new=True)
+    assert (lane.turns, lane.programs, lane.seen) == (1, 2, {"wrong-value abs"})
+    assert [graph.to_json() for graph in lane.graphs] == [OLD_GRAPH]
+    request = decode(ProgramRequest, suspect.body.request)
+    assert request.base and request.base.operators == ("abs",) and request.number == 3
+    assert json.loads(json.dumps(encode(ProgramRequest, request))) == OLD_SUSPECT["request"], (
+        "and are written as before"
+    )
+    assert json.loads(json.dumps(encode(TurnBody, turn.body))) == {
+        key: value for key, value in OLD_TURN.items() if value
+    }

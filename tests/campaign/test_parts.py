@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from driftline.generate.base import NoProgram, Request
+from driftline.generate.base import GeneratorRequest, NoProgram
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
 from driftline.generate.parts import cut, named, pattern, plainer, windows
 from driftline.generate.random_graph import RandomGraph, random_graph
@@ -75,7 +75,7 @@ def test_every_part_of_a_random_graph_has_the_types_it_says(form: str) -> None:
     seen = 0
     for number in range(120):
         try:
-            graph = random_graph(Request(form, arms[(number * 7) % len(arms)], 30 + number))
+            graph = random_graph(GeneratorRequest(form, arms[(number * 7) % len(arms)], 30 + number))
         except NoProgram:
             continue
         for size in (1, 2):

@@ -7,14 +7,14 @@ import threading
 
 from test_lane import make_lane
 
-from driftline.campaign.roster import REPEATS, Roster, Task, Work
+from driftline.campaign.roster import REPEATS, LaneTask, LaneWork, Roster
 
 
 def roster(*, new: int = 0, repeated: int = 0, left: float = 1e6, in_order: bool = False, jobs: int = 2) -> Roster:
     return Roster([(make_lane(), new, repeated)], jobs=jobs, time_left=lambda: left, in_order=in_order)
 
 
-def taken(one: Roster) -> Task:
+def taken(one: Roster) -> LaneTask:
     task = one.take()
     assert task
     return task
@@ -22,7 +22,7 @@ def taken(one: Roster) -> Task:
 
 def test_a_lane_goes_on_while_its_suspects_are_examined() -> None:
     one = roster(new=2)
-    assert [taken(one).work, taken(one).work] == [Work.NEW_SUSPECT, Work.TURN]
+    assert [taken(one).work, taken(one).work] == [LaneWork.NEW_SUSPECT, LaneWork.TURN]
 
 
 def test_by_numbers_a_lane_waits_for_its_suspects() -> None:
@@ -30,13 +30,13 @@ def test_by_numbers_a_lane_waits_for_its_suspects() -> None:
     done = []
     for _ in range(3):
         task = taken(one)
-        others: list[Task | None] = []
+        others: list[LaneTask | None] = []
         waiting = threading.Thread(target=lambda found=others: found.append(one.take()))
         waiting.start()
         waiting.join(0.2)
         assert waiting.is_alive(), "a second thing was begun before the first was done"
         done.append(task.work)
-        one.retire(task.lane) if task.work is Work.TURN else None
+        one.retire(task.lane) if task.work is LaneWork.TURN else None
         one.finish(task)
         waiting.join(5)
         if others and others[0]:
@@ -44,7 +44,7 @@ def test_by_numbers_a_lane_waits_for_its_suspects() -> None:
             done.append(others[0].work)
         if len(done) == 3:
             break
-    assert done == [Work.NEW_SUSPECT, Work.REPEATED_SUSPECT, Work.TURN]
+    assert done == [LaneWork.NEW_SUSPECT, LaneWork.REPEATED_SUSPECT, LaneWork.TURN]
 
 
 def test_repeats_leave_time_for_turns() -> None:
@@ -54,14 +54,14 @@ def test_repeats_leave_time_for_turns() -> None:
         task = taken(one)
         works.append(task.work)
         one.finish(task)
-    assert works.count(Work.TURN) >= 3
+    assert works.count(LaneWork.TURN) >= 3
 
 
 def test_the_last_of_the_time_is_for_what_waits() -> None:
     one = roster(new=10, left=4.0, jobs=2)  # at a second for each, two at a time, five are needed
     task = taken(one)
-    assert task.work is Work.NEW_SUSPECT
-    nothing: list[Task | None] = []
+    assert task.work is LaneWork.NEW_SUSPECT
+    nothing: list[LaneTask | None] = []
     waiting = threading.Thread(target=lambda: nothing.append(one.take()))
     waiting.start()
     waiting.join(0.2)
@@ -85,7 +85,7 @@ def test_everybody_goes_home_when_nothing_is_left() -> None:
     one.retire(turn.lane)
     one.finish(turn, new=1)
     last = taken(one)
-    assert last.work is Work.NEW_SUSPECT
+    assert last.work is LaneWork.NEW_SUSPECT
     one.finish(last)
     assert one.take() is None
 
@@ -95,5 +95,5 @@ def test_a_turn_is_not_begun_where_not_even_a_short_one_would_end_in_time() -> N
         one = roster(left=left)
         lane = taken(one).lane
         lane.pace = 60.0 / lane.batch
-        one.finish(Task(lane, Work.TURN, 0.0))
+        one.finish(LaneTask(lane, LaneWork.TURN, 0.0))
         assert (one.take() is not None) == allowed

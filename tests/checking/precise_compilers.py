@@ -55,9 +55,9 @@ def _product(left: Any, right: Any, last: int) -> Any:
 def _products(last: int) -> Callable[..., Any]:
     def change(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if name in ("mm", "bmm"):
-            return _product(*args[:2], last)
+            return _product(args[0], args[1], last)
         if name in ("addmm", "baddbmm"):
-            return args[0] + _product(*args[1:3], last)
+            return args[0] + _product(args[1], args[2], last)
         return func(*args, **kwargs)
 
     return change

@@ -18,7 +18,7 @@ from driftline.campaign.replay import replay
 from driftline.campaign.session import check_program
 from driftline.checking.checker import Checker
 from driftline.checking.deployed import deploy
-from driftline.checking.open import OpenProgram, open_program
+from driftline.checking.open import LoadedProgram, open_program
 from driftline.checking.result import CheckResult, ReplayAnswer
 from driftline.core.case import CheckOptions
 from driftline.core.errors import DriftlineError
@@ -70,12 +70,12 @@ def torch_net(path: Path) -> str:
     return f"{path}:net"
 
 
-def against(checker: Checker, file: str, reference: str) -> OpenProgram:
+def against(checker: Checker, file: str, reference: str) -> LoadedProgram:
     return deploy(open_program(file, checker.pool, OPTIONS), open_program(reference, checker.pool, OPTIONS))
 
 
 def check(
-    checker: Checker, folder: Path, opened: OpenProgram, targets: str = "onnxruntime", **more: Any
+    checker: Checker, folder: Path, opened: LoadedProgram, targets: str = "onnxruntime", **more: Any
 ) -> CheckResult:
     with Store.create(folder) as store:
         return check_program(checker, store, opened, targets=parse_targets("onnxruntime"), options=OPTIONS, **more)
@@ -104,7 +104,7 @@ def test_a_file_in_half_precision_is_compared_as_numbers(checker: Checker, tmp_p
     half = linear(tmp_path / "half.onnx", dtype=TensorProto.FLOAT16)
     (row,) = check(checker, store_folder, against(checker, half, original), inputs="random").results
     assert str(row.verdict.kind) == "wrong-value" and row.blame == "half.onnx"
-    assert 1e-5 < row.verdict.evidence["error"] < 1e-2
+    assert 1e-5 < (row.verdict.evidence.error or 0.0) < 1e-2
 
 
 def test_it_is_kept_and_replayed(checker: Checker, tmp_path: Path, store_folder: Path) -> None:

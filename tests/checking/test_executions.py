@@ -14,7 +14,8 @@ from driftline.core.errors import DriftlineError
 from driftline.core.execution import Outcome
 from driftline.core.program import Program
 from driftline.core.target import Target
-from driftline.execute.pool import Pool, Report
+from driftline.execute.messages import Ending
+from driftline.execute.pool import Pool, TaskReport
 from driftline.oracle.judge import Reference
 
 
@@ -22,7 +23,7 @@ from driftline.oracle.judge import Reference
     ("target", "expected"), [("onnxruntime", version("onnxruntime")), ("onnxruntime@1.15.1", "1.15.1")]
 )
 def test_a_crash_has_a_version(target: str, expected: str) -> None:
-    execution = _execution(Target.parse(target), Report("died", {}, detail="SIGFPE"), "", 0.0)
+    execution = _execution(Target.parse(target), TaskReport(Ending.DIED, detail="SIGFPE"), "", 0.0, room=0)
     assert (execution.outcome, execution.version) == (Outcome.CRASH, expected)
 
 

@@ -17,6 +17,7 @@ from driftline.core.case import CheckOptions
 from driftline.core.plugins import load_plugins
 from driftline.core.target import parse_targets
 from driftline.core.verdict import Judgement
+from driftline.report.gather import gather_store
 from driftline.store import Store
 
 HERE = Path(__file__).parent
@@ -47,8 +48,8 @@ def test_sums_in_float16_are_reduced_precision(checker: Checker, store_folder: P
     assert eager.verdict.judgement is Judgement.PASS
     assert planted.verdict.judgement is Judgement.REDUCED, planted.verdict
     assert planted.verdict.reason == "agrees if it may accumulate in float16"
-    assert planted.verdict.evidence["agrees_with"] == ["half-accumulation"]
-    assert planted.verdict.evidence["accept"] == "--accept sums-in-half=half-accumulation"
+    assert planted.verdict.evidence.policies == ("half-accumulation",)
+    assert planted.verdict.evidence.accept == "--accept sums-in-half=half-accumulation"
     assert planted.effect and planted.effect.unit == "token" and planted.effect.rows == 32
     # On some machines ONNX Runtime keeps these sums in float32.
     assert runtime.verdict.judgement in (Judgement.PASS, Judgement.REDUCED), runtime.verdict
@@ -63,6 +64,11 @@ def test_accepted_arithmetic_passes_and_is_kept_with_the_case(checker: Checker, 
     with Store.create(store_folder) as kept:
         assert kept.load_case(bug.findings[0].case_id).options.accept == ("eager=half-accumulation",)
         assert replay(kept, bug.id, checker).answer is ReplayAnswer.STILL_FAILS
+        (reported,) = gather_store(kept).bugs
+    assert (reported.kind, reported.severity_name) == ("reduced-precision", "Less precise than the program asks for")
+    assert "computes less precisely" in reported.title
+    assert reported.reason.startswith("agrees if it may accumulate in float16. Otherwise: ")
+    assert reported.reason.endswith("Accept it with --accept sums-in-half=half-accumulation.")
     row = only(check(checker, store_folder, f"{HALF}:gpt", "sums-in-half", accept=["sums-in-half=half-accumulation"]))
     assert row.verdict.judgement is Judgement.PASS
     assert row.verdict.reason == "agrees; accumulates in float16, as accepted"
@@ -119,7 +125,7 @@ def test_requantisation_is_reduced_precision(quantised: Path, checker: Checker, 
     targets = "onnxruntime,requantises,requantises:quanta=2,requantises:quanta=6"
     runtime, one, two, far = check(checker, store_folder, str(quantised), targets).results
     assert runtime.verdict.judgement in (Judgement.PASS, Judgement.REDUCED), runtime.verdict
-    assert one.verdict.evidence.get("agrees_with") == ["requantise"], one.verdict
+    assert one.verdict.evidence.policies == ("requantise",), one.verdict
     assert one.verdict.reason == "agrees if it may re-quantise one quantum off"
-    assert two.verdict.evidence.get("agrees_with") == ["requantise-2"], two.verdict
+    assert two.verdict.evidence.policies == ("requantise-2",), two.verdict
     assert far.verdict.judgement is Judgement.FAIL, far.verdict

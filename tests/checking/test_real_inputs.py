@@ -11,9 +11,10 @@ import pytest
 
 from driftline.campaign.session import check_program
 from driftline.checking.checker import Checker
-from driftline.checking.open import OpenProgram, open_program
+from driftline.checking.open import LoadedProgram, open_program
 from driftline.checking.result import CheckResult
 from driftline.core.case import CheckOptions
+from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
 from driftline.inputs.sizes import Sizes
@@ -117,11 +118,11 @@ class Bench:
     def __init__(self, checker: Checker, store: Path) -> None:
         self.checker, self.store = checker, store
 
-    def open(self, text: str) -> OpenProgram:
+    def open(self, text: str) -> LoadedProgram:
         return open_program(text, self.checker.pool, CheckOptions())
 
     def check(
-        self, opened: OpenProgram, targets: str, inputs: str = "random", samples: int = 1, sizes: Sizes | None = None
+        self, opened: LoadedProgram, targets: str, inputs: str = "random", samples: int = 1, sizes: Sizes | None = None
     ) -> CheckResult:
         with Store.create(self.store) as store:
             return check_program(
@@ -141,7 +142,7 @@ def bench(checker: Checker, store_folder: Path) -> Bench:
     return Bench(checker, store_folder)
 
 
-def names(opened: OpenProgram) -> list[str]:
+def names(opened: LoadedProgram) -> list[str]:
     return [spec.name for spec in opened.program.inputs]
 
 
@@ -207,3 +208,20 @@ def test_a_small_program_gets_the_strong_specials_and_milder_ones_where_all_is_n
     outputs = [sample.native["output"] for sample in result.outcome.reference.samples]
     assert np.isnan(outputs[0]) and np.isfinite(outputs[-1])
     assert passes(result)
+
+
+def test_python_takes_sizes_too(store_folder: Path) -> None:
+    import torch
+
+    import driftline
+
+    shapes = {"a": [(2, 3), (5, 3)]}
+    result = driftline.check(
+        lambda a, b: a @ b, (torch.ones(4, 3), torch.ones(3, 2)), targets=["eager"], shapes=shapes, store=store_folder
+    )
+    assert [sample.arrays["a"].shape for sample in result.outcome.case.samples] == [(2, 3), (5, 3)]
+    assert passes(result)
+    with pytest.raises(DriftlineError, match="axis 1 is always 3"):
+        driftline.check(
+            lambda a, b: a @ b, (torch.ones(4, 3), torch.ones(3, 2)), shapes={"a": (4, 4)}, store=store_folder
+        )

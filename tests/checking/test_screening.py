@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from driftline.checking.batch import Screening, case_of
+from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
 from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions
 from driftline.core.plugins import load_plugins
+from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.execute.pool import Pool
 
@@ -26,12 +29,9 @@ def pool() -> Iterator[Pool]:
         yield pool
 
 
-def requests(*arms: str) -> list[dict[str, Any]]:
+def requests(*arms: str) -> list[ProgramRequest]:
     """Each operator alone, in its first dtype."""
-    return [
-        {"generator": "graph", "arm": arm, "number": 0, "strategies": ["random", "specials"], "seed": arm}
-        for arm in arms
-    ]
+    return [ProgramRequest("graph", arm, 0, ("random", "specials"), seed=arm) for arm in arms]
 
 
 def test_a_crash_costs_one_program(pool: Pool) -> None:
@@ -61,7 +61,9 @@ def test_check_agrees(pool: Pool) -> None:
 def test_those_that_are_compiled_together_stay_together() -> None:
     companies = ["plain"] * 5 + ["gradients"] * 2
     screening = Screening(cast(Pool, None), "torch", shards=2)
-    pieces = screening._pieces({number: {"company": name} for number, name in enumerate(companies)}, 3)
+    program = Program("source", "torch", "", Path(), "")
+    made = PreparedProgram(program, "", "", (), grad=False, company="")
+    pieces = screening._pieces({number: replace(made, company=name) for number, name in enumerate(companies)}, 3)
     assert [sorted(piece) for piece in pieces] == [[5, 6], [0, 1], [2, 3, 4]], "what takes longest comes first"
 
 
@@ -69,8 +71,8 @@ def test_shards_change_nothing(pool: Pool) -> None:
     asked = requests("exp", "sign", "abs", "add", "tanh", "neg")
     with Screening(pool, "onnx", plugins=[PLUGIN]) as one, Screening(pool, "onnx", plugins=[PLUGIN], shards=2) as two:
         whole, pieces = one.screen(asked, WRONG), two.screen(asked, WRONG)
-    assert [(r.judgement, r.kind, r.request["arm"]) for r in whole] == [
-        (r.judgement, r.kind, r.request["arm"]) for r in pieces
+    assert [(r.judgement, r.kind, r.request.arm) for r in whole] == [
+        (r.judgement, r.kind, r.request.arm) for r in pieces
     ]
 
 

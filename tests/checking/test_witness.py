@@ -13,8 +13,8 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper, save
 from driftline.campaign.session import check_program
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_program
+from driftline.checking.reference_sources import EVALUATOR, PLAYER
 from driftline.checking.result import CheckResult
-from driftline.checking.witness import EVALUATOR, PLAYER
 from driftline.core.case import CheckOptions
 from driftline.core.errors import DriftlineError
 from driftline.core.target import Target

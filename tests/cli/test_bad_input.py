@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+import psutil
 import pytest
 from onnx import TensorProto, helper
 
@@ -26,6 +32,24 @@ def returns_a_number():
 def not_callable():
     return "model", (torch.ones(2),)
 
+def holds_itself():
+    inputs = [torch.ones(2)]
+    inputs.append(inputs)
+    return (lambda x: x[0]), (inputs,)
+
+def deep():
+    inputs = torch.ones(2)
+    for _ in range(5000):
+        inputs = [inputs]
+    return (lambda x: torch.ones(2)), (inputs,)
+
+def objects():
+    import numpy
+    return (lambda x: x), (numpy.array([object()]),)
+
+def sparse():
+    return (lambda x: x), (torch.ones(2, 2).to_sparse(),)
+
 def dies():
     import os
     os.abort()
@@ -36,9 +60,78 @@ def hangs():
 """
 
 
+def _with_flipped(data: bytes) -> bytes:
+    """A bit of the array's own header is another one."""
+    at = data.index(b"'shape': (5, 2)") + len("'shape': (")
+    return data[:at] + b"7" + data[at + 1 :]
+
+
+def broken_models(folder: Path) -> None:
+    """Models that protobuf reads without complaint."""
+
+    def save(name: str, shape: list[int | str], kind: int = TensorProto.FLOAT, **more: Any) -> onnx.ModelProto:
+        values = [helper.make_tensor_value_info(each, kind, shape) for each in ("x", "y")]
+        graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", values[:1], values[1:])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], **more)
+        (folder / name).write_bytes(model.SerializeToString())
+        return model
+
+    save("strings.onnx", [2], TensorProto.STRING)
+    save("int4.onnx", [2], TensorProto.INT4)
+    save("huge.onnx", [1 << 40])
+    save("gibibyte.onnx", [1 << 27, 2])
+    save("negative.onnx", [-3])
+    save("axes.onnx", [1] * 70)
+    model = save("element.onnx", [2])
+    model.graph.input[0].type.tensor_type.elem_type = 99
+    (folder / "element.onnx").write_bytes(model.SerializeToString())
+    model = save("names.onnx", ["ABCD"])
+    (folder / "names.onnx").write_bytes(model.SerializeToString().replace(b"ABCD", b"A\xff\xfeD"))
+    model = save("sparse.onnx", [3])
+    value, place = helper.make_tensor("w", TensorProto.FLOAT, [1], [3.0]), helper.make_tensor("i", 7, [1], [1])
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(value, place, [3]))
+    (folder / "sparse.onnx").write_bytes(model.SerializeToString())
+    own = helper.make_opsetid("own", 1)
+    inner = [helper.make_node("F", ["a"], ["b"], domain="own")]
+    save("recursive.onnx", [2], functions=[helper.make_function("own", "F", ["a"], ["b"], inner, [own])])
+    twice = [
+        helper.make_function(
+            "own",
+            f"F{n}",
+            ["a"],
+            ["b"],
+            [helper.make_node(f"F{n + 1}" if n < 40 else "Relu", ["a"], ["b"], domain="own" if n < 40 else "")] * 2,
+            [own],
+        )
+        for n in range(41)
+    ]
+    model = save("expanding.onnx", [2], functions=twice)
+    model.graph.node[0].op_type, model.graph.node[0].domain = "F0", "own"
+    (folder / "expanding.onnx").write_bytes(model.SerializeToString())
+    model = save("away.onnx", [3])
+    weights = helper.make_tensor("w", TensorProto.FLOAT, [3], [1.0, 2.0, 3.0])
+    weights.ClearField("float_data")
+    weights.data_location = TensorProto.EXTERNAL
+    weights.external_data.add(key="location", value="gone.bin")
+    model.graph.initializer.append(weights)
+    (folder / "away.onnx").write_bytes(model.SerializeToString())
+    del weights.external_data[:]
+    weights.data_location = TensorProto.DEFAULT
+    del model.graph.initializer[:]
+    model.graph.initializer.append(weights)
+    (folder / "weightless.onnx").write_bytes(model.SerializeToString())
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tmp_path = tmp_path_factory.mktemp("files")
     (tmp_path / "programs.py").write_text(PROGRAMS)
     (tmp_path / "broken.py").write_text("def program(:\n")
     (tmp_path / "imports.py").write_text("import a_module_that_is_not_there\n\ndef program(): ...\n")
@@ -74,6 +167,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.savez(tmp_path / "missing.npz")
     np.savez(tmp_path / "objects.npz", x=np.array([{"a": 1}], dtype=object))
     (tmp_path / "text.npz").write_text("not arrays")
+    np.save(tmp_path / "plain.npy", np.ones((5, 2), np.float32))
+    (tmp_path / "empty.npz").write_bytes(b"")
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "right.npz").read_bytes()[:-30])
+    (tmp_path / "flipped.npz").write_bytes(_with_flipped((tmp_path / "right.npz").read_bytes()))
+    (tmp_path / "cut.safetensors").write_bytes(b"\x20\0\0\0\0\0\0\0{}")
+    np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros((5 << 22, 2), np.float32))
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(7)\n")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    broken_models(tmp_path)
     (tmp_path / "list.json").write_text("[1, 2]")
     (tmp_path / "other.json").write_text('{"program": {"name": "net.onnx", "digest": "0"}, "results": [], "bugs": []}')
     return tmp_path
@@ -93,6 +195,31 @@ CASES = [
     ("check programs.py:returns_a_number", 2, "must return (callable, inputs), not int"),
     ("check programs.py:not_callable", 2, "must return a callable first, not str"),
     ("check programs.py:dies", 2, "SIGABRT"),
+    ("check programs.py:holds_itself", 2, "nested more than 100 levels deep, or holds itself"),
+    ("check programs.py:deep", 2, "nested more than 100 levels deep, or holds itself"),
+    ("check programs.py:objects", 2, "'x' has the dtype object, which is not one of numbers"),
+    ("check programs.py:sparse", 2, "Give dense tensors of numbers"),
+    ("check strings.onnx", 2, "Input 'x' takes text, and Driftline feeds numbers only"),
+    ("check int4.onnx", 2, "Input 'x' has the element type int4"),
+    ("check huge.onnx", 2, "The inputs would take 4 TiB (x: float32[1099511627776]), and 1 GiB may be used"),
+    ("check gibibyte.onnx --memory 1", 2, "The inputs would take 1 GiB (x: float32[134217728, 2]), and 128 MiB may"),
+    ("check negative.onnx", 2, "Input 'x' has a shape that cannot be"),
+    ("check axes.onnx", 2, "Input 'x' has a shape that cannot be"),
+    ("check element.onnx", 2, "Input 'x' has the element type 99, which this onnx does not know"),
+    ("check names.onnx", 2, "names that are not text, such as b'A\\xff\\xfeD'"),
+    ("check sparse.onnx", 2, "sparse weights, which Driftline cannot read. Export it with dense ones"),
+    ("check recursive.onnx", 2, "its function 'F' calls itself"),
+    ("check expanding.onnx", 2, "nodes with its functions expanded, which is too many"),
+    ("check away.onnx", 2, "refers to a data file that is missing: gone.bin. Put it beside the model"),
+    ("check weightless.onnx", 2, "the weights 'w' are cut short: 3 elements, of which 0 are there"),
+    ("check relu.onnx --plugin leaves.py", 2, "ends the process when it is imported (sys.exit(7))"),
+    ("check relu.onnx --inputs plain.npy", 2, "a single array (.npy), and inputs have names. Save it with numpy.savez"),
+    ("check relu.onnx --inputs empty.npz", 2, "not an .npz file, or it is damaged"),
+    ("check relu.onnx --inputs cut.npz", 2, "not an .npz file, or it is damaged"),
+    ("check relu.onnx --inputs flipped.npz", 2, "damaged"),
+    ("check relu.onnx --inputs bomb.npz --memory 1", 2, "it holds 160 MiB, and inputs may take 128 MiB"),
+    ("check relu.onnx --inputs cut.safetensors", 2, "not a whole safetensors file: its header is longer than the file"),
+    ("check relu.onnx --baseline deep.json", 2, "it is not JSON (it is nested too deep)"),
     ("check programs.py:hangs --timeout 3", 2, "did not load within 3 s"),
     ("check imports.py:program", 2, "No module named 'a_module_that_is_not_there'"),
     ("check text.onnx", 2, "not an ONNX model"),
@@ -163,3 +290,50 @@ def test_one_sentence(arguments: str, code: int, words: str, folder: Path, capfd
 def test_unknown_commands_suggest_the_near_one(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["chekc"]) == 2
     assert "Did you mean 'check'" in capfd.readouterr().err
+
+
+def test_the_parent_allocates_nothing_that_a_file_only_claims_to_hold(folder: Path) -> None:
+    """Files of a few bytes that declare a gibibyte and more: they are refused, and the memory is not touched."""
+    code = (
+        "import sys; from driftline.cli import run\n"
+        "for arguments in sys.argv[1:]: assert run(arguments.split()) == 2, arguments\n"
+        "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+    )
+    commands = ["check gibibyte.onnx --memory 1", "check relu.onnx --memory 1 --inputs bomb.npz", "check huge.onnx"]
+    done = subprocess.run([sys.executable, "-c", code, *commands], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 250_000, done.stdout  # kilobytes
+
+
+def test_results_that_are_too_large_for_the_parent_are_not_compared(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    sizes = helper.make_tensor("s", TensorProto.INT64, [1], [1 << 25])
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [size]) for n, size in (("x", 1), ("y", 1 << 25))]
+    graph = helper.make_graph([helper.make_node("Expand", ["x", "s"], ["y"])], "g", values[:1], values[1:], [sizes])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    (folder / "expand.onnx").write_bytes(model.SerializeToString())
+    before = psutil.Process().memory_info().rss
+    assert run(["check", "expand.onnx", "--targets", "onnxruntime", "--memory", "1"]) == 5
+    assert "too large to be compared" in " ".join(capfd.readouterr().out.split())
+    assert psutil.Process().memory_info().rss - before < 100 << 20  # the result has 128 MiB
+
+
+@pytest.mark.parametrize("stdout", ["closed", "left", "full"])
+def test_output_that_nobody_reads(folder: Path, stdout: str) -> None:
+    """A reader that has left is no error; a disk that is full is one, in one sentence."""
+    command = [sys.executable, "-m", "driftline", "doctor", "--help"]
+    if stdout == "closed":
+        done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], stderr=subprocess.PIPE, text=True)
+    elif stdout == "full":
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    else:
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
+        os.close(writing)
+    if stdout == "full":
+        assert (done.returncode, "output cannot be written: No space left" in done.stderr) == (2, True)
+    else:
+        assert (done.returncode, done.stderr) == (0, "")
+    assert "Traceback" not in done.stderr

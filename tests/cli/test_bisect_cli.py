@@ -167,11 +167,11 @@ def test_mistakes_are_named(bug: str, capfd: pytest.CaptureFixture[str], argumen
 def test_gigabytes_are_not_downloaded_by_surprise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRIFTLINE_CACHE", str(tmp_path))
     with pytest.raises(Exception, match="name those to ask"):
-        bisection._offer("torch", bisection.Wish(), "2.13.0", "2.13.0")
-    named = bisection._offer("torch", bisection.Wish(releases=("2.9.0", "2.12.0")), "2.13.0", "2.13.0")
+        bisection._offer("torch", bisection.ReleaseWish(), "2.13.0", "2.13.0")
+    named = bisection._offer("torch", bisection.ReleaseWish(releases=("2.9.0", "2.12.0")), "2.13.0", "2.13.0")
     assert named.releases == ["2.9.0", "2.12.0", "2.13.0"] and not named.complete
     monkeypatch.setattr(bisection, "list_releases", lambda package: ["2.9.0", "2.10.0", "2.12.0", "2.13.0", "2.14.0"])
-    wish = bisection.Wish(good="2.9.0", bad="2.12.0")
+    wish = bisection.ReleaseWish(good="2.9.0", bad="2.12.0")
     every = bisection._offer("torch", wish, "2.13.0", "2.13.0")
     assert every.complete and len(every.releases) == 5
     assert bisection._between(every.releases, wish, "2.13.0") == ["2.9.0", "2.10.0", "2.12.0"]

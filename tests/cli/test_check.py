@@ -70,7 +70,8 @@ def test_from_a_failure_to_its_replay(folder: Path, capfd: pytest.CaptureFixture
 
     assert run(["bugs", "list", "--json"]) == 0
     (listed,) = answer(capfd)["bugs"]  # type: ignore[misc]
-    assert listed["status"] == "known"  # type: ignore[index]  # it was reported upstream, says the table
+    assert listed["status"] == "confirmed"  # type: ignore[index]  # by the replay; a cause decides nothing
+    assert [cause["id"] for cause in listed["causes"]] == ["onnxruntime/relu-clip-of-float64-and-integers"]  # type: ignore[index]
     assert run(["bugs", "mark", "onnxruntime", "confirmed"]) == 0
     assert run(["bugs", "show", "onnxruntime"]) == 0
     shown = capfd.readouterr().out

@@ -123,14 +123,14 @@ def test_a_bug_is_shown_with_what_explains_it(checked: tuple[Path, dict[str, Any
     assert "driftline diagnose" not in explained, "that was done"
 
 
-def test_what_is_known_is_named(checked: tuple[Path, dict[str, Any]]) -> None:
+def test_the_cause_of_what_was_reduced_is_named(checked: tuple[Path, dict[str, Any]]) -> None:
     store, found = checked
     bug = found["bugs"][0]["id"]
     for shown in (
         driftline("bugs", "list", "--store", str(store)),
         driftline("bugs", "show", bug, "--store", str(store)),
     ):
-        assert "known: ONNX Runtime's FuseReluClip refuses float64" in " ".join(shown.stdout.split())
+        assert "cause: Relu before Clip in another type than float32" in " ".join(shown.stdout.split())
         assert "https://github.com/microsoft/onnxruntime/issues/11836" in shown.stdout
 
 

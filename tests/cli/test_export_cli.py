@@ -74,7 +74,6 @@ def test_the_issue_has_the_projects_headings_and_open_boxes(store: Path, tmp_pat
     assert "- [x] The script runs by itself" in text
     assert "- [x] Releases of onnxruntime: bad in all 2 releases asked\n" in text
     assert "- [ ] Ablation: not done (driftline ablate" in text
-    assert "- [ ] It is reported already, as https://" in text, "the table of known issues has it"
     title = text.splitlines()[0].removeprefix("# ")
     assert text.count(f"\n{title}") == 0, "the title is not said again"
     assert "```python\n# /// script" in text

@@ -62,13 +62,15 @@ def test_the_person_decides(folder: Path, capfd: pytest.CaptureFixture[str]) -> 
     assert code == 1 and f"settings from {folder / 'driftline.toml'}" in said
     assert found["store"] == str(folder / "kept")
     assert [bug["id"] for bug in found["bugs"]] == [row["bug"]], "what counts is kept"
-    assert row["effect"]["rows"] == 8 and row["evidence"]["agrees_with"] == ["half-accumulation"]
+    assert row["effect"]["rows"] == 8 and row["evidence"]["policies"] == ["half-accumulation"]
 
     (folder / "old.json").write_text(json.dumps(found))
     (folder / "driftline.toml").write_text('accept = {sums-in-half = ["half-accumulation"]}\n')
     code, found, _ = check(f"{lossy} --fail-on reduced-precision --baseline old.json", capfd)
     assert (code, found["results"][0]["verdict"], found["baseline"]["fixed"]) == (0, "pass", [])
     assert found["results"][0]["reason"] == "agrees; accumulates in float16, as accepted"
+    code, found, _ = check(f"{lossy} --accept reduced-precision --fail-on reduced-precision", capfd)
+    assert (code, found["results"][0]["reason"]) == (0, "agrees; accumulates in float16, as accepted")
     code, found, _ = check(f"{lossy} --accept none --fail-on reduced-precision --baseline old.json", capfd)
     assert (code, found["baseline"]["known"], found["results"][0]["known"]) == (0, ["sums-in-half"], True)
 

@@ -89,7 +89,7 @@ def test_complex_numbers_keep_signed_zeros_and_nan(tmp_path: Path) -> None:
 
 
 def test_a_dtype_that_cannot_be_stored_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"'words' has dtype <U5"):
+    with pytest.raises(TypeError, match=r"'words' has the dtype <U5"):
         save_tensors(tmp_path / "file", {"words": np.array(["hello"])})
     assert not list(tmp_path.iterdir())
 

@@ -277,7 +277,8 @@ class Flaky(_Odd):
     }
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        self._counter = Path(tempfile.gettempdir()) / options.get("counter", "count")
+        # A worker has a folder of its own in the one that all workers of a pool share.
+        self._counter = Path(tempfile.gettempdir()).parent / options.get("counter", "count")
         return super().compile(program, {})
 
     def strikes(self, model: Any, arrays: Arrays, outputs: Arrays) -> bool:

@@ -25,13 +25,13 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "bugs"
 
 
 def ablated(checker: Checker, text: str, target: str, budget: float = 300) -> Ablation:
+    load_plugins([planted_plugin()])
     options = CheckOptions(plugins=(planted_plugin(),))
     opened = open_source(SourceBundle("model.py", "program", {"model.py": dedent(text)}), checker.pool, options)
     case = Case(opened.program, (Inputs(opened.example, "example"),), (Target.parse(target),), options)
     (result,) = checker.check(case).results
     assert result.verdict.judgement is Judgement.FAIL, result.verdict.reason
-    told = str(result.execution.failure) if result.execution.failure else result.verdict.reason
-    signature = Signature.of(str(result.execution.stage), str(result.verdict.kind), told)
+    signature = Signature.of_verdict(result.execution, result.verdict)
     return ablate_case(checker, case, signature, budget=budget)
 
 
@@ -98,7 +98,6 @@ def test_a_kernel_is_nobodys_option(checker: Checker) -> None:
 
 
 def test_a_compiler_without_knobs_says_so(checker: Checker) -> None:
-    load_plugins([planted_plugin()])
     found = ablated(checker, NEGATE, "planted-wrong-on:op=neg")
     assert not found.cures
     assert found.note.startswith("nothing of this compiler can be switched off")

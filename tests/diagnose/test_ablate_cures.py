@@ -11,7 +11,7 @@ from driftline.backends import BACKENDS, resolve
 from driftline.backends.knobs import Knob, turned
 from driftline.core.target import Target
 from driftline.diagnose.ablate.cures import smallest_cure
-from driftline.diagnose.reduce.search import Answer
+from driftline.diagnose.reduce.search import CandidateAnswer
 
 
 def knobs(count: int) -> list[Knob]:
@@ -25,26 +25,26 @@ def test_a_cure_is_as_small_as_it_gets() -> None:
         cure = set(rng.sample(names, rng.randint(1, min(3, len(names)))))
         asked = itertools.count()
 
-        def ask(chosen: Sequence[Knob], cure: set[Knob] = cure, asked: itertools.count[int] = asked) -> Answer:
+        def ask(chosen: Sequence[Knob], cure: set[Knob] = cure, asked: itertools.count[int] = asked) -> CandidateAnswer:
             next(asked)
-            return Answer.PASS if cure <= set(chosen) else Answer.SAME
+            return CandidateAnswer.PASS if cure <= set(chosen) else CandidateAnswer.SAME
 
         assert set(smallest_cure(names, ask)) == cure
         assert next(asked) <= (len(cure) + 1) * (2 + math.ceil(math.log2(len(names) + 1))) + len(cure)
 
 
 def test_no_cure_is_no_cure() -> None:
-    assert smallest_cure(knobs(20), lambda chosen: Answer.SAME) == []
+    assert smallest_cure(knobs(20), lambda chosen: CandidateAnswer.SAME) == []
 
 
 def test_a_compiler_that_breaks_without_too_much_is_asked_for_halves() -> None:
     """With more than ten passes left out nothing compiles; one of them is the culprit."""
     names = knobs(32)
 
-    def ask(chosen: Sequence[Knob]) -> Answer:
+    def ask(chosen: Sequence[Knob]) -> CandidateAnswer:
         if len(chosen) > 10:
-            return Answer.NEITHER
-        return Answer.PASS if names[21] in chosen else Answer.SAME
+            return CandidateAnswer.NEITHER
+        return CandidateAnswer.PASS if names[21] in chosen else CandidateAnswer.SAME
 
     assert smallest_cure(names, ask) == [names[21]]
 

@@ -7,11 +7,17 @@ from dataclasses import replace
 
 import pytest
 
+from driftline.core.evidence import Evidence
 from driftline.core.verdict import Kind
-from driftline.diagnose.bisect import Answer, Bisection, bisect, same_across_releases
+from driftline.diagnose.bisect import Bisection, ReleaseAnswer, bisect, same_across_releases
 from driftline.diagnose.reduce.signature import Signature
 
 LINE = [f"1.{number}" for number in range(32)]
+
+
+def raised(stage: str, kind: str, text: str) -> Signature:
+    exception, _, said = text.partition(": ")
+    return Signature.of(stage, kind, Evidence(exception=exception, said=said))
 
 
 class Asked:
@@ -21,13 +27,13 @@ class Asked:
         self._bad, self._skip = bad, skip
         self.order: list[int] = []
 
-    def __call__(self, release: str) -> Answer:
+    def __call__(self, release: str) -> ReleaseAnswer:
         number = int(release.partition(".")[2])
         assert number not in self.order, "asked twice"
         self.order.append(number)
         if self._skip(number):
-            return Answer.SKIP
-        return Answer.BAD if self._bad(number) else Answer.GOOD
+            return ReleaseAnswer.SKIP
+        return ReleaseAnswer.BAD if self._bad(number) else ReleaseAnswer.GOOD
 
 
 def of_all(found: Bisection) -> str:
@@ -40,7 +46,7 @@ def test_the_first_bad_release_is_found_in_few_questions(first_bad: int) -> None
     ask = Asked(lambda number: number >= first_bad)
     found = bisect(LINE, ask)
     (change,) = found.changes
-    assert (change.before, change.after, change.to) == (f"1.{first_bad - 1}", f"1.{first_bad}", Answer.BAD)
+    assert (change.before, change.after, change.to) == (f"1.{first_bad - 1}", f"1.{first_bad}", ReleaseAnswer.BAD)
     assert len(ask.order) <= 7
     assert of_all(found) == f"first bad 1.{first_bad} (1.{first_bad - 1} is good)"
 
@@ -50,7 +56,7 @@ def test_a_bug_that_comes_and_goes_has_two_changes() -> None:
     ask = Asked(lambda number: 6 <= number <= 11)
     found = bisect(LINE, ask, first=["1.9"])
     assert ask.order[:3] == [9, 0, 31]
-    assert [(c.after, c.to) for c in found.changes] == [("1.6", Answer.BAD), ("1.12", Answer.GOOD)]
+    assert [(c.after, c.to) for c in found.changes] == [("1.6", ReleaseAnswer.BAD), ("1.12", ReleaseAnswer.GOOD)]
     assert found.ranges == (("1.6", "1.11"),)
     assert of_all(found) == "first bad 1.6 (1.5 is good); good since 1.12 (1.11 is bad)"
     assert len(ask.order) <= 12
@@ -141,16 +147,16 @@ def test_nothing_runs() -> None:
     ("seen", "same"),
     [
         (
-            Signature.of("COMPILE", Kind.ERROR, "Exception: 6 : while fusing, lib/fusion.cc:77 Status Apply"),
+            raised("COMPILE", Kind.ERROR, "Exception: 6 : while fusing, lib/fusion.cc:77 Status Apply"),
             True,
         ),
-        (Signature.of("COMPILE", Kind.ERROR, "AttributeError: module has no attribute 'Core'"), False),
-        (Signature.of("RUN", Kind.ERROR, "Fail: 1 : while fusing, lib/fusion.cc:83 Status Apply"), False),
-        (Signature.of("COMPILE", Kind.CRASH, "Fail: 1 : while fusing, lib/fusion.cc:83 Status Apply"), False),
+        (raised("COMPILE", Kind.ERROR, "AttributeError: module has no attribute 'Core'"), False),
+        (raised("RUN", Kind.ERROR, "Fail: 1 : while fusing, lib/fusion.cc:83 Status Apply"), False),
+        (raised("COMPILE", Kind.CRASH, "Fail: 1 : while fusing, lib/fusion.cc:83 Status Apply"), False),
     ],
 )
 def test_an_error_in_other_words_is_the_same_error(seen: Signature, same: bool) -> None:
-    wanted = Signature.of("COMPILE", Kind.ERROR, "Fail: 1 : while fusing, lib/fusion.cc:83 Status Apply")
+    wanted = raised("COMPILE", Kind.ERROR, "Fail: 1 : while fusing, lib/fusion.cc:83 Status Apply")
     assert same_across_releases(wanted, seen) is same
 
 

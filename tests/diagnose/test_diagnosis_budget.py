@@ -12,15 +12,21 @@ from typing import Any
 import pytest
 
 from driftline.campaign import diagnosis
+from driftline.campaign.ablation import ablate_failing
 from driftline.campaign.bisection import Trial
 from driftline.campaign.failing import find_failing
+from driftline.campaign.localization import localize_failing
+from driftline.campaign.reduction import reduce_failing
 from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions
 from driftline.core.errors import DriftlineError
+from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
 from driftline.core.verdict import Status
-from driftline.diagnose.bisect import Answer
+from driftline.diagnose.bisect import ReleaseAnswer
+from driftline.report.annotated import causes_of
 from driftline.store import Store
+from driftline.testing import planted_plugin
 
 CLIP = Path(__file__).resolve().parents[2] / "examples" / "bugs" / "onnxruntime_relu_clip_float64.py"
 
@@ -33,15 +39,16 @@ def endless(*_: Any, tried: Callable[[Trial], None], **__: Any) -> None:
     """More releases than there is time for; the bug comes with the third."""
     for number in itertools.count():
         time.sleep(0.1)
-        tried(Trial(f"1.{number}.0", Answer.GOOD if number < 2 else Answer.BAD, "", 0.1, made=False))
+        tried(Trial(f"1.{number}.0", ReleaseAnswer.GOOD if number < 2 else ReleaseAnswer.BAD, "", 0.1, made=False))
 
 
 def test_a_hunt_explains_what_nobody_has_reported(store_folder: Path, checker: Checker) -> None:
     with Store.create(store_folder) as store:
-        known = find_failing(
+        found = find_failing(
             f"{CLIP}:program", store, checker, target=Target.parse("onnxruntime"), options=CheckOptions()
         ).bug
-    assert known.status is Status.KNOWN, "its issue is in the table"
+        assert found.status is Status.NEW and causes_of(found), "a cause does not make it known"
+        known = store.mark(found.id, Status.KNOWN)
     bugs = {known.id: known, "other": replace(known, id="other", status=Status.NEW)}
     assert diagnosis.unreported([known.id, "other"], bugs) == ["other"]
 
@@ -61,3 +68,34 @@ def test_asking_releases_ends_with_the_budget(
     assert time.monotonic() - began < 5
     assert found.bisected and found.bisected["first_bad"] == "1.2.0", "what was asked until then is told"
     assert "time was up after" in found.notes["bisect"]
+
+
+def test_what_is_at_work_when_the_budget_is_over_is_ended(store_folder: Path, checker: Checker) -> None:
+    with Store.create(store_folder) as store:
+        failing = find_failing(
+            f"{CLIP}:program", store, checker, target=Target.parse("onnxruntime"), options=CheckOptions()
+        )
+        before = checker.pool.deadline
+        began = time.monotonic()
+        found = diagnosis.diagnose_failing(checker, store, failing, budget=0.01)
+    assert time.monotonic() - began < 5, "it waited for what was at work"
+    assert found.localized is None and found.notes["localize"] == "the budget ended before it came to a result"
+    # Localising has a share of the time: the little that it leaves may let the reduction begin, never end.
+    assert found.reduced is None and found.notes["reduce"]
+    assert checker.pool.deadline == before, "the pool is good for more"
+
+
+@pytest.mark.parametrize("explain", [localize_failing, reduce_failing, ablate_failing])
+def test_each_step_by_itself_ends_what_is_at_work(explain: Any, store_folder: Path, checker: Checker) -> None:
+    """A compiler that hangs: one question would last a minute."""
+    load_plugins([planted_plugin()])
+    options = CheckOptions(timeout=2.0, plugins=(planted_plugin(),))
+    with Store.create(store_folder) as store:
+        target = Target.parse("planted-hang")
+        failing = find_failing(f"{CLIP}:program", store, checker, target=target, options=options)
+        patient = replace(failing.case, options=replace(options, timeout=60.0))
+        before, began = checker.pool.deadline, time.monotonic()
+        with pytest.raises(DriftlineError, match="--budget"):
+            explain(checker, store, replace(failing, case=patient), budget=3.0)
+    assert time.monotonic() - began < 20, "it waited for the answer"
+    assert checker.pool.deadline == before

@@ -21,8 +21,8 @@ from driftline.diagnose.localize.ladder import rungs
 from driftline.diagnose.localize.localizer import localize_case
 from driftline.diagnose.localize.part import part, units
 from driftline.diagnose.localize.result import Localization
-from driftline.diagnose.localize.stretches import ReferenceRun
-from driftline.diagnose.reduce.graph import Evaluated, Graph, Leaf, Node, TensorType
+from driftline.diagnose.localize.stretches import RecordedRun
+from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, ProgramNode, ValueType
 from driftline.diagnose.reduce.reducer import DoesNotFail
 from driftline.diagnose.reduce.signature import Signature
 from driftline.diagnose.reduce.values import Values
@@ -147,7 +147,7 @@ RELU_CLIP = """
 def failure(checker: Checker, case: Case) -> Signature:
     (result,) = checker.check(case).results
     assert result.verdict.judgement is Judgement.FAIL
-    return Signature.of(str(result.execution.stage), str(result.verdict.kind), str(result.execution.failure))
+    return Signature.of_verdict(result.execution, result.verdict)
 
 
 def test_a_fusion_is_found_although_nobody_may_look_at_it(checker: Checker) -> None:
@@ -208,17 +208,17 @@ class Sums:
         self.values = Values(folder)
         self.folder = folder
         self.ran: list[int] = []
-        kind = TensorType("float64", (4,))
-        leaf = Leaf(0, kind, self.values.save([np.zeros(4)]))
-        nodes = tuple(Node("plus one", (at,), (at + 1,)) for at in range(length))
-        self.graph = Graph((leaf,), nodes, (length,))
+        kind = ValueType("float64", (4,))
+        leaf = ProgramLeaf(0, kind, self.values.save([np.zeros(4)]))
+        nodes = tuple(ProgramNode("plus one", (at,), (at + 1,)) for at in range(length))
+        self.graph = ProgramGraph((leaf,), nodes, (length,))
 
-    def evaluate(self, graph: Graph) -> Evaluated:
+    def evaluate(self, graph: ProgramGraph) -> Evaluated:
         data = {leaf.number: leaf.data for leaf in graph.leaves}
         for node in graph.nodes:
             self.ran.append(node.outputs[0])
             data[node.outputs[0]] = self.values.save([self.values.load(data[node.operands[0]])[0] + 1])
-        return Evaluated(graph, dict.fromkeys(data, TensorType("float64", (4,))), data)
+        return Evaluated(graph, dict.fromkeys(data, ValueType("float64", (4,))), data)
 
     def kept(self) -> int:
         return sum(1 for _ in self.folder.iterdir())
@@ -226,7 +226,7 @@ class Sums:
 
 def test_values_are_dropped_and_computed_again(tmp_path: Path) -> None:
     sums = Sums(tmp_path / "values", 100)
-    run = ReferenceRun(sums.graph, sums.evaluate, sums.folder, stretch=10, room=15 * 32)
+    run = RecordedRun(sums.graph, sums.evaluate, sums.folder, stretch=10, room=15 * 32)
     assert len(run.types) == 101
     assert sums.kept() < 25
     sums.ran.clear()
@@ -244,20 +244,20 @@ def test_values_are_dropped_and_computed_again(tmp_path: Path) -> None:
 
 
 def test_units_and_outputs_of_a_part() -> None:
-    kind = TensorType("float32", (2,))
-    leaf = Leaf(0, kind, "data")
+    kind = ValueType("float32", (2,))
+    leaf = ProgramLeaf(0, kind, "data")
     nodes = (
-        Node("split", (0,), (1,)),
-        Node("operator.getitem", (1,), (2,), free=True),
-        Node("sin", (0,), (3,)),
-        Node("operator.getitem", (1,), (4,), free=True),
-        Node("add", (2, 4), (5,)),
+        ProgramNode("split", (0,), (1,)),
+        ProgramNode("operator.getitem", (1,), (2,), free=True),
+        ProgramNode("sin", (0,), (3,)),
+        ProgramNode("operator.getitem", (1,), (4,), free=True),
+        ProgramNode("add", (2, 4), (5,)),
     )
-    graph = Graph((leaf,), nodes, (5, 3))
+    graph = ProgramGraph((leaf,), nodes, (5, 3))
     assert units(graph) == [(0, 1, 3), (2,), (4,)]
     types = {0: kind, 1: None, 2: kind, 3: kind, 4: kind, 5: kind}
     data = {number: f"value {number}" for number, known in types.items() if known}
-    run = ReferenceRun(graph, lambda small: Evaluated(small, types, data), Path("nowhere"))
+    run = RecordedRun(graph, lambda small: Evaluated(small, types, data), Path("nowhere"))
     split = part(run, (0, 1, 3), largest_constant=None)
     assert split is not None
     assert split.outputs == (2, 4)
@@ -269,9 +269,9 @@ def test_units_and_outputs_of_a_part() -> None:
 
 
 def test_large_constants_become_inputs_of_written_programs() -> None:
-    kind = TensorType("float32", (3, 2))
-    graph = Graph((Leaf(0, kind, "w", constant=True),), (Node("sin", (0,), (1,)),), (1,))
-    run = ReferenceRun(graph, lambda small: Evaluated(small, {1: kind}, {1: "value"}), Path("nowhere"))
+    kind = ValueType("float32", (3, 2))
+    graph = ProgramGraph((ProgramLeaf(0, kind, "w", constant=True),), (ProgramNode("sin", (0,), (1,)),), (1,))
+    run = RecordedRun(graph, lambda small: Evaluated(small, {1: kind}, {1: "value"}), Path("nowhere"))
     for largest, constant in ((None, True), (6, True), (5, False)):
         written = part(run, (0,), largest_constant=largest)
         assert written is not None

@@ -12,8 +12,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from driftline.checking.checker import Checker
-from driftline.checking.open import OpenProgram, open_program, open_source
+from driftline.checking.open import LoadedProgram, open_program, open_source
 from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.evidence import Evidence
 from driftline.core.plugins import load_plugins
 from driftline.core.program import SourceBundle
 from driftline.core.target import Target
@@ -54,7 +55,7 @@ LONG = ["Tanh", "Neg", "Abs", "Sigmoid"] * 8
 FAR_APART = [*LONG[:5], "Erf", *LONG[5:26], "Softplus", *LONG[26:]]
 
 
-def opened(model: Any, folder: Path, pool: Pool) -> OpenProgram:
+def opened(model: Any, folder: Path, pool: Pool) -> LoadedProgram:
     path = folder / "model.onnx"
     onnx.save(model, str(path))
     return open_program(str(path), pool, CheckOptions())
@@ -203,7 +204,7 @@ def test_a_hang_is_reduced_within_its_time_limit(checker: Checker, tmp_path: Pat
 
 def test_a_crash_in_one_run_of_five(checker: Checker, tmp_path: Path) -> None:
     target = f"odd-flaky:counter={tmp_path.parent.name}"
-    signature = Signature.of("RUN", "crash", "SIGABRT")
+    signature = Signature.of("RUN", "crash", Evidence(signal="SIGABRT"))
     found = reduced(chain("Tanh", "Erf"), target, tmp_path, checker, signature=signature, votes=Votes.for_rate(2, 10))
     assert operators(found) == ["Erf"]
     assert found.votes.runs >= 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import platform
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ import pytest
 
 from driftline.campaign.failing import find_failing
 from driftline.campaign.reduction import reduce_failing
+from driftline.causes import builtin
+from driftline.causes.sighting import machine_name
 from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions
 from driftline.core.errors import BackendUnavailable
@@ -17,21 +19,20 @@ from driftline.core.target import Target
 from driftline.store import Store
 
 BUGS = Path(__file__).resolve().parents[2] / "examples" / "bugs"
-CATALOGUE: list[dict[str, Any]] = json.loads((BUGS / "catalogue.json").read_text())
 QUICK = ("openvino", "onnxruntime")
 
 
 def _failing() -> list[Any]:
     return [
         pytest.param(
-            entry["file"],
-            check["target"],
-            id=f"{Path(entry['file']).stem}-{check['target']}",
-            marks=() if check["target"] in QUICK else pytest.mark.slow,
+            cause.example,
+            target,
+            id=f"{Path(cause.example).stem}-{target}",
+            marks=() if target in QUICK else pytest.mark.slow,
         )
-        for entry in CATALOGUE
-        for check in entry["checks"]
-        if check["expect"] == "fail"
+        for cause in builtin()
+        for target in cause.fails_on
+        if not cause.machines or machine_name(platform.machine()) in cause.machines
     ]
 
 

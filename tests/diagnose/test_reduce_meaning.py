@@ -14,16 +14,16 @@ from onnx import TensorProto, helper, numpy_helper
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_program
 from driftline.core.case import Case, CheckOptions, Inputs
-from driftline.core.evidence import Evidence
+from driftline.core.evidence import Fault
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
-from driftline.diagnose.reduce.graph import Graph, Leaf, Node, TensorType
+from driftline.diagnose.reduce.graph import ProgramGraph, ProgramLeaf, ProgramNode, ValueType
 from driftline.diagnose.reduce.meaning import EMPTY, NOT_FINITE, flaws, not_zero
 from driftline.diagnose.reduce.reducer import Reduction, reduce_case
 from driftline.diagnose.reduce.signature import Signature
 
 PLUGINS = (str(Path(__file__).with_name("reduce_backends.py")),)
-FINITE = Signature("RUN", "wrong-value", evidence=str(Evidence.FINITE))
+FINITE = Signature("RUN", "wrong-value", fault=Fault.NUMBER)
 X = np.linspace(-2, 2, 24, dtype=np.float32).reshape(4, 6)
 RNG = np.random.default_rng(3)
 
@@ -134,7 +134,7 @@ def test_a_divisor_does_not_become_zero(checker: Checker, tmp_path: Path) -> Non
 
 def test_a_nan_that_is_made_is_not_taken_for_one_that_is_lost(checker: Checker, tmp_path: Path) -> None:
     x = np.array([725, np.nan, 0.5], np.float32)  # NaN is the oddest, and so the first that is tried alone
-    made = Signature("RUN", "wrong-nan-inf", evidence=str(Evidence.NAN_MADE))
+    made = Signature("RUN", "wrong-nan-inf", fault=Fault.NAN_MADE)
     nodes = [helper.make_node("Neg", ["x"], ["y"])]
     found, _ = reduced(checker, tmp_path, "odd-nan-both-ways", nodes, {}, x, made)
     assert found.after.elements == 1
@@ -144,16 +144,16 @@ def test_a_nan_that_is_made_is_not_taken_for_one_that_is_lost(checker: Checker, 
 # -- the table by itself -----------------------------------------------------------------------------------------------
 
 
-def torch_node(op: str, *args: Any, **kwargs: Any) -> Graph:
+def torch_node(op: str, *args: Any, **kwargs: Any) -> ProgramGraph:
     """A torch call; "x" and "y" among the arguments are its inputs."""
     names = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, str)]
     at = {name: index for index, name in enumerate(names)}
     attributes: dict[str, Any] = {"args": [{"$": at[arg]} if isinstance(arg, str) else arg for arg in args]}
     if kwargs:
         attributes["kwargs"] = {key: {"$": at[v]} if isinstance(v, str) else v for key, v in kwargs.items()}
-    leaves = tuple(Leaf(index, TensorType("float32", (2,)), "") for index in range(len(names)))
-    node = Node(op, tuple(range(len(names))), (len(names),), attributes)
-    return Graph(leaves, (node,), node.outputs)
+    leaves = tuple(ProgramLeaf(index, ValueType("float32", (2,)), "") for index in range(len(names)))
+    node = ProgramNode(op, tuple(range(len(names))), (len(names),), attributes)
+    return ProgramGraph(leaves, (node,), node.outputs)
 
 
 ONE = np.ones(2, np.float32)
@@ -173,7 +173,7 @@ ONE = np.ones(2, np.float32)
         (torch_node("torch.neg", "x"), [np.zeros((0, 2), np.float32)], EMPTY),
     ],
 )
-def test_flaws_of_torch_calls(graph: Graph, held: list[Any], wanted: str) -> None:
+def test_flaws_of_torch_calls(graph: ProgramGraph, held: list[Any], wanted: str) -> None:
     assert any(wanted in flaw for flaw in flaws(graph, dict(enumerate(held))))
     assert not flaws(torch_node("torch.neg", "x"), {0: ONE})
 

@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from driftline.core.tensors import Array
-from driftline.diagnose.reduce.elements import Form, few_elements, oddest_elements
-from driftline.diagnose.reduce.graph import Evaluated, Graph, Leaf, Node, TensorType
+from driftline.diagnose.reduce.elements import ElementForm, few_elements, oddest_elements
+from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, ProgramNode, ValueType
 from driftline.diagnose.reduce.plainer import smaller_sizes
-from driftline.diagnose.reduce.search import Answer, Reply, Search
+from driftline.diagnose.reduce.search import CandidateAnswer, Reply, Search
 from driftline.diagnose.reduce.shrinking import GraphShrinker
 from driftline.diagnose.reduce.values import Values, roughness
 
 
-def one_node(values: Values, *arrays: Array) -> Graph:
+def one_node(values: Values, *arrays: Array) -> ProgramGraph:
     leaves = [
-        Leaf(at, TensorType(array.dtype.name, array.shape), values.save([array]), roughness=roughness([array]))
+        ProgramLeaf(at, ValueType(array.dtype.name, array.shape), values.save([array]), roughness=roughness([array]))
         for at, array in enumerate(arrays)
     ]
-    node = Node(
+    node = ProgramNode(
         "op", tuple(range(len(arrays))), (len(arrays),), {"bias": {"f": 0.5}, "size": {"i": arrays[0].shape[0]}}
     )
-    return Graph(tuple(leaves), (node,), (len(arrays),))
+    return ProgramGraph(tuple(leaves), (node,), (len(arrays),))
 
 
-def searched(graph: Graph, values: Values, fails: object, *, numbers_matter: bool, most: int = 1) -> Search[Graph]:
-    def ask(graphs: Sequence[Graph]) -> list[Reply]:
+def searched(
+    graph: ProgramGraph, values: Values, fails: Callable[[ProgramGraph], bool], *, numbers_matter: bool, most: int = 1
+) -> Search[ProgramGraph]:
+    def ask(graphs: Sequence[ProgramGraph]) -> list[Reply]:
         assert len(graphs) <= most
         assert len({g.program for g in graphs}) == 1
         return [
-            Reply(Answer.SAME if fails(g) else Answer.PASS, scouted=len(graphs) > 1, questions=int(g is graphs[0]))  # type: ignore[operator]
+            Reply(
+                CandidateAnswer.SAME if fails(g) else CandidateAnswer.PASS,
+                scouted=len(graphs) > 1,
+                questions=int(g is graphs[0]),
+            )
             for g in graphs
         ]
 
-    def typed(g: Graph) -> Evaluated:
+    def typed(g: ProgramGraph) -> Evaluated:
         return Evaluated(g, {v.number: v.type for v in g.leaves}, {v.number: v.data for v in g.leaves})
 
     search = Search(ask, graph, inputs=most)
@@ -51,7 +57,7 @@ def test_the_element_that_stands_out_is_tried_alone(tmp_path: Path) -> None:
     other = array.copy()
     array[2, 3] = np.inf
     graph = one_node(values, array, other)
-    for form, shape in ((Form.SCALAR, ()), (Form.ONES, (1, 1)), (Form.PAIR, (2,))):
+    for form, shape in ((ElementForm.SCALAR, ()), (ElementForm.ONES, (1, 1)), (ElementForm.PAIR, (2,))):
         small = oddest_elements(values, graph, form)
         assert [leaf.type.shape for leaf in small.leaves] == [shape, shape]
         (odd,), (beside,) = (values.load(leaf.data) for leaf in small.leaves)
@@ -64,7 +70,7 @@ def test_sizes_that_attributes_name_follow(tmp_path: Path) -> None:
     graph = one_node(values, np.linspace(1, 2, 24, dtype=np.float32).reshape(4, 6))
     asked: list[object] = []
 
-    def fails(g: Graph) -> bool:
+    def fails(g: ProgramGraph) -> bool:
         asked.append((g.leaves[0].type.shape, g.nodes[0].attributes.get("size")))
         return False
 
@@ -75,7 +81,7 @@ def test_sizes_that_attributes_name_follow(tmp_path: Path) -> None:
 def test_elements_of_other_shapes_are_those_that_meet(tmp_path: Path) -> None:
     values = Values(tmp_path)
     graph = one_node(values, 100 + np.arange(24, dtype=np.float32).reshape(4, 6), np.arange(6, dtype=np.float32))
-    small = few_elements(values, graph, Form.SCALAR, 24)
+    small = few_elements(values, graph, ElementForm.SCALAR, 24)
     numbers = [[values.load(leaf.data)[0].item() for leaf in g.leaves] for g in small]
     assert sum(element >= 100 and (element - 100) % 6 == met for element, met in numbers) >= 10
 
@@ -85,7 +91,7 @@ def test_a_sample_without_elements_stays_as_it_is(tmp_path: Path) -> None:
     graph = one_node(values, np.ones(3, np.float32))
     samples = values.save([np.full(3, 2.5, np.float32), np.zeros(0, np.float32)])
     graph = replace(graph, leaves=(replace(graph.leaves[0], data=samples),))
-    for small in few_elements(values, graph, Form.SCALAR, 64):
+    for small in few_elements(values, graph, ElementForm.SCALAR, 64):
         assert [array.size for array in values.load(small.leaves[0].data)] == [1, 0]
 
 
@@ -95,7 +101,7 @@ def test_one_bad_element_among_many_takes_few_questions(tmp_path: Path) -> None:
     array[5, 9] = 1e-40
     graph = one_node(values, array)
 
-    def fails(g: Graph) -> bool:
+    def fails(g: ProgramGraph) -> bool:
         return bool((values.load(g.leaves[0].data)[0] == np.float32(1e-40)).any())
 
     found = searched(graph, values, fails, numbers_matter=True)
@@ -108,7 +114,7 @@ def test_several_inputs_of_one_program_are_one_question(tmp_path: Path) -> None:
     values = Values(tmp_path)
     array = np.linspace(-2, 2, 20, dtype=np.float32).reshape(4, 5)
 
-    def fails(g: Graph) -> bool:
+    def fails(g: ProgramGraph) -> bool:
         return any(1.2 < number < 1.8 for number in values.load(g.leaves[0].data)[0].flat)
 
     alone = searched(one_node(values, array), values, fails, numbers_matter=True)
@@ -122,7 +128,7 @@ def test_two_elements_where_one_is_not_enough(tmp_path: Path) -> None:
     values = Values(tmp_path)
     graph = one_node(values, np.full((8, 16), 3000, np.int64), np.full((8, 16), 95, np.int64))
 
-    def fails(g: Graph) -> bool:
+    def fails(g: ProgramGraph) -> bool:
         wide, narrow = (values.load(leaf.data)[0] for leaf in g.leaves) if len(g.leaves) == 2 else (np.zeros(1),) * 2
         return wide.size > 1 and bool((wide > narrow + 100).any())
 
@@ -159,6 +165,6 @@ def test_a_threshold_of_a_size_is_found_in_ever_smaller_steps(tmp_path: Path) ->
 def test_what_is_no_program_is_not_counted_as_a_question(tmp_path: Path) -> None:
     values = Values(tmp_path)
     graph = one_node(values, np.zeros((3,), np.float32))
-    search = Search(lambda graphs: [Reply(Answer.NEITHER, "not valid", ran=False) for _ in graphs], graph)
+    search = Search(lambda graphs: [Reply(CandidateAnswer.NEITHER, "not valid", ran=False) for _ in graphs], graph)
     assert not search.fails(graph)
     assert search.queries == 0

@@ -14,14 +14,15 @@ import pytest
 
 from driftline.execute.workspace import Workspace
 
-HERE = str(Path(__file__).parent)
+PATHS = os.pathsep.join([str(Path(__file__).parent), *sys.path])  # and the Driftline that is tested
 
 # What a user's process does: a job with a family that hangs, an import that hangs, a job on a spawned worker.
 PARENT = """
 import sys, threading
+from driftline.core.task import Task
 from driftline.execute.pool import Pool, WorkerKind
-here, folder, what = sys.argv[1:]
-variables = (("PYTHONPATH", here),)
+paths, folder, what = sys.argv[1:]
+variables = (("PYTHONPATH", paths),)
 kind = {
     "job": WorkerKind("tasks", variables=variables),
     "spawned": WorkerKind("spawned", fork=False, variables=variables),
@@ -30,7 +31,7 @@ kind = {
 with Pool() as pool:
     print(pool.workspace.root, flush=True)
     payload = {"folder": folder, "then": "hang", "pid_file": f"{folder}/pid"}
-    pool.run(kind, "worker_tasks:family_then", payload)
+    pool.run(kind, Task("worker_tasks:family_then", dict[str, str], dict[str, str]), payload)
 """
 
 
@@ -39,7 +40,7 @@ class Parent:
 
     def __init__(self, folder: Path, what: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PARENT, HERE, str(folder), what],
+            [sys.executable, "-c", PARENT, PATHS, str(folder), what],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -128,6 +129,7 @@ from driftline.checking.open import open_source
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.program import SourceBundle
 from driftline.core.target import Target
+from driftline.core.task import Task
 from driftline.execute.pool import Pool
 from driftline.oracle.judge import Reference
 

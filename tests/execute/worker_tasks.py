@@ -1,4 +1,4 @@
-"""Tasks that misbehave, run in workers by the tests of the pool. Standard library only."""
+"""Tasks that misbehave, run in workers by the tests of the pool."""
 
 from __future__ import annotations
 
@@ -7,17 +7,34 @@ import ctypes
 import os
 import signal
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from driftline.core.scratch import scratch_folder
+from driftline.core.task import Service, Task
 
 Payload = dict[str, Any]
 
 
+def task(function: Callable[[Payload, Any], Any]) -> Service[Payload, Payload]:
+    """These are asked in all kinds of ways: what they are given and answer is plain data."""
+    return Task(f"worker_tasks:{function.__name__}", Payload, Payload).serve(function)
+
+
+@task
 def identify(payload: Payload, context: Any) -> Payload:
     return {"pid": os.getpid(), "group": os.getpgid(0), **payload}
 
 
+@task
+def size(payload: Payload, context: Any) -> Payload:
+    return {"size": len(payload["text"])}
+
+
+@task
 def stage_then(payload: Payload, context: Any) -> Payload:
     """Enter a stage, then end as another task does."""
     context.enter("COMPILE")
@@ -26,30 +43,48 @@ def stage_then(payload: Payload, context: Any) -> Payload:
     return result
 
 
+@task
+def dies_until(payload: Payload, context: Any) -> Payload:
+    """Killed in its first runs, as if by somebody else."""
+    folder = Path(payload["folder"])
+    (folder / str(os.getpid())).touch()
+    runs = len(list(folder.iterdir()))
+    if runs <= payload["times"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"runs": runs}
+
+
+@task
 def segfault(payload: Payload, context: Any) -> None:
     ctypes.string_at(0)
 
 
+@task
 def abort(payload: Payload, context: Any) -> None:
     os.abort()
 
 
+@task
 def leave(payload: Payload, context: Any) -> None:
     os._exit(payload["code"])
 
 
+@task
 def sys_exit(payload: Payload, context: Any) -> None:
     sys.exit(payload["code"])
 
 
+@task
 def raise_error(payload: Payload, context: Any) -> None:
     raise ValueError("the task is mistaken")
 
 
+@task
 def raise_memory_error(payload: Payload, context: Any) -> None:
     raise MemoryError
 
 
+@task
 def hang(payload: Payload, context: Any) -> None:
     """Signals are of no use against it."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -60,6 +95,7 @@ def hang(payload: Payload, context: Any) -> None:
         time.sleep(1000)
 
 
+@task
 def wait_for(payload: Payload, context: Any) -> Payload:
     """Until a file is there."""
     _write_pid(payload["pid_file"], os.getpid())
@@ -72,6 +108,7 @@ def _wait_for(path: str) -> None:
         time.sleep(0.01)
 
 
+@task
 def eat_memory(payload: Payload, context: Any) -> None:
     eaten = []
     while True:
@@ -79,6 +116,7 @@ def eat_memory(payload: Payload, context: Any) -> None:
         time.sleep(0.005)  # so that a broken limit takes the machine slowly enough to be noticed
 
 
+@task
 def use_memory(payload: Payload, context: Any) -> Payload:
     return {"used": len(b"x" * payload["bytes"])}
 
@@ -86,17 +124,20 @@ def use_memory(payload: Payload, context: Any) -> Payload:
 _held: list[bytes] = []
 
 
+@task
 def keep_memory(payload: Payload, context: Any) -> Payload:
     _held.append(b"x" * payload["bytes"])
     return {"pid": os.getpid()}
 
 
+@task
 def use_memory_in_child(payload: Payload, context: Any) -> None:
     if os.fork() == 0:
         eat_memory(payload, context)
     hang(payload, context)
 
 
+@task
 def shout(payload: Payload, context: Any) -> Payload:
     line = "x" * 1023 + "\n"
     for _ in range(payload["kilobytes"] // 2):
@@ -107,12 +148,14 @@ def shout(payload: Payload, context: Any) -> Payload:
     return {"said": payload["kilobytes"]}
 
 
+@task
 def shout_forever(payload: Payload, context: Any) -> None:
     block = b"y" * (1 << 20)
     while True:
         os.write(1, block)
 
 
+@task
 def close_streams(payload: Payload, context: Any) -> Payload:
     sys.stdout.close()
     sys.stderr.close()
@@ -122,21 +165,25 @@ def close_streams(payload: Payload, context: Any) -> Payload:
     return {"closed": True}
 
 
+@task
 def say(payload: Payload, context: Any) -> Payload:
     print(payload["words"])
     return {"pid": os.getpid()}
 
 
+@task
 def close_connection(payload: Payload, context: Any) -> None:
     os.closerange(3, 256)
     while True:
         time.sleep(1000)
 
 
+@task
 def answer_with_object(payload: Payload, context: Any) -> Payload:
     return {"object": object()}
 
 
+@task
 def family_then(payload: Payload, context: Any) -> Payload:
     """Leave processes behind: a plain child, one that ignores signals, one in a session of its own, an orphan."""
     folder = Path(payload["folder"])
@@ -191,6 +238,14 @@ def warm_kills_itself(argument: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def warm_kills_itself_until(argument: list[Any]) -> None:
+    """As if somebody else killed the process the first few times."""
+    folder, times = Path(argument[0]), argument[1]
+    if len(list(folder.iterdir())) < times:
+        (folder / str(os.getpid())).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def warm_hangs(pid_file: str) -> None:
     _write_pid(pid_file, os.getpid())
     _start(Path(f"{pid_file}.child"), _sleep)
@@ -200,3 +255,11 @@ def warm_hangs(pid_file: str) -> None:
 def warm_waits(pid_file: str) -> None:
     _write_pid(pid_file, os.getpid())
     _wait_for(f"{pid_file}.go")
+
+
+@task
+def leave_files(payload: Payload, context: Any) -> Payload:
+    """Temporary files that nobody deletes: some by name, one in the working folder."""
+    made = [scratch_folder(f"made-{number}") for number in range(payload["folders"])]
+    Path("left").touch()
+    return {"folder": tempfile.gettempdir(), "made": [folder.exists() for folder in made], "here": str(Path.cwd())}

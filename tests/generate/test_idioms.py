@@ -6,14 +6,14 @@ import pytest
 
 onnx = pytest.importorskip("onnx")
 
-from driftline.generate.base import NoProgram, Request  # noqa: E402
+from driftline.generate.base import GeneratorRequest, NoProgram  # noqa: E402
 from driftline.generate.changes import CHANGES  # noqa: E402
 from driftline.generate.idioms.generator import Idioms, idioms  # noqa: E402
 from driftline.programs.onnx_evaluator import make_evaluator  # noqa: E402
 
 
 def made(arm: str, number: int = 0) -> bytes:
-    content = Idioms().make(Request("onnx", arm, number)).content
+    content = Idioms().make(GeneratorRequest("onnx", arm, number)).content
     assert isinstance(content, bytes)
     return content
 

@@ -14,7 +14,7 @@ import torch
 from onnx.reference import ReferenceEvaluator
 
 from driftline.generate import GENERATORS
-from driftline.generate.base import Blueprint, NoProgram, Request
+from driftline.generate.base import Blueprint, GeneratorRequest, NoProgram
 from driftline.generate.optests_torch import make_torch
 from driftline.generate.torch_text import example_text
 from driftline.inputs.strategies import INPUTS
@@ -26,7 +26,7 @@ OPTESTS = GENERATORS.get("optests")
 
 def made(form: str, arm: str, number: int, **more: Any) -> Blueprint | None:
     try:
-        return OPTESTS.make(Request(form, arm, number, **more))
+        return OPTESTS.make(GeneratorRequest(form, arm, number, **more))
     except NoProgram:
         return None
 

@@ -8,7 +8,7 @@ import onnx
 import pytest
 import torch
 
-from driftline.generate.base import Blueprint, NoProgram, Request
+from driftline.generate.base import Blueprint, GeneratorRequest, NoProgram
 from driftline.generate.graph import Graph
 from driftline.generate.mutate import Mutate
 from driftline.generate.random_graph import RandomGraph
@@ -26,7 +26,7 @@ def programs(form: str, count: int) -> list[Blueprint]:
     made = []
     for number in range(count):
         try:
-            made.append(generator.make(Request(form, arms[(number * 13) % len(arms)], 20 + number)))
+            made.append(generator.make(GeneratorRequest(form, arms[(number * 13) % len(arms)], 20 + number)))
         except NoProgram:
             continue
     return made
@@ -103,7 +103,7 @@ def test_what_is_avoided_does_not_occur() -> None:
     avoid = frozenset(f"{name} float32" for name in OPERATORS if name != "exp")
     generator = RandomGraph()
     for number in range(20, 60):
-        graph = generator.make(Request("torch", "exp", number, avoid=avoid)).graph
+        graph = generator.make(GeneratorRequest("torch", "exp", number, avoid=avoid)).graph
         assert graph
         types = graph.types()
         single = [node.op for node in graph.nodes if types[node.inputs[0]].dtype == "float32"]
@@ -118,7 +118,7 @@ def test_changed_programs_run(form: str) -> None:
     for arm in Mutate().arms(form):
         for number, base in enumerate(bases):
             try:
-                changed = Mutate().make(Request(form, arm, number, base=base))
+                changed = Mutate().make(GeneratorRequest(form, arm, number, base=base))
             except NoProgram:
                 continue
             made += 1
@@ -133,7 +133,7 @@ def test_running_statistics_ask_for_no_gradient() -> None:
     """torch refuses a running mean that is trainable, unless gradients are switched off altogether."""
     generator, frozen = RandomGraph(), 0
     for seed in range(60):
-        made = generator.make(Request("torch", "batch_norm", seed))
+        made = generator.make(GeneratorRequest("torch", "batch_norm", seed))
         assert "running_mean" not in runs(made, str(seed), gradients=True)
         frozen += "requires_grad=False" in str(made.content)
     assert frozen > 5

@@ -6,9 +6,9 @@ import pytest
 
 from driftline.core.errors import DriftlineError
 from driftline.core.tensors import ANY_SIZE, TensorSpec
-from driftline.inputs.known import Known
 from driftline.inputs.make import InputMaker
 from driftline.inputs.sizes import Sizes, choose
+from driftline.programs.known import Known
 
 OPEN = (ANY_SIZE, ANY_SIZE)
 BERT = (TensorSpec("input_ids", "int64", OPEN), TensorSpec("attention_mask", "int64", OPEN))

@@ -21,7 +21,7 @@ from onnx_models import BY_NAME, MODELS, Model
 from driftline.core.tensors import Array, Arrays
 from driftline.oracle.arithmetic import IEEE, Arithmetic
 from driftline.oracle.references.base import NoExactReference
-from driftline.oracle.rule import Judged, ShadowAnswer, judge_outputs
+from driftline.oracle.rule import JudgedOutputs, ShadowAnswer, judge_outputs
 from driftline.oracle.shadow.onnx_shadow import OnnxShadow
 from driftline.oracle.shadow.task import ask_shadow
 from driftline.programs.onnx_evaluator import make_evaluator
@@ -83,7 +83,7 @@ class Bench:
         with np.errstate(all="ignore"):
             return {name: self.exact[name].astype(value.dtype) for name, value in like.items()}
 
-    def judge(self, got: Arrays) -> Judged:
+    def judge(self, got: Arrays) -> JudgedOutputs:
         def ask(runs: int, outputs: Arrays | None) -> ShadowAnswer:
             return ask_shadow(self.shadow, runs, outputs)
 
@@ -167,7 +167,7 @@ def test_one_element_off_by_a_thousandth_is_found(name: str) -> None:
             assert judged.finding is not None and judged.finding.output == output
 
 
-def other_model(name: str, change: tuple[str, str], dtype: str, seed: int) -> Judged:
+def other_model(name: str, change: tuple[str, str], dtype: str, seed: int) -> JudgedOutputs:
     """The result of a changed model, judged as if it were that of the model."""
     bench = Bench(BY_NAME[name], dtype, seed)
     model = BY_NAME[name]

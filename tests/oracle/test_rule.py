@@ -29,7 +29,7 @@ def test_one_wrong_element_of_a_million() -> None:
     outputs = program.copy()
     outputs["output"][777, 3] *= np.float32(1 + 1e-5)
     finding = program.judge(outputs).finding
-    assert finding and finding.evidence["place"] == [777, 3]
+    assert finding and finding.evidence.worst[0].place == (777, 3)
 
 
 def test_nan_on_both_sides_does_not_hide_another_element() -> None:

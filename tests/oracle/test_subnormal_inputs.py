@@ -7,8 +7,8 @@ import numpy as np
 from driftline.core.execution import Execution, Outcome, Stage
 from driftline.core.tensors import Arrays
 from driftline.core.verdict import Judgement
-from driftline.oracle.arithmetic import has_subnormals
-from driftline.oracle.judge import Reference, ReferenceSample, Trait, judge
+from driftline.oracle.arithmetic import effective, has_subnormals
+from driftline.oracle.judge import Reference, ReferenceSample, TargetTraits, judge
 
 
 def _verdict(arithmetic: str, *, subnormal: bool) -> Judgement:
@@ -18,7 +18,7 @@ def _verdict(arithmetic: str, *, subnormal: bool) -> Judgement:
     inputs = {"x": np.array([1.0, 1e-40 if subnormal else 0.0], np.float32)}
     reference = Reference((ReferenceSample(native=native, exact=exact, inputs=inputs),))
     execution = Execution("iree", Outcome.OK, Stage.RUN, outputs=(got,))
-    return judge(execution, reference, Trait(False, False, arithmetic=arithmetic)).judgement
+    return judge(execution, reference, TargetTraits(False, False, arithmetic=arithmetic)).judgement
 
 
 def test_only_who_declares_it_is_excused_and_only_on_such_inputs() -> None:
@@ -32,3 +32,12 @@ def test_subnormal_numbers_are_seen_in_every_float_type() -> None:
     assert has_subnormals({"x": np.array([1e-5], np.float16)})
     assert has_subnormals({"x": np.array([1j * 1e-40], np.complex64)})
     assert not has_subnormals({"x": np.array([0.0, -0.0, 1.0, np.nan, np.inf], np.float32), "n": np.arange(3)})
+
+
+def test_declared_arithmetic_that_makes_no_difference_is_left_out() -> None:
+    """So that targets which declare it share the shadow of those that do not."""
+    assert effective("double-as-single", ["float32", "exponential"]) == ""
+    assert effective("double-as-single", ["float32", "float64"]) == "double-as-single"
+    assert effective("half-accumulation+flush-to-zero", ["float32"]) == "flush-to-zero"
+    assert effective("half-accumulation", ["float32", "bfloat16"]) == "half-accumulation"
+    assert effective("half-accumulation", ["float8_e4m3fn"]) == "half-accumulation"

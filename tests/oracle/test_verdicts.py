@@ -19,7 +19,8 @@ from driftline.core.target import parse_targets
 from driftline.core.tensors import Arrays
 from driftline.core.verdict import Judgement, Verdict
 from driftline.oracle.choice import Tolerance, parse_oracle
-from driftline.oracle.judge import Reference, ReferenceSample, Trait, judge
+from driftline.oracle.judge import Reference, ReferenceSample, TargetTraits, judge
+from driftline.oracle.specification import CLAUSES
 
 
 def check(checker: Checker, body: str, inputs: str, targets: str, options: CheckOptions | None = None) -> CheckOutcome:
@@ -48,11 +49,11 @@ def test_an_unspecified_difference_in_one_sample_is_told() -> None:
     outputs[1]["output"][0] += 5
     samples = [ReferenceSample(p.native, p.exact, shadow=lambda _, *ask, p=p: p.shadow(*ask)) for p in programs]
     execution = Execution("any", Outcome.OK, Stage.RUN, tuple(outputs))
-    trait = Trait(calls_user_code=True, positional=False)
+    trait = TargetTraits(calls_user_code=True, positional=False)
     verdict = judge(execution, Reference(tuple(samples)), trait)
     assert verdict.judgement == "inconclusive", verdict.reason
-    (clause,) = verdict.evidence["unspecified"]
-    assert clause["id"] == "torch.cast-out-of-range" and "torch.Tensor.to" in clause["source"]
+    assert verdict.evidence.unspecified == ("torch.cast-out-of-range",)
+    assert "torch.Tensor.to" in CLAUSES["torch.cast-out-of-range"].source
     outputs[1]["output"][1] += 5
     assert judge(execution, Reference(tuple(samples)), trait).judgement == "fail"
 
@@ -78,7 +79,7 @@ def test_a_gradient_of_nothing_is_none_or_zeros(gradient: float, judgement: str)
     outputs = program.copy() | {"grad:x": np.full(2, gradient, np.float32)}
     sample = ReferenceSample(program.native, program.exact, shadow=lambda _, *ask: program.shadow(*ask))
     execution = Execution("any", Outcome.OK, Stage.RUN, (outputs,))
-    verdict = judge(execution, Reference((sample,)), Trait(calls_user_code=True, positional=False))
+    verdict = judge(execution, Reference((sample,)), TargetTraits(calls_user_code=True, positional=False))
     assert verdict.judgement == judgement, verdict.reason
 
 
@@ -101,12 +102,12 @@ def test_outputs_without_a_name_are_called_by_their_place() -> None:
         "the gradient of input 0: 1 of 1 elements differ": {"grad:0": np.ones(1)},
         "output 0: 1 of 2 elements have the other zero": {"0": np.array([0.0, -0.0])},
     }
-    trait = Trait(calls_user_code=True, positional=False, signed_zero=True)
+    trait = TargetTraits(calls_user_code=True, positional=False, signed_zero=True)
     reference = Reference((ReferenceSample(native=expected, exact=expected),))
     for reason, changed in wrong.items():
         verdict = judge(Execution("any", Outcome.OK, Stage.RUN, ({**expected, **changed},)), reference, trait)
         assert verdict.reason.startswith(reason)
-        assert verdict.kind == "wrong-zero-sign" or verdict.evidence["output"] == next(iter(changed))
+        assert verdict.kind == "wrong-zero-sign" or verdict.evidence.output == next(iter(changed))
     fewer = {name: expected[name] for name in ("1.key", "grad:0")}
     verdict = judge(Execution("any", Outcome.OK, Stage.RUN, (fewer,)), reference, trait)
     assert verdict.reason == "the result misses output 0, the change of x"
@@ -121,7 +122,7 @@ def test_a_change_that_only_one_of_them_shows() -> None:
 
     def judged(got: Arrays, expected: Arrays) -> Verdict:
         reference = Reference((ReferenceSample(native=expected, exact=expected, inputs=inputs),))
-        return judge(Execution("any", Outcome.OK, Stage.RUN, (got,)), reference, Trait(True, False))
+        return judge(Execution("any", Outcome.OK, Stage.RUN, (got,)), reference, TargetTraits(True, False))
 
     hidden = {**same, "mutated:x": np.array([np.nan, 2.0])}
     assert judged(hidden, same).judgement is judged(same, hidden).judgement is Judgement.PASS

@@ -13,8 +13,8 @@ import torch
 from driftline.backends._torch import as_arrays, flatten_tensors
 from driftline.core.tensors import Arrays, save_tensors
 from driftline.oracle.arithmetic import IEEE, Arithmetic
-from driftline.oracle.rule import Judged, ShadowAnswer, judge_outputs
-from driftline.oracle.shadow.task import play_shadow, read_answer
+from driftline.oracle.rule import JudgedOutputs, ShadowAnswer, judge_outputs
+from driftline.oracle.shadow.task import play_shadow
 from driftline.oracle.shadow.torch_shadow import TorchShadow, record
 
 
@@ -35,14 +35,14 @@ class Program:
             path = Path(name) / "outputs"
             if outputs is not None:
                 save_tensors(path, outputs)
-            answer = play_shadow(TorchShadow(self.tape, self._arithmetic), runs, outputs and str(path), Path(name))
-            return read_answer(answer)
+            given = path if outputs is not None else None
+            return play_shadow(TorchShadow(self.tape, self._arithmetic), runs, given, Path(name)).read()
 
     @cached_property
     def exact(self) -> Arrays:
         return self.shadow(1, None).reference
 
-    def judge(self, outputs: Arrays) -> Judged:
+    def judge(self, outputs: Arrays) -> JudgedOutputs:
         return judge_outputs(outputs, self.native, self.exact, self.shadow, self._arithmetic)
 
     def copy(self) -> Arrays:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from driftline.checking.checker import Checker
 from driftline.patterns.auditees import Auditee
-from driftline.patterns.onnx_audit import OnnxAudit, Suspect
+from driftline.patterns.onnx_audit import GuiltyRule, OnnxAudit
 
 
 def audit(
     checker: Checker, auditee: Auditee, idioms: Sequence[str], only: Sequence[str], rounds: int = 1
-) -> tuple[OnnxAudit, list[Suspect]]:
+) -> tuple[OnnxAudit, list[GuiltyRule]]:
     """Audit the named rules on these idioms."""
     made = OnnxAudit(checker, auditee, budget=300, idioms=idioms, rounds=rounds, only=lambda rule: rule.name in only)
     return made, list(made.run())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from driftline.core.rule import Rule
-from driftline.patterns.agenda import Work, spread
+from driftline.patterns.agenda import Agenda, growing, spread
 
 
 def _rule(name: str, where: str) -> Rule:
@@ -21,9 +21,15 @@ def test_one_rule_of_each_function_comes_before_the_second_ones() -> None:
     assert spread(rules) == ["a1", "b1", "a2", "b2", "a3"]
 
 
+def test_the_first_batches_are_small_and_nothing_is_left_out() -> None:
+    batches = [list(batch) for batch in growing(range(20), 8)]
+    assert [len(batch) for batch in batches] == [1, 2, 4, 8, 5]
+    assert [one for batch in batches for one in batch] == list(range(20))
+
+
 def test_new_families_come_first_and_what_nobody_writes_comes_last() -> None:
     one, two = _rule("one", "f.py:1"), _rule("two", "f.py:2")
-    work = Work(["rule"])
+    work = Agenda(["rule"])
     work.add_suspect(_suspect("one", "hidden", reachable=False), one)
     work.add_suspect(_suspect("one", "dim"), one)
     work.add_suspect(_suspect("one", "dim"), one)  # the same again

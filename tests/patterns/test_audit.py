@@ -124,9 +124,9 @@ def test_what_ordinary_code_cannot_write_is_remembered_too(checker: Checker, sto
     plan = AuditPlan(("onnxscript",), only=CLIPS, seconds=1)
     with Store.create(store_folder) as store:
         found = Found(suspect.rule, "a private operator", *suspect.failure, reachable=False)
-        Audit(checker, store, plan, tell=print).keep(found)
+        Audit(checker, store, plan, listener=print).keep(found)
         assert not store.bugs()
-        result = Audit(checker, store, plan, tell=print, going=AuditLog(store).unfinished()).run()
+        result = Audit(checker, store, plan, listener=print, going=AuditLog(store).unfinished()).run()
     [kept] = result.out_of_reach
     assert kept == found.told()
 

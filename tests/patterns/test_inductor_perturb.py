@@ -17,10 +17,10 @@ from driftline.backends.inductor_rules.registry import Registered, registered
 from driftline.core.rule import Reach
 from driftline.execute.pool import Pool
 from driftline.patterns.inductor.compare import coarsest_dtype, difference
-from driftline.patterns.inductor.draft import Draft, Leaf, live
+from driftline.patterns.inductor.draft import Draft, DraftLeaf, live
 from driftline.patterns.inductor.fire import fire
 from driftline.patterns.inductor.perturb import Mutant, mutants
-from driftline.patterns.inductor.suspect import Suspect, suspects
+from driftline.patterns.inductor.suspect import RuleSuspect, suspects
 from driftline.patterns.inductor.tasks import ANSWERS
 from driftline.patterns.inductor_audit import TASKS, worker_kind
 
@@ -40,7 +40,7 @@ def _attempt(rule: Registered) -> int:
     return fired.attempt
 
 
-def _found(rule: Registered, attempt: int, label: str) -> list[Suspect]:
+def _found(rule: Registered, attempt: int, label: str) -> list[RuleSuspect]:
     """The suspects that one change brings."""
     return list(suspects(rule.rule.id, attempt, 0, time.monotonic() + ENOUGH, only=label))
 
@@ -53,7 +53,7 @@ def _draft() -> Draft:
     graph.output(graph.call_function(torch.add, (summed, x)))
     for node, value in zip(graph.nodes, [torch.empty(4, 8)] * 4, strict=False):
         node.meta["val"] = value
-    return Draft(graph, {"x": Leaf((4, 8), torch.float32)})
+    return Draft(graph, {"x": DraftLeaf((4, 8), torch.float32)})
 
 
 # -- mutants -----------------------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def test_an_infinite_number_can_be_changed_too() -> None:
     graph.output(graph.call_method("masked_fill", (x, x, float("-inf"))))
     for node in graph.nodes:
         node.meta["val"] = torch.empty(4, dtype=torch.bool)
-    labels = {mutant.label for mutant in mutants(Draft(graph, {"x": Leaf((4,), torch.bool)}), 0)}
+    labels = {mutant.label for mutant in mutants(Draft(graph, {"x": DraftLeaf((4,), torch.bool)}), 0)}
     assert {"argument value of masked_fill", "tensor without dimensions for value of masked_fill"} <= labels
 
 

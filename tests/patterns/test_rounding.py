@@ -11,7 +11,7 @@ from onnx import helper
 from driftline.core.tensors import Array, Arrays
 from driftline.execute.shelf import Shelf
 from driftline.patterns.rounding import only_rounded
-from driftline.patterns.survey import Job, difference, far_apart
+from driftline.patterns.survey import SurveyJob, SurveyModel, difference, far_apart
 
 _RNG = np.random.default_rng(0)
 X, Y, Z = (_RNG.uniform(1.0, 2.0, size=(4, 16)).astype(np.float32) for _ in range(3))
@@ -21,7 +21,7 @@ ONCE = (X.astype(np.float64) * Y + Z).astype(np.float32)  # as an instruction th
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
+def job(tmp_path: Path) -> SurveyJob:
     """A product and a sum, on two samples."""
     values = [helper.make_tensor_value_info(name, 1, X.shape) for name in ("x", "y", "z", "out")]
     nodes = [helper.make_node("Mul", ["x", "y"], ["xy"]), helper.make_node("Add", ["xy", "z"], ["out"])]
@@ -32,7 +32,7 @@ def job(tmp_path: Path) -> Job:
     with Shelf(tmp_path / "tensors") as shelf:
         tensors = shelf.put_samples([{"x": X, "y": Y, "z": Z}, {"x": -X, "y": Y, "z": -Z}])
         native = shelf.put_samples(_results(TWICE))
-    return Job(0, {"path": str(path), "tensors": tensors, "native": native}, tmp_path)
+    return SurveyJob(SurveyModel(0, path, tensors, native), tmp_path)
 
 
 def _results(first: Array) -> list[Arrays]:
@@ -48,7 +48,7 @@ def _with(number: float) -> Array:
 SLIGHTLY_OFF = _with(TWICE[1, 1] * 1.0001)
 
 
-def test_one_rounding_in_place_of_two_is_nothing_else(job: Job) -> None:
+def test_one_rounding_in_place_of_two_is_nothing_else(job: SurveyJob) -> None:
     assert difference(job.expected(), _results(ONCE))
     assert only_rounded(job, _results(ONCE))
 
@@ -63,14 +63,14 @@ def test_one_rounding_in_place_of_two_is_nothing_else(job: Job) -> None:
         pytest.param(TWICE.astype(np.float64), id="dtype"),
     ],
 )
-def test_something_else_is_not_taken_for_rounding(job: Job, got: Array) -> None:
+def test_something_else_is_not_taken_for_rounding(job: SurveyJob, got: Array) -> None:
     assert not only_rounded(job, _results(got))
 
 
-def test_a_share_of_the_largest_number_would_not_tell(job: Job) -> None:
+def test_a_share_of_the_largest_number_would_not_tell(job: SurveyJob) -> None:
     assert not far_apart(_results(SLIGHTLY_OFF), job.expected(), 1e-6)
 
 
-def test_what_cannot_be_told_stays_suspect(job: Job) -> None:
-    Path(job.payload["path"]).write_bytes(b"no model")
+def test_what_cannot_be_told_stays_suspect(job: SurveyJob) -> None:
+    job.model.path.write_bytes(b"no model")
     assert not only_rounded(job, _results(TWICE))

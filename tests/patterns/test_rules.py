@@ -13,10 +13,11 @@ from inductor_processors import OPTIMISATIONS, RULES
 from driftline.checking.checker import Checker
 from driftline.core.errors import DriftlineError
 from driftline.core.rule import Reach, Rule
+from driftline.core.target import Target
 from driftline.patterns.audit import chosen
 from driftline.patterns.diff import Listed, difference, listed_in
 from driftline.patterns.inductor_audit import list_rules
-from driftline.programs.render import short_script
+from driftline.report.scripts.render import short_script
 
 ATTENTION = """\
 import torch
@@ -152,7 +153,7 @@ def test_what_is_no_torch_is_one_sentence(checker: Checker, other: str) -> None:
 
 
 def test_a_short_script_runs_by_itself_and_shows_both_results(tmp_path: Path) -> None:
-    script = short_script(ATTENTION.replace("DIM", "-2"), {"constant_folding": "true"})
+    script = short_script(ATTENTION.replace("DIM", "-2"), Target.parse("inductor:constant_folding=true"))
     assert len([line for line in script.splitlines() if line.strip()]) <= 15
     path = tmp_path / "script.py"
     path.write_text(script)

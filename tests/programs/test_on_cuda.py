@@ -17,7 +17,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.target import Target
 from driftline.core.tensors import TensorSpec
-from driftline.programs.render import render_script
+from driftline.report.scripts.render import render_script
 
 FUNCTION = """
 import torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,23 +11,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from driftline.core.evidence import NOTHING, Element, Evidence
 from driftline.core.verdict import Kind
 from driftline.programs.factory_text import draws_random, read_factory, used_imports, writes_in_place
-from driftline.programs.recipe import Recipe
-from driftline.programs.render import check_script, regression_test
-from driftline.programs.script_check import Failing, check_for, telling_words, tolerance
+from driftline.report.scripts.check import ShownFailure, check_for, telling_words, tolerance
+from driftline.report.scripts.recipe import Recipe
+from driftline.report.scripts.render import check_script, regression_test
 
 RIGHT = "[np.array([1.0, np.inf, np.nan, -0.0], dtype=np.float32)]"
+ONE = Element((0,), 1.0, 1.5)
 # kind, what the compiler gives, what the verdict wrote down
 WRONG = [
-    (Kind.WRONG_VALUE, RIGHT.replace("1.0", "1.5"), {"error": 0.5, "expected": "1.0", "sigma": 1e-8}),
-    (Kind.WRONG_NONFINITE, RIGHT.replace("np.inf", "3e38"), {"expected": "inf", "got": "3e38"}),
-    (Kind.WRONG_NONFINITE, RIGHT.replace("np.inf", "np.nan"), {"expected": "inf", "got": "nan"}),
-    (Kind.WRONG_DTYPE, RIGHT.replace("float32", "float64"), {}),
-    (Kind.WRONG_SHAPE, "[np.zeros((2, 2), dtype=np.float32)]", {}),
-    (Kind.WRONG_ZERO_SIGN, RIGHT.replace("-0.0", "0.0"), {}),
-    (Kind.WRONG_STRUCTURE, f"{RIGHT} * 2", {}),
-    (Kind.ERROR, "fail('no kernel for 17 things')", {}),
+    (Kind.WRONG_VALUE, RIGHT.replace("1.0", "1.5"), Evidence(worst=(ONE,), error=0.5, sigma=1e-8)),
+    (Kind.WRONG_NONFINITE, RIGHT.replace("np.inf", "3e38"), Evidence(worst=(Element((0,), math.inf, 3e38),))),
+    (Kind.WRONG_NONFINITE, RIGHT.replace("np.inf", "np.nan"), Evidence(worst=(Element((0,), math.inf, math.nan),))),
+    (Kind.WRONG_DTYPE, RIGHT.replace("float32", "float64"), NOTHING),
+    (Kind.WRONG_SHAPE, "[np.zeros((2, 2), dtype=np.float32)]", NOTHING),
+    (Kind.WRONG_ZERO_SIGN, RIGHT.replace("-0.0", "0.0"), NOTHING),
+    (Kind.WRONG_STRUCTURE, f"{RIGHT} * 2", NOTHING),
+    (Kind.ERROR, "fail('no kernel for 17 things')", NOTHING),
 ]
 
 
@@ -45,16 +48,16 @@ def ending(text: str) -> object:
 
 
 @pytest.mark.parametrize(("kind", "got", "evidence"), WRONG, ids=[f"{w[0]}-{i}" for i, w in enumerate(WRONG)])
-def test_a_script_says_bug_for_the_bug_alone(kind: Kind, got: str, evidence: dict[str, object]) -> None:
-    failing = Failing(kind, evidence, "no kernel for 17 things")
+def test_a_script_says_bug_for_the_bug_alone(kind: Kind, got: str, evidence: Evidence) -> None:
+    failing = ShownFailure(kind, evidence, "no kernel for 17 things")
     wrong, right = recipe(got), recipe(RIGHT)
     assert str(ending(check_script(wrong, check_for(failing, wrong)))).startswith("BUG:")
     assert ending(check_script(right, check_for(failing, right))) == 0
 
 
 @pytest.mark.parametrize(("kind", "got", "evidence"), WRONG, ids=[f"{w[0]}-{i}" for i, w in enumerate(WRONG)])
-def test_a_test_fails_for_the_bug_alone(kind: Kind, got: str, evidence: dict[str, object]) -> None:
-    failing = Failing(kind, evidence, "no kernel for 17 things")
+def test_a_test_fails_for_the_bug_alone(kind: Kind, got: str, evidence: Evidence) -> None:
+    failing = ShownFailure(kind, evidence, "no kernel for 17 things")
     for given, fails in ((got, True), (RIGHT, False)):
         made = recipe(given)
         names: dict[str, object] = {}
@@ -67,7 +70,7 @@ def test_a_test_fails_for_the_bug_alone(kind: Kind, got: str, evidence: dict[str
 
 
 def test_a_result_where_an_error_is_due() -> None:
-    failing = Failing(Kind.MISSING_ERROR, {})
+    failing = ShownFailure(Kind.MISSING_ERROR, NOTHING)
     raising = "fail('dtypes differ')"
     bug = recipe(RIGHT, expected=raising)
     assert str(ending(check_script(bug, check_for(failing, bug)))).startswith("BUG:")
@@ -79,7 +82,7 @@ def test_a_result_where_an_error_is_due() -> None:
     ("kind", "got"), [(Kind.CRASH, "os.abort()"), (Kind.TIMEOUT, "threading.Event().wait()")], ids=["crash", "timeout"]
 )
 def test_what_kills_or_hangs_gets_a_process_of_its_own(tmp_path: Path, kind: Kind, got: str) -> None:
-    failing = Failing(kind, {}, timeout=2)
+    failing = ShownFailure(kind, NOTHING, timeout=8)  # enough for a script that starts on a busy machine
     for given, status in ((got, 1), (RIGHT, 0)):
         made = replace(recipe(given), imports=("import os", "import threading", "import numpy as np"))
         check = check_for(failing, made)
@@ -97,7 +100,7 @@ MANY = "np.random.default_rng({seed}).normal(1.0, 1e-7, 4000)"
 
 @pytest.mark.parametrize("direction", ["scale over the whole tensor", "mean over the whole tensor"])
 def test_a_drift_is_told_from_rounding(direction: str) -> None:
-    failing = Failing(Kind.BIAS, {"direction": direction})
+    failing = ShownFailure(Kind.BIAS, Evidence(direction=direction))
     expected = f"[{MANY.format(seed=1)}]"
     drifting = recipe(f"[{MANY.format(seed=2)} + 3e-8]", expected)
     assert "standard errors" in str(ending(check_script(drifting, check_for(failing, drifting))))
@@ -107,7 +110,7 @@ def test_a_drift_is_told_from_rounding(direction: str) -> None:
 
 
 def test_memory_has_a_limit(tmp_path: Path) -> None:
-    failing = Failing(Kind.OOM, {}, memory=1 << 30)
+    failing = ShownFailure(Kind.OOM, NOTHING, memory=1 << 30)
     for given, status in (("[bytearray(2 << 30)[:4]]", 1), (RIGHT, 0)):
         made = recipe(given)
         for name, text in (
@@ -122,7 +125,9 @@ def test_memory_has_a_limit(tmp_path: Path) -> None:
 
 def test_an_exception_is_not_a_crash(tmp_path: Path) -> None:
     made = recipe("fail('disk is full')")
-    (tmp_path / "script.py").write_text(check_script(made, check_for(Failing(Kind.CRASH, {}, ending="SIGSEGV"), made)))
+    (tmp_path / "script.py").write_text(
+        check_script(made, check_for(ShownFailure(Kind.CRASH, NOTHING, ending="SIGSEGV"), made))
+    )
     done = subprocess.run([sys.executable, "-I", str(tmp_path / "script.py")], capture_output=True, text=True)
     assert "disk is full" in done.stderr and "BUG:" not in done.stderr
 
@@ -130,17 +135,17 @@ def test_an_exception_is_not_a_crash(tmp_path: Path) -> None:
 def test_another_error_is_not_the_bug() -> None:
     made = recipe("fail('disk is full')")
     with pytest.raises(RuntimeError, match="disk is full"):
-        ending(check_script(made, check_for(Failing(Kind.ERROR, {}, "no kernel for 17 things"), made)))
+        ending(check_script(made, check_for(ShownFailure(Kind.ERROR, NOTHING, "no kernel for 17 things"), made)))
 
 
 def test_small_errors_get_a_bound_of_their_own() -> None:
     """float64 computed in float32: far below the default tolerance of float32, far above its own noise."""
-    small = Failing(Kind.WRONG_VALUE, {"error": 3e-9, "expected": "1.0", "sigma": 1e-16}, dtype="float64")
+    small = ShownFailure(Kind.WRONG_VALUE, Evidence(worst=(ONE,), error=3e-9, sigma=1e-16), dtype="float64")
     found = tolerance(small)
     assert 1e-16 < found.atol < 3e-9 and found.rtol == 0 and not found.is_default
-    noisy = Failing(Kind.WRONG_VALUE, {"error": 0.5, "expected": "1.0", "sigma": 1e-3})
+    noisy = ShownFailure(Kind.WRONG_VALUE, Evidence(worst=(ONE,), error=0.5, sigma=1e-3))
     assert 1e-3 < tolerance(noisy).atol < 0.5, "rounding is larger than the default here"
-    assert tolerance(Failing(Kind.WRONG_VALUE, {}, dtype="int64")).atol == 0
+    assert tolerance(ShownFailure(Kind.WRONG_VALUE, NOTHING, dtype="int64")).atol == 0
 
 
 def test_telling_words_hold_no_numbers() -> None:
@@ -176,8 +181,8 @@ def test_a_factory_that_does_more_is_called_as_it_is(body: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "got", "evidence"), WRONG, ids=[f"{w[0]}-{i}" for i, w in enumerate(WRONG)])
-def test_one_output_is_compared_in_one_line(kind: Kind, got: str, evidence: dict[str, object]) -> None:
-    failing = Failing(kind, evidence, "no kernel for 17 things", outputs=1)
+def test_one_output_is_compared_in_one_line(kind: Kind, got: str, evidence: Evidence) -> None:
+    failing = ShownFailure(kind, evidence, "no kernel for 17 things", outputs=1)
     wrong, right = recipe(got), recipe(RIGHT)
     script = check_script(wrong, check_for(failing, wrong))
     assert str(ending(script)).startswith("BUG:")
@@ -188,7 +193,7 @@ def test_one_output_is_compared_in_one_line(kind: Kind, got: str, evidence: dict
 def test_values_survive() -> None:
     """The array of an error check is compared bit by bit where nothing rounds."""
     made = recipe("[np.array([2**53 + 1])]", expected="[np.array([2**53])]")
-    failing = Failing(Kind.WRONG_VALUE, {}, dtype=np.dtype("int64").name)
+    failing = ShownFailure(Kind.WRONG_VALUE, NOTHING, dtype=np.dtype("int64").name)
     assert str(ending(check_script(made, check_for(failing, made)))).startswith("BUG:")
 
 

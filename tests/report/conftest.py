@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from filled_store import fill
 
 from driftline.report.gather import gather
-from driftline.report.view import Report
+from driftline.report.view import ReportView
 
 
 @pytest.fixture(scope="session")
@@ -27,5 +27,5 @@ def bare_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def view(store: Path) -> Report:
+def view(store: Path) -> ReportView:
     return gather(store)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.evidence import NOTHING, Element, Evidence
 from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays, TensorSpec
 from driftline.core.verdict import Fingerprint, Kind, Status
 from driftline.store import Bug, Store
-from driftline.store.hunts import HuntLog, Turn
+from driftline.store.hunts import HuntLog, SuspectBody, Turn, TurnBody
 
 TEXT = """\
 import torch
@@ -30,6 +34,13 @@ def program():
 OPERATORS = ["exp", "sin", "tanh", "relu", "sigmoid", "floor", "abs", "sqrt", "log1p", "erf"]
 
 
+def _specs(pattern: str, shape: tuple[int, int]) -> tuple[TensorSpec, ...]:
+    """Inputs of the dtypes that a pattern names, float and int being the usual ones."""
+    names = re.findall(r"\b(b?float\w*|u?int\d*|bool|complex\d*)\b(?!\()", pattern)
+    wide = {"float": "float32", "int": "int32", "complex": "complex64"}
+    return tuple(TensorSpec(f"x{at}", wide.get(name, name), shape) for at, name in enumerate(names))
+
+
 def add_bug(
     store: Store,
     kind: Kind,
@@ -41,7 +52,8 @@ def add_bug(
     status: Status = Status.NEW,
     expected: Arrays | None = None,
     got: Arrays | None = None,
-    evidence: dict[str, Any] | None = None,
+    evidence: Evidence = NOTHING,
+    reason: str = "",
     special: bool = False,
     failure: dict[str, str] | None = None,
     log: str = "",
@@ -61,9 +73,10 @@ def add_bug(
         file_digest(path),
         path,
         "model.py:program",
-        specs,
+        _specs(pattern, shape) if pattern else specs,
         ("output",),
-        (pattern,) if pattern else ("mul", op, "sum", "div"),
+        tuple(re.findall(r"(\w+)\(", pattern)) if pattern else ("mul", op, "sum", "div"),
+        pattern=pattern,
     )
     arrays = {spec.name: rng.standard_normal(shape).astype(np.float32) for spec in specs}
     if special:
@@ -74,16 +87,15 @@ def add_bug(
         (Target.parse(compiler),),
         CheckOptions(seed=7),
     )
-    proof = dict(evidence or {})
     artifacts = {}
     if expected is not None and got is not None:
         artifacts = {"expected": store.put_tensors(expected), "got": store.put_tensors(got)}
-        proof.setdefault("output", next(iter(expected)))
+        evidence = replace(evidence, output=evidence.output or next(iter(expected)))
     verdict = {
         "verdict": "fail",
         "kind": str(kind),
-        "reason": proof.pop("reason", f"output: differs by more than rounding explains ({op})"),
-        "evidence": {**proof, "sample": 0},
+        "reason": reason or f"output: differs by more than rounding explains ({op})",
+        "evidence": replace(evidence, sample=0).to_json(),
         "failed_runs": [1, 4] if status is Status.FLAKY else [2, 2],
         "blame": "",
         **({"artifacts": artifacts} if artifacts else {}),
@@ -152,14 +164,22 @@ def _fill_bugs(store: Store) -> list[Bug]:
         "openvino": "rejected: RuntimeError: Exception from src/inference/src/cpp/core.cpp:105:" + "x" * 60,
     }
     right, wrong = pair((12, 64), "rows")
-    sigma = {
-        "sigma": 6e-8,
-        "z": 900.0,
-        "reason": "output: at (3, 40) expected 0.24418, got 0.29871: legal rounding moves it"
-        " by 6e-08; the compiler moved it by 9.1e+05 times that",
-    }
+    sigma = Evidence(sigma=6e-8, z=900.0)
+    reason = (
+        "output: at (3, 40) expected 0.24418, got 0.29871: legal rounding moves it"
+        " by 6e-08; the compiler moved it by 9.1e+05 times that"
+    )
     bugs = [
-        add_bug(store, Kind.WRONG_VALUE, expected=right, got=wrong, evidence=sigma, others=others, shape=(12, 64)),
+        add_bug(
+            store,
+            Kind.WRONG_VALUE,
+            expected=right,
+            got=wrong,
+            evidence=sigma,
+            reason=reason,
+            others=others,
+            shape=(12, 64),
+        ),
         add_bug(
             store,
             Kind.CRASH,
@@ -168,7 +188,7 @@ def _fill_bugs(store: Store) -> list[Bug]:
             stage="COMPILE",
             failure={"type": "SIGSEGV", "message": "the process died of signal 11", "traceback": ""},
             log='Fatal Python error: Segmentation fault\n  File "codegen.py", line 12 in <module>',
-            evidence={"reason": "the process died while compiling: SIGSEGV"},
+            reason="the process died while compiling: SIGSEGV",
         ),
     ]
     for kind, op, shape, pattern in (
@@ -195,14 +215,15 @@ def _fill_bugs(store: Store) -> list[Bug]:
             store,
             Kind.WRONG_DTYPE,
             op="relu",
-            evidence={"output": "output", "reason": "output has dtype int64, expected uint8"},
+            evidence=Evidence(output="output"),
+            reason="output has dtype int64, expected uint8",
         ),
         add_bug(
             store,
             Kind.WRONG_NONFINITE,
             op="sqrt",
             special=True,
-            evidence={"place": [1], "expected": "nan", "got": "0.0", "mismatched": 3, "size": 4},
+            evidence=Evidence(worst=(Element((1,), math.nan, 0.0),), wrong=3, elements=4),
         ),
         add_bug(
             store,
@@ -211,14 +232,15 @@ def _fill_bugs(store: Store) -> list[Bug]:
             op="tanh",
             stage="COMPILE",
             failure={"type": "KeyError", "message": 'class "relax.Reshape"', "traceback": TRACE},
-            evidence={"reason": "raised while compiling: KeyError: relax.Reshape"},
+            reason="raised while compiling: KeyError: relax.Reshape",
         ),
         add_bug(store, Kind.TIMEOUT, compiler="tvm", op="erf", stage="COMPILE"),
         add_bug(
             store,
             Kind.WRONG_VALUE,
             op="sigmoid",
-            known={"title": "sigmoid of bfloat16 loses its sign <b>", "url": "https://example.org/issues/1"},
+            reason="sigmoid of bfloat16 loses its sign <b>",
+            status=Status.KNOWN,
         ),
         add_bug(store, Kind.WRONG_VALUE, op="floor", status=Status.FLAKY),
     ]
@@ -249,7 +271,7 @@ def _fill_hunts(log: HuntLog, bugs: list[str]) -> None:
                 log.add_turn(
                     hunt,
                     Turn(lane, number, turn_body(rng, lane, number)),
-                    [{"program": f"p{i}", "new": True} for i in range(3)],
+                    [SuspectBody({"arm": f"p{i}"}, True, "wrong-value", "RUN", "") for i in range(3)],
                 )
         waiting = [suspect for lane in lanes for suspect in log.waiting(hunt, lane, new=True)]
         for suspect, bug in zip(waiting, [*bugs, *bugs[:3]] * 3, strict=False):
@@ -259,7 +281,7 @@ def _fill_hunts(log: HuntLog, bugs: list[str]) -> None:
         log.finish(hunt)
 
 
-def turn_body(rng: np.random.Generator, lane: str, number: int) -> dict[str, Any]:
+def turn_body(rng: np.random.Generator, lane: str, number: int) -> TurnBody:
     names = [*OPERATORS, "matmul", "conv2d", "softmax", "cumsum", "argmax", "scatter_add", "unfold", "layer_norm"]
     dtypes = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool", "complex64"]
     rejected = 30 + int(rng.integers(40)) if lane != "tvm" else 140
@@ -275,11 +297,11 @@ def turn_body(rng: np.random.Generator, lane: str, number: int) -> dict[str, Any
                 )
                 coverage[f"{name} {dtype}"] = {state: int(rng.integers(1, 60))}
     coverage["exp float32"] = {"pass": 40, "fail": 2}
-    return {
-        "seconds": 41.5,
-        "programs": 200,
-        "counts": counts,
-        "reasons": {
+    return TurnBody(
+        seconds=41.5,
+        programs=200,
+        counts=counts,
+        reasons={
             "rejected": {
                 f"{lane.partition(':')[0]}: Could not find an implementation for Exp(13) of bfloat16": rejected - 5,
                 "dtype complex64 is not supported": 5,
@@ -290,6 +312,6 @@ def turn_body(rng: np.random.Generator, lane: str, number: int) -> dict[str, Any
             },
             "invalid": {"the reference raises IndexError": 2},
         },
-        "coverage": coverage,
-        "arms": [["graph", "exp", 150, 0.1], ["mutate", "", 50, 1.0]],
-    }
+        coverage=coverage,
+        arms=(("graph", "exp", 150, 0.1), ("mutate", "", 50, 1.0)),
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from driftline.report.formats import render
-from driftline.report.view import Report
+from driftline.report.view import ReportView
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
@@ -32,7 +32,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def address(view: Report, tmp_path_factory: pytest.TempPathFactory) -> str:
+def address(view: ReportView, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(render(view, "html"), encoding="utf-8")
     return path.as_uri()

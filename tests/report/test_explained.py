@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from filled_store import add_bug
 
+from driftline.causes import Cause, Library, Witness
 from driftline.cli import run
+from driftline.core.plugins import one_command
 from driftline.core.verdict import Kind
 from driftline.report import markdown, words
+from driftline.report.bug_list import show_bugs
 from driftline.report.explained import explained_so_far
 from driftline.report.gather import gather
-from driftline.report.terminal import show_bug, show_bugs
+from driftline.report.terminal import show_bug
 from driftline.store import Store
 from driftline.store.diagnoses import Diagnoses
 from driftline.store.reductions import Reductions
@@ -40,7 +44,7 @@ LOCALIZATION: dict[str, Any] = {
 
 
 def test_nothing_is_explained_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with Store.create(tmp_path / "s") as store:
+    with Store.create(tmp_path / "s") as store, one_command():  # without the plugins of other tests
         bug = add_bug(store, Kind.WRONG_VALUE)
         show_bug(bug, store)
     shown = capsys.readouterr().out
@@ -105,17 +109,21 @@ def test_reports_have_it_too(tmp_path: Path) -> None:
     assert "- Suspect: Abs, operator 1 of 3; without it the program passes." in text
 
 
-def test_a_known_bug_says_as_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    known = {"title": "Exp is slow", "url": "https://example.org/1", "note": "Debatable: it is right."}
+def test_a_bug_says_which_cause_explains_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cause = Cause("inductor/slow", "Exp is slow", "inductor", ("wrong-value",), Witness("", ""))
+    cause = replace(cause, operators=(frozenset({"exp"}),), reported="https://example.org/1", debatable="it is right")
+    library = Library((cause,))
     with Store.create(tmp_path / "s") as store:
-        reported = add_bug(store, Kind.WRONG_VALUE, known=known)
-        nameless = add_bug(store, Kind.WRONG_VALUE, op="sin", known={"title": "Sin is old", "url": "", "note": ""})
-        show_bugs([reported, nameless], store.path)
-        show_bug(reported, store)
+        explained = add_bug(store, Kind.WRONG_VALUE, sighting={"operators": ["exp"]})
+        other = add_bug(store, Kind.WRONG_VALUE, op="sin", sighting={"operators": ["sin"]})
+        show_bugs([other, explained], store.path, library, total=2, like={})
+        show_bug(explained, store, library)
     listed, _, shown = capsys.readouterr().out.partition("target inductor")
+    told = "cause: Exp is slow (inductor/slow); reported: https://example.org/1; debatable: it is right"
     for part in (listed, shown):
-        assert "known: Exp is slow (https://example.org/1). Debatable: it is right." in " ".join(part.split())
-    assert "known cause: Sin is old" in listed
+        assert told in " ".join(part.split())
+    lines = [line.split()[0] for line in listed.splitlines() if line.startswith(("inductor-", " "))]
+    assert lines.index(other.id) < lines.index("cause:") < lines.index(explained.id), "the order given, under causes"
 
 
 def test_colours_of_a_log_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,16 +12,17 @@ from driftline.campaign.exporting import subject_of
 from driftline.campaign.failing import find_failing
 from driftline.checking.checker import Checker
 from driftline.cli import run
+from driftline.core.evidence import Evidence
 from driftline.core.program import SourceBundle
 from driftline.core.target import Target
 from driftline.core.verdict import Kind
-from driftline.programs.recipe import ROOM, Recipe
-from driftline.programs.recipe_source import source_recipe
-from driftline.programs.render import check_script
-from driftline.programs.script_check import Failing, check_for
-from driftline.programs.script_drift import DRAWN, with_drawn_inputs, with_listed_inputs
 from driftline.report.export.clean_run import run_clean
 from driftline.report.export.script import export_script, export_test
+from driftline.report.scripts.check import ShownFailure, check_for
+from driftline.report.scripts.drift import DRAWN, with_drawn_inputs, with_listed_inputs
+from driftline.report.scripts.recipe import ROOM, Recipe
+from driftline.report.scripts.recipe_source import source_recipe
+from driftline.report.scripts.render import check_script
 from driftline.store import Store
 
 PROGRAM = """
@@ -57,7 +58,7 @@ def test_many_inputs_show_what_one_does_not(way: str) -> None:
 
 
 def shows_drift(made: Recipe) -> bool:
-    check = check_for(Failing(Kind.BIAS, {"direction": "y: scale"}), made)
+    check = check_for(ShownFailure(Kind.BIAS, Evidence(direction="y: scale")), made)
     ran = run_clean(check_script(made, check))
     assert "drift in standard errors:" in ran.output, ran.errors
     assert ran.shows_bug or ran.status == 0

@@ -3,7 +3,7 @@ to blame is known, ablation names it."""
 
 from __future__ import annotations
 
-import json
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +15,8 @@ from driftline.campaign.ablation import ablate_failing
 from driftline.campaign.exporting import subject_of
 from driftline.campaign.failing import find_failing
 from driftline.campaign.reduction import reduce_failing
+from driftline.causes import builtin
+from driftline.causes.sighting import machine_name
 from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions
 from driftline.core.target import Target
@@ -24,10 +26,10 @@ from driftline.store import Store
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "bugs"
 FAILING = [
-    (entry["file"], check["target"])
-    for entry in json.loads((EXAMPLES / "catalogue.json").read_text())
-    for check in entry["checks"]
-    if check["expect"] == "fail"
+    (cause.example, target)
+    for cause in builtin()
+    for target in cause.fails_on
+    if not cause.machines or machine_name(platform.machine()) in cause.machines
 ]
 # What is to blame, where somebody has switched it off and seen.
 TO_BLAME = {

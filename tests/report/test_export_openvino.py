@@ -14,8 +14,8 @@ from driftline.checking.checker import Checker
 from driftline.cli import run
 from driftline.core.program import Program, file_digest
 from driftline.core.target import Target
-from driftline.programs.recipe_onnx import onnx_recipe
 from driftline.report.export.clean_run import run_clean
+from driftline.report.scripts.recipe_onnx import onnx_recipe
 from driftline.store import Store
 
 NEGATIVE = '<ir_version: 8, opset_import: ["": 18]> g (bfloat16[3] x) => (bfloat16[3] y) { y = Neg(x) }'

@@ -23,7 +23,7 @@ from driftline.core.verdict import Kind, Status
 from driftline.report import write_report
 from driftline.report.formats import FORMATS, choose_format, render, write
 from driftline.report.gather import compare, gather
-from driftline.report.view import Report
+from driftline.report.view import ReportView
 from driftline.store import Store
 
 VOID = {"meta", "br", "path", "link", "img", "i"}
@@ -61,12 +61,12 @@ def outline(text: str) -> Outline:
     return parser
 
 
-def test_html_nests_and_needs_nothing_from_outside(view: Report) -> None:
+def test_html_nests_and_needs_nothing_from_outside(view: ReportView) -> None:
     text = render(view, "html")
     page = outline(text)
     assert "script" not in page.tags
     assert not re.search(r"url\(|@import|<link", text)
-    assert [link for link in page.links if not link.startswith("#")] == ["https://example.org/issues/1"]
+    assert [link for link in page.links if not link.startswith("#")] == []
     assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
     assert len(page.ids) == len(set(page.ids))
     assert "sigmoid of bfloat16 loses its sign &lt;b&gt;" in text  # what people wrote elsewhere is no markup here
@@ -104,13 +104,13 @@ def test_fifty_bugs_stay_under_two_megabytes(tmp_path: Path) -> None:
     assert len(text.encode()) < 2_000_000
 
 
-def test_csv_has_one_row_per_bug(view: Report) -> None:
+def test_csv_has_one_row_per_bug(view: ReportView) -> None:
     rows = list(csv.DictReader(io.StringIO(render(view, "csv"))))
     assert [row["id"] for row in rows] == [bug.id for bug in view.bugs]
-    assert rows[0]["replay"].startswith("driftline replay tvm-")
+    assert rows[0]["replay"].startswith(f"driftline replay {view.bugs[0].id} ")
 
 
-def test_json_is_the_whole_view(view: Report) -> None:
+def test_json_is_the_whole_view(view: ReportView) -> None:
     value = json.loads(render(view, "json"))
     assert value["schema"] == 1
     assert len(value["bugs"]) == len(view.bugs)
@@ -118,7 +118,7 @@ def test_json_is_the_whole_view(view: Report) -> None:
     assert value["matrix"]["openvino"] == {}
 
 
-def test_json_fields_are_documented(view: Report) -> None:
+def test_json_fields_are_documented(view: ReportView) -> None:
     text = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
     section = text[text.index("## `driftline report --format json`") :]
     value = json.loads(render(view, "json"))
@@ -126,7 +126,7 @@ def test_json_fields_are_documented(view: Report) -> None:
         assert f"`{key}`" in section, key
 
 
-def test_junit_counts(view: Report) -> None:
+def test_junit_counts(view: ReportView) -> None:
     root = ET.fromstring(render(view, "junit"))
     suites = {suite.get("name"): suite for suite in root.iter("testsuite")}
     assert set(suites) == {"inductor", "onnxruntime", "tvm", "openvino"}
@@ -144,7 +144,7 @@ def test_junit_survives_what_xml_cannot_hold(tmp_path: Path) -> None:
     assert "red" in str(next(root.iter("system-err")).text)
 
 
-def test_markdown_tables_have_equal_rows(view: Report) -> None:
+def test_markdown_tables_have_equal_rows(view: ReportView) -> None:
     text = render(view, "md")
     assert text.startswith("# Driftline report\n\n9,600 programs")
     for block in re.findall(r"(?:^\|.*\n)+", text, re.M):

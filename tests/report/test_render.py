@@ -15,7 +15,7 @@ from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.tensors import Array, Arrays
 from driftline.programs.literals import Literals
 from driftline.programs.onnx_text import model_text
-from driftline.programs.render import render_script
+from driftline.report.scripts.render import render_script
 
 
 def run_script(text: str, folder: Path) -> str:
@@ -124,7 +124,7 @@ def test_a_torch_program_runs_eagerly_and_compiled(tmp_path: Path) -> None:
     )
     program = source(tmp_path, text, **{"helper.py": "scale = 10\n"})
     arrays = {"a": np.float32([[1, 2, 3], [4, 5, np.inf]]), "b.w": np.float32([[0.1, 1, 1], [1, 1, 2]])}
-    script = render_script(program, arrays, "dynamo:eager")
+    script = render_script(program, arrays, "aot_eager")
     said = run_script(script, tmp_path)
     assert said.count("[40., 50., inf]") == 2, said
     assert said.startswith("expected:") and "got:" in said
@@ -180,7 +180,7 @@ def onnx_program(folder: Path) -> tuple[Program, Arrays]:
 
 def test_a_model_without_faithful_text_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program, arrays = onnx_program(tmp_path)
-    monkeypatch.setattr("driftline.programs.recipe_onnx.model_text", lambda model: ("", []))
+    monkeypatch.setattr("driftline.report.scripts.recipe_onnx.model_text", lambda model: ("", []))
     script = render_script(program, arrays, "onnxruntime")
     assert "load_model_from_string" in script
     assert "got:" in run_script(script, tmp_path)

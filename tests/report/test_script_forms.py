@@ -9,17 +9,18 @@ import numpy as np
 import onnx
 import pytest
 
+from driftline.core.evidence import NOTHING, Evidence
 from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 from driftline.core.verdict import Kind
 from driftline.execute.environments import find_environment
-from driftline.programs.recipe import Recipe
-from driftline.programs.recipe_onnx import onnx_recipe
-from driftline.programs.recipe_source import source_recipe
-from driftline.programs.render import check_script, make_recipe
-from driftline.programs.script_check import Failing, check_for
 from driftline.report.export.clean_run import HERE, run_clean
+from driftline.report.scripts.check import ShownFailure, check_for
+from driftline.report.scripts.recipe import Recipe
+from driftline.report.scripts.recipe_onnx import onnx_recipe
+from driftline.report.scripts.recipe_source import source_recipe
+from driftline.report.scripts.render import check_script, make_recipe
 
 FUNCTION = """
 import torch
@@ -81,7 +82,7 @@ def recipe_of(name: str, target: str, *, grad: bool = False) -> Recipe:
 
 def assert_tells(recipe: Recipe, wrong: str, python: str = HERE) -> None:
     """It ends with 0 as it is, and says BUG when the expected result is another one."""
-    check = check_for(Failing(Kind.WRONG_VALUE, {}), recipe)
+    check = check_for(ShownFailure(Kind.WRONG_VALUE, NOTHING), recipe)
     ran = run_clean(check_script(recipe, check), python=python)
     assert ran.status == 0, ran.errors + check_script(recipe, check)
     other = replace(recipe, expected=wrong.format(recipe.expected))
@@ -113,7 +114,7 @@ def test_torch_programs(target: str, name: str) -> None:
 )
 def test_gradients_of_inputs_and_weights(name: str) -> None:
     recipe = recipe_of(name, "aot_eager", grad=True)
-    ran = run_clean(check_script(recipe, check_for(Failing(Kind.WRONG_VALUE, {}), recipe)))
+    ran = run_clean(check_script(recipe, check_for(ShownFailure(Kind.WRONG_VALUE, NOTHING), recipe)))
     assert ran.status == 0, ran.errors
     tensors = {"function": 4, "module": 4, "called": 6}[name]  # results, inputs and weights
     assert ran.output.count("tensor(") == 2 * tensors
@@ -127,7 +128,7 @@ def test_inputs_that_are_changed() -> None:
     text += "def program():\n    return model, (torch.zeros(3),)\n"
     bundle = SourceBundle("p.py", "program", {"p.py": text})
     recipe = source_recipe(bundle, "torch", {"x": X}, Target.parse("aot_eager"), own_inputs=True)
-    failing = Failing(Kind.WRONG_VALUE, {"output": "mutated:x"})
+    failing = ShownFailure(Kind.WRONG_VALUE, Evidence(output="mutated:x"))
     assert run_clean(check_script(recipe, check_for(failing, recipe))).status == 0
     forgetful = replace(recipe, got="model(*[x.clone() for x in copy.deepcopy(inputs)])")
     ran = run_clean(check_script(forgetful, check_for(failing, forgetful)))
@@ -143,7 +144,9 @@ def test_an_exported_program_is_packed_into_the_script(tmp_path: Path) -> None:
     program = Program("torch", "torch", file_digest(path), path, "m.pt2")
     arrays = PROGRAMS["function"][1]
     recipe = make_recipe(program, arrays, Target.parse("aot_eager"))
-    assert not recipe.files and str(tmp_path) not in check_script(recipe, check_for(Failing(Kind.ERROR, {}), recipe))
+    assert not recipe.files and str(tmp_path) not in check_script(
+        recipe, check_for(ShownFailure(Kind.ERROR, NOTHING), recipe)
+    )
     imports = (*recipe.imports, "from torch.utils._pytree import tree_map")
     assert_tells(replace(recipe, imports=imports), "tree_map(torch.neg, {})")
 
@@ -155,5 +158,5 @@ def test_iree_shows_unsigned_numbers_as_they_are(tmp_path: Path) -> None:
     program = Program("onnx", "onnx", file_digest(tmp_path / "m.onnx"), tmp_path / "m.onnx", "m.onnx")
     recipe = onnx_recipe(program, {"x": np.array([200, 3], np.uint8)}, Target.parse("iree"))
     assert_tells(recipe, "[array + 1 for array in {}]")
-    ran = run_clean(check_script(recipe, check_for(Failing(Kind.WRONG_VALUE, {}, dtype="uint8"), recipe)))
+    ran = run_clean(check_script(recipe, check_for(ShownFailure(Kind.WRONG_VALUE, NOTHING, dtype="uint8"), recipe)))
     assert "got:      [array([200,   3], dtype=uint8)]" in ran.output

@@ -28,6 +28,7 @@ _BUILTIN = {
     "tflite": "driftline.backends.tflite:TfLite",
     "executorch": "driftline.backends.executorch:ExecuTorch",
     "tensorrt": "driftline.backends.tensorrt:TensorRT",
+    "mock": "driftline.backends.mock:Mock",
 }
 
 BACKENDS: Registry[Backend] = Registry("backend", _BUILTIN, "driftline.backends")

@@ -10,8 +10,15 @@ from typing import Any
 from driftline.backends._torch import TorchCalls, as_arrays, backward, cotangents, placed, torch_runner
 from driftline.backends.base import Blamed, Compiled, CompiledTogether, Options
 from driftline.core.execution import Stage
+from driftline.core.quoting import string
+from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Arrays
 from driftline.programs.opened import OpenedProgram
+
+
+def dynamo_script_calls(backend: str, framework: str) -> Sequence[ScriptCall]:
+    """In a script: `torch.compile` with the name of its backend."""
+    return [ScriptCall(f"torch.compile(function, backend={string(backend)})")] if framework == "torch" else ()
 
 
 def compile_with_dynamo(

@@ -6,18 +6,17 @@ the caller's tensors is lost, so only the results are compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from driftline.backends._torch import flatten_outputs
 from driftline.backends.base import Compiled
+from driftline.core.errors import chain
 from driftline.core.execution import Stage
 from driftline.core.tensors import Arrays
+from driftline.programs.captured import Captured, capture, read_captured
 from driftline.programs.live import is_tensor
 from driftline.programs.opened import OpenedProgram
-
-if TYPE_CHECKING:  # it imports torch
-    from driftline.programs.flat_torch import FlatModule
 
 # What torch.export raises when a program is outside of what it can capture.
 _REJECTIONS = (
@@ -33,7 +32,17 @@ _REJECTIONS = (
 )
 
 
-def flat_runner(module: FlatModule, graph: Callable[..., Sequence[Any]]) -> Compiled:
+class FlatNames(Protocol):
+    """The names of what a graph takes and returns; results that are no tensors are constants."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]: ...
+
+    @property
+    def outputs(self) -> Mapping[str, Any]: ...
+
+
+def flat_runner(module: FlatNames, graph: Callable[..., Sequence[Any]]) -> Compiled:
     """Wrap a graph that was taken from `module`: arrays in, arrays under the program's own names out."""
     import torch
 
@@ -49,25 +58,16 @@ def flat_runner(module: FlatModule, graph: Callable[..., Sequence[Any]]) -> Comp
     return run
 
 
-def export(program: OpenedProgram) -> tuple[Any, FlatModule]:
-    """The program as torch.export sees it. Its failure is one of converting, whoever asked for it."""
-    import torch
-
-    from driftline.programs.flat_torch import FlatModule
-
+def export(program: OpenedProgram) -> Captured:
+    """The program as torch.export sees it: from the file that targets share, if there is one for these sizes. Its
+    failure is one of converting, whoever asked for it."""
     program.enter(Stage.CONVERT)
-    flat = FlatModule(program)
-    with torch.no_grad():
-        exported = torch.export.export(flat, flat.example, dynamic_shapes=flat.dynamic_shapes, strict=False)
+    shared = read_captured(program.captured, program) if program.captured else None
+    made = shared or capture(program)
     program.enter(Stage.COMPILE)
-    return exported, flat
+    return made
 
 
 def is_export_rejection(error: BaseException) -> bool:
     """Does torch.export, or a cause it names, say that the program cannot be captured?"""
-    seen: BaseException | None = error
-    while seen is not None:
-        if type(seen).__name__ in _REJECTIONS:
-            return True
-        seen = seen.__cause__
-    return False
+    return any(type(one).__name__ in _REJECTIONS for one in chain(error))

@@ -17,6 +17,7 @@ from driftline.backends.base import Backend, Compiled, Options, Unsupported
 from driftline.core.files import BIG
 from driftline.core.structure import flatten
 from driftline.core.tensors import Array, Arrays, is_float
+from driftline.core.tracker import PYTORCH
 from driftline.programs.live import is_tensor, to_array
 from driftline.programs.opened import OpenedProgram
 
@@ -33,6 +34,7 @@ class TorchBackend(Backend):
     module = "torch"
     distribution = "torch"
     install = "pip install torch==2.13.0"
+    tracker = PYTORCH
     family = "eager"
     gradients = True
     mutates = True

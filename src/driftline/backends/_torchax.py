@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from driftline.core.tensors import Arrays
 from driftline.programs.live import is_tensor
 from driftline.programs.opened import OpenedProgram
 
+_OPERATOR_NAME = re.compile(r"aten\.\w+\.\w+\s*(\n|$)")
 _OPERATORS = ("OpOverload", "OpOverloadPacket", "Operator")
 
 
@@ -30,8 +32,10 @@ def import_torchax() -> None:
 
 
 def is_torchax_rejection(error: BaseException) -> bool:
-    # torchax asserts that it knows an operator, and says nothing but its name when it does not.
-    missing = isinstance(error, AssertionError) and type(next(iter(error.args), None)).__name__ in _OPERATORS
+    # torchax asserts that it knows an operator, and says nothing but its name when it does not; torch's interpreter
+    # makes text of that, and adds where it was.
+    said = next(iter(error.args), None) if isinstance(error, AssertionError) else None
+    missing = type(said).__name__ in _OPERATORS or bool(_OPERATOR_NAME.match(str(said)))
     return missing or is_export_rejection(error)
 
 
@@ -47,8 +51,8 @@ def torchax_runner(program: OpenedProgram, settings: Mapping[str, Any]) -> Compi
 
     from driftline.programs.torch_tensors import array_from_tensor
 
-    exported, flat = export(program)
-    graph = exported.run_decompositions().run_decompositions(DECOMPOSITIONS)
+    captured = export(program)
+    graph = captured.exported.run_decompositions().run_decompositions(DECOMPOSITIONS)
     for node in graph.graph.nodes:
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
             raise Unsupported(f"{node.target}: XLA has a random generator of its own")
@@ -79,9 +83,9 @@ def torchax_runner(program: OpenedProgram, settings: Mapping[str, Any]) -> Compi
 
     def run(arrays: Arrays) -> Arrays:
         with precision(True, {}):
-            results = iter(compiled(state, [jnp.asarray(arrays[name]) for name in flat.inputs]))
+            results = iter(compiled(state, [jnp.asarray(arrays[name]) for name in captured.inputs]))
             return flatten_outputs({
-                name: np.asarray(next(results)) if is_tensor(leaf) else leaf for name, leaf in flat.outputs.items()
+                name: np.asarray(next(results)) if is_tensor(leaf) else leaf for name, leaf in captured.outputs.items()
             })  # fmt: skip
 
     return run

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from driftline.backends._dynamo import compile_with_dynamo
+from collections.abc import Sequence
+
+from driftline.backends._dynamo import compile_with_dynamo, dynamo_script_calls
 from driftline.backends._torch import TorchBackend
 from driftline.backends.base import Compiled, Options
+from driftline.core.script_call import ScriptCall
 from driftline.programs.opened import OpenedProgram
 
 
@@ -13,6 +16,10 @@ class AotEager(TorchBackend):
     preset = "all"
     devices = ("cpu", "cuda")
     batch = 60
+    not_hunted = "aot_eager_decomp does the same and more"
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        return dynamo_script_calls("aot_eager", framework)
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         return compile_with_dynamo(program, "aot_eager", options)
@@ -21,6 +28,9 @@ class AotEager(TorchBackend):
 class AotEagerDecomp(TorchBackend):
     name = "aot_eager_decomp"
     devices = ("cpu", "cuda")
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        return dynamo_script_calls("aot_eager_decomp_partition", framework)
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         return compile_with_dynamo(program, "aot_eager_decomp_partition", options)

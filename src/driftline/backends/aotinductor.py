@@ -5,28 +5,32 @@ The package is a shared library made by the system's C++ compiler: the first bui
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
+import secrets
+from collections.abc import Sequence
 
 from driftline.backends._export import export, flat_runner, is_export_rejection
 from driftline.backends._torch import TorchBackend
 from driftline.backends.base import BOOLEAN, Compiled, Option, Options
+from driftline.backends.inductor_options import inductor_config, inductor_settings_text
+from driftline.core.scratch import scratch_folder
+from driftline.core.script_call import ScriptCall
 from driftline.programs.opened import OpenedProgram
 
-# target option -> Inductor configuration key
-_CONFIG = {
-    "freezing": "freezing",
-    "pattern_matcher": "pattern_matcher",
-    "epilogue_fusion": "epilogue_fusion",
-    "constant_folding": "joint_graph_constant_folding",
-    "simdlen": "cpp.simdlen",
-}
+_SCRIPT = """\
+def aotinductor(function, *inputs):
+    exported = torch.export.export(function, inputs)
+    package = torch._inductor.aoti_compile_and_package(exported{config})
+    return torch._inductor.aoti_load_package(package, run_single_threaded=True)(*inputs)
+"""
 
 
 class AotInductor(TorchBackend):
     name = "aotinductor"
     preset = "all"
     family = "inductor"
+    captures = True
+    rungs = ("eager", "aot_eager", "aot_eager_decomp", "inductor")
+    not_hunted = "it compiles like inductor, and takes half a minute for each program"
     gradients = False
     mutates = False
     options = {
@@ -37,22 +41,31 @@ class AotInductor(TorchBackend):
         "simdlen": Option("vector width in bits; 1 switches vectorisation off", ("1", "256", "512")),
     }
 
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        if framework != "torch":
+            return ()
+        config = inductor_config(options)
+        text = _SCRIPT.format(config=f", inductor_configs={config!r}" if config else "")
+        return [ScriptCall("aotinductor(function, *inputs)", text, ("import torch._inductor",))]
+
+    def settings_text(self, options: Options) -> str:
+        return inductor_settings_text(options)
+
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         from torch._inductor import aoti_compile_and_package, aoti_load_package
 
-        exported, flat = export(program)
-        config = {_CONFIG[key]: _value(text) for key, text in options.items() if key in _CONFIG}
-        package = Path(tempfile.mkdtemp(prefix="aotinductor-")) / "program.pt2"
+        captured = export(program)
+        exported = captured.exported
+        config = inductor_config(options)
+        package = scratch_folder(f"aotinductor-{secrets.token_hex(8)}") / "program.pt2"
         aoti_compile_and_package(exported, package_path=str(package), inductor_configs=config)
         loaded = aoti_load_package(str(package), run_single_threaded=True)
         if not exported.graph_signature.buffers:
-            return flat_runner(flat, loaded)
+            return flat_runner(captured, loaded)
         # Buffers may change: what one run leaves in them must not reach the next.
-        return flat_runner(flat, lambda *tensors: aoti_load_package(str(package), run_single_threaded=True)(*tensors))
+        return flat_runner(
+            captured, lambda *tensors: aoti_load_package(str(package), run_single_threaded=True)(*tensors)
+        )
 
     def is_rejection(self, error: BaseException) -> bool:
         return super().is_rejection(error) or is_export_rejection(error)
-
-
-def _value(text: str) -> object:
-    return text == "true" if text in BOOLEAN else int(text)

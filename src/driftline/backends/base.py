@@ -12,12 +12,16 @@ import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
+from driftline.core.packages import Installing
+from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Arrays
 from driftline.core.text import did_you_mean, first_line
+from driftline.core.tracker import Tracker
 from driftline.programs.opened import OpenedProgram
 
 Compiled = Callable[[Arrays], Arrays]
@@ -54,6 +58,7 @@ class Option:
     help: str
     values: tuple[str, ...] = ()
     default: str = ""
+    file: bool = False  # the value may be a file: workers, which run elsewhere, are given its whole path
 
 
 BOOLEAN = ("true", "false")
@@ -84,10 +89,16 @@ class Backend:
     arithmetic: ClassVar[str] = ""  # what it declares beyond IEEE arithmetic; see oracle/arithmetic.py
     renames_outputs: ClassVar[bool] = False  # outputs come in order, under names of the compiler's own
     sizes: ClassVar[bool] = True  # a compiled program runs at other sizes of its inputs, where it has open ones
+    captures: ClassVar[bool] = False  # starts from the graph of torch.export, which such targets can share
     batch: ClassVar[int] = 20  # how many programs a hunt gives it at a time: some seconds of work
     together: ClassVar[int] = 1  # how many programs `compile_together` takes at best
     preset: ClassVar[str] = "default"  # the first of quick, default and all that holds it; see presets.py
     reference: ClassVar[bool] = False  # a rung without optimisation, not a compiler under test
+    not_hunted: ClassVar[str] = ""  # why a hunt skips it unless it is asked for by name
+    # Simpler forms, the simplest first: a target, or an option of this one. Default: the lower values of `opt`.
+    rungs: ClassVar[tuple[str, ...]] = ()
+    tracker: ClassVar[Tracker] = Tracker()  # where its bugs are reported, in which form
+    installing: ClassVar[Mapping[str, Installing]] = {}  # by package, where pip needs to be told more than its name
 
     def __init__(self) -> None:
         self.family_name = self.family or self.name
@@ -130,6 +141,14 @@ class Backend:
                     f" Valid values: {', '.join(values)}."
                 )
 
+    def told(self, options: Options) -> dict[str, str]:
+        """The options as a worker is told them: files by their whole path."""
+        placed = {key: str(Path(value).resolve()) for key, value in options.items() if self._is_file(key, value)}
+        return {**options, **placed}
+
+    def _is_file(self, key: str, value: str) -> bool:
+        return key in self.options and self.options[key].file and Path(value).is_file()
+
     def knobs(self, options: Options) -> list[Knob]:
         """What can be switched off, whatever the program: options in their plainer values, those of the target taken
         away, and names that the option for them may list."""
@@ -138,6 +157,29 @@ class Backend:
             now = options.get(key, known.default)
             found += [Knob(key, value, about=known.help) for value in _plainer(known.values, now)]
         return found
+
+    def ladder(self) -> tuple[str, ...]:
+        """What `driftline localize` asks before the target itself."""
+        level = self.options.get("opt")
+        return self.rungs or tuple(f"opt={value}" for value in (_plainer(level.values, level.default) if level else ()))
+
+    def plainest(self, options: Options) -> Options | None:
+        """The options that make it optimise least, whatever a target asks for; `None` when there are none. A program
+        that these take and run is one that the compiler supports."""
+        own = [rung.partition("=")[::2] for rung in self.ladder() if "=" in rung]
+        kept = {key: value for key, value in options.items() if key == "device"}
+        return {**kept, own[0][0]: own[0][1]} if own else None
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        """How a user calls the compiler on a program of this framework (torch, onnx, tensorflow or jax) with these
+        options. Of several ways the first that shows a bug is printed; with none, reports have no script. A torch
+        program is exported for a compiler that takes ONNX models only."""
+        return ()
+
+    def settings_text(self, options: Options) -> str:
+        """These options in the words of the compiler's own users, as code to copy; nothing where there is no switch
+        that they could turn."""
+        return ""
 
     # -- in a worker -------------------------------------------------------------------------------------------------
 
@@ -171,11 +213,11 @@ class Backend:
     def compile_together(
         self, programs: Sequence[OpenedProgram], samples: Sequence[Sequence[Arrays]], options: Options
     ) -> CompiledTogether | None:
-        """Compile several programs as one, where that is quicker than one by one; `None`: it is not. Each is going to
-        be run on its own samples.
+        """Compile several programs as one, where that is quicker than one by one; `None` where it is not. Each will be
+        run on its own samples.
 
         Whatever goes wrong here is found out again, program by program, before anything is said about it; `Blamed`
-        spares the others the search for who it was.
+        saves searching for the one at fault.
         """
         return None
 

@@ -7,15 +7,18 @@ own compilation fails, so an error under its name may be Inductor's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any
 
 from driftline.backends import openvino
-from driftline.backends._dynamo import compile_with_dynamo
+from driftline.backends._dynamo import compile_with_dynamo, dynamo_script_calls
 from driftline.backends._torch import TorchBackend
 from driftline.backends.base import Compiled, Options
+from driftline.core.errors import innermost
+from driftline.core.script_call import ScriptCall
+from driftline.core.tracker import Tracker
 from driftline.programs.opened import OpenedProgram
 
 
@@ -45,6 +48,9 @@ _MEMBERS = {
 
 class DynamoBackend(TorchBackend):
     preset = "all"
+    rungs = ("eager", "aot_eager")
+    not_hunted = "backends that register themselves for torch.compile are hunted when they are named"
+    tracker = Tracker()  # each has its own, which an entry point does not tell
 
     def __init__(self, member: str) -> None:
         super().__init__()
@@ -58,6 +64,9 @@ class DynamoBackend(TorchBackend):
             self.distribution = self._point.dist.name  # type: ignore[misc]
             self.install = f"pip install {self._point.dist.name}"  # type: ignore[misc]
 
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        return dynamo_script_calls(self.member, framework)
+
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         self._needs.prepare()
         self._point.load()  # some change Dynamo's configuration when imported: in the midst of compiling is too late
@@ -65,6 +74,5 @@ class DynamoBackend(TorchBackend):
 
     def is_rejection(self, error: BaseException) -> bool:
         """Dynamo wraps what a backend raises, and says more in the wrapping: the innermost error is the backend's."""
-        while error.__cause__ is not None:
-            error = error.__cause__
-        return super().is_rejection(error) or bool(re.search(self._needs.rejections, str(error)))
+        inner = innermost(error)
+        return super().is_rejection(inner) or bool(re.search(self._needs.rejections, str(inner)))

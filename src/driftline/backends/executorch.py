@@ -15,6 +15,8 @@ from typing import Any
 
 from driftline.backends._export import export, flat_runner, is_export_rejection
 from driftline.backends.base import Backend, Compiled, Option, Options, option
+from driftline.core.script_call import ScriptCall
+from driftline.core.tracker import Tracker
 from driftline.programs.opened import OpenedProgram
 
 _REJECTION_TEXTS = (
@@ -30,14 +32,41 @@ _REJECTION_TEXTS = (
 _LOG_LINE = re.compile(r"^\[[\w.]+:\d+\] (.*(?:Check failed|Missing operator:|Unhandled dtype|not supported).*)$", re.M)
 
 
+_SCRIPT = """\
+def executorch(function, *inputs):
+    lowered = to_edge_transform_and_lower(torch.export.export(function, inputs){partitioner})
+    program = Runtime.get().load_program(lowered.to_executorch().buffer)
+    method = program.load_method("forward")
+    return [tensor.clone() for tensor in method.execute(inputs)]
+"""
+_PARTITIONER = "from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner"
+
+
 class ExecuTorch(Backend):
     name = "executorch"
     sizes = False  # compiled for the sizes of its example
     batch = 10
+    captures = True
     accepts = ("source:torch", "torch")
     module = "executorch"
     distribution = "executorch"
+    tracker = Tracker("https://github.com/pytorch/executorch/issues")
+    rungs = ("eager",)
     options = {"delegate": Option("who runs the operators it can", ("portable", "xnnpack"), "portable")}
+
+    def plainest(self, options: Options) -> Options:
+        return {"delegate": "portable"}
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        if framework != "torch":
+            return ()
+        imports = ["from executorch.exir import to_edge_transform_and_lower", "from executorch.runtime import Runtime"]
+        delegated = option(options, self, "delegate") == "xnnpack"
+        if delegated:
+            imports.append(_PARTITIONER)
+        text = _SCRIPT.format(partitioner=", partitioner=[XnnpackPartitioner()]" if delegated else "")
+        call = "executorch(function, *inputs)"
+        return [ScriptCall(call, text, tuple(imports), ("executorch",), tensors=True)]
 
     def warm(self) -> None:
         import executorch.backends.xnnpack.partition.xnnpack_partitioner
@@ -50,7 +79,8 @@ class ExecuTorch(Backend):
         from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
         from executorch.runtime import Runtime, Verification
 
-        exported, flat = export(program)
+        captured = export(program)
+        exported = captured.exported
         partitioner = [XnnpackPartitioner()] if option(options, self, "delegate") == "xnnpack" else []
         lowered = to_edge_transform_and_lower(exported, partitioner=partitioner)
         changed = lowered.exported_program().graph_signature.buffers_to_mutate.values()
@@ -70,7 +100,7 @@ class ExecuTorch(Backend):
             results = _with_log(lambda: method.execute(tensors))
             return [tensor.clone() for tensor in results[len(results) - count :]]  # changed inputs come first
 
-        return flat_runner(flat, execute)
+        return flat_runner(captured, execute)
 
     def is_rejection(self, error: BaseException) -> bool:
         return (

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from driftline.backends._dynamo import compile_together_with_dynamo, compile_with_dynamo, source_file
 from driftline.backends._torch import TorchBackend
 from driftline.backends.base import BOOLEAN, Availability, Behaviour, Compiled, CompiledTogether, Option, Options
+from driftline.backends.inductor_options import BOOLEAN_VALUES, inductor_config, inductor_settings_text
 from driftline.backends.inductor_order import LOOPS_SIDE_BY_SIDE
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
+from driftline.core.script_call import ScriptCall
 from driftline.core.target import listed
 from driftline.core.tensors import Arrays
 from driftline.core.text import did_you_mean
-from driftline.programs.inductor_options import inductor_config
 from driftline.programs.opened import OpenedProgram
 
 
@@ -25,6 +26,7 @@ class Inductor(TorchBackend):
     devices = ("cpu", "cuda")
     together = 10
     batch = 60
+    rungs = ("eager", "aot_eager", "aot_eager_decomp")
     options = {
         "freezing": Option("fold parameters into constants", BOOLEAN, "false"),
         "pattern_matcher": Option("graph rewrite rules", BOOLEAN, "true"),
@@ -49,6 +51,19 @@ class Inductor(TorchBackend):
     def knobs(self, options: Options) -> list[Knob]:
         # Its planted bug is not a way of doing less.
         return [knob for knob in super().knobs(options) if knob.option != "inject_relu_bug" or not knob.value]
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        if framework != "torch" or "forbid" in options:  # rules have no switch of their own
+            return ()
+        config, dynamic = _settings(options)
+        arguments = [f", dynamic={dynamic}"] if dynamic is not None else []
+        arguments += [f", options={config!r}"] if config else []
+        # It is read while the program is traced, where the `options` of torch.compile are not known.
+        setup = ("torch._inductor.config.freezing = True",) if options.get("freezing") == "true" else ()
+        return [ScriptCall(f"torch.compile(function{''.join(arguments)})", setup=setup)]
+
+    def settings_text(self, options: Options) -> str:
+        return inductor_settings_text(options)
 
     def warm(self) -> None:
         import torch
@@ -166,11 +181,12 @@ def _forbidding(options: Options) -> Iterator[None]:
 
 
 def _settings(options: Options) -> tuple[dict[str, object], bool | None]:
-    return inductor_config(options), {"true": True, "false": False}.get(options.get("dynamic", ""))
+    return inductor_config(options), BOOLEAN_VALUES.get(options.get("dynamic", ""))
 
 
 def _keep_headers() -> None:
-    """Precompiled C++ headers go to the temporary folder, wherever the cache is: half a minute in each run. Not so."""
+    """Keep precompiled C++ headers in the cache. Inductor puts them into the temporary folder, which costs half a
+    minute in each run."""
     from torch._inductor import codecache
 
     cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")

@@ -18,7 +18,12 @@ import numpy as np
 from driftline.backends.base import Backend, Compiled, Option, Options, option
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
+from driftline.core.packages import Installing
+from driftline.core.quoting import string
+from driftline.core.script_call import ScriptCall
+from driftline.core.target import listed
 from driftline.core.tensors import Arrays
+from driftline.core.tracker import Tracker
 from driftline.programs.opened import OpenedProgram
 
 _FLAGS = (
@@ -66,6 +71,39 @@ _REJECTIONS = (
 )
 
 
+_TRACKER = Tracker(
+    "https://github.com/iree-org/iree/issues",
+    (
+        ("What happened?", "{description}"),
+        ("Steps to reproduce your issue", "{reproducer}\n\nIt prints:\n\n{output}"),
+        ("What component(s) does this issue relate to?", "Compiler"),
+        ("Version information", "{versions}"),
+    ),
+)
+_SCRIPT = """\
+def compiled(model, inputs):
+    model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    model.graph.name = "main"
+    info = onnx_importer.ModelInfo(model)
+    module = info.create_module(context=Context()).operation
+    onnx_importer.NodeImporter.define_function(info.main_graph, module).import_all()
+    args = [{flags}]
+    code = iree.compiler.compile_str(module.get_asm(), target_backends=["llvm-cpu"], input_type="onnx", extra_args=args)
+    result = iree.runtime.load_vm_flatbuffer(code, driver="local-sync").main(*inputs.values())
+    parts = result if isinstance(result, (tuple, list)) else [result]
+    # Integers have no sign in IREE: the model says what the bits mean.
+    dtypes = [onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type) for value in model.graph.output]
+    return [np.array(part.to_host()).view(dtype) for part, dtype in zip(parts, dtypes)]
+"""
+_SCRIPT_IMPORTS = (
+    "import iree.compiler",
+    "import iree.runtime",
+    "import numpy as np",
+    "import onnx",
+    "from iree.compiler.extras import onnx_importer",
+    "from iree.compiler.ir import Context",
+)
+
 _DiagnosticCallback = ctypes.CFUNCTYPE(
     None, ctypes.c_int, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t, ctypes.c_void_p
 )
@@ -83,6 +121,8 @@ class Iree(Backend):
     module = "iree.compiler"
     distribution = "iree-base-compiler"
     install = "pip install iree-base-compiler iree-base-runtime onnx"
+    installing = {"iree-base-compiler": Installing("iree.compiler", ("iree-base-runtime=={version}", "onnx"))}
+    tracker = _TRACKER
     options = {
         "opt": Option("optimisation level", ("O0", "O1", "O2", "O3"), "O2"),
         "flags": Option("flags of iree-compile without their dashes, joined with '+'"),
@@ -90,7 +130,7 @@ class Iree(Backend):
 
     def validate(self, options: Options, target: str) -> None:
         super().validate(options, target)
-        for flag in _flags(options):
+        for flag in listed(options, "flags"):
             if not _FLAG.fullmatch(flag):
                 raise DriftlineError(
                     f"Target {target!r}: {flag!r} is no flag; write it without dashes, as in"
@@ -98,8 +138,21 @@ class Iree(Backend):
                 )
 
     def knobs(self, options: Options) -> list[Knob]:
-        left = [flag for flag in _PARTS if flag not in _flags(options)]
+        left = [flag for flag in _PARTS if flag not in listed(options, "flags")]
         return [*super().knobs(options), *(Knob("flags", flag, "flag") for flag in left)]
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        if framework != "onnx":
+            return ()
+        flags = ["iree-llvmcpu-target-cpu=host", "iree-input-demote-f64-to-f32=false"]
+        flags += [f"iree-opt-level={option(options, self, 'opt')}", *listed(options, "flags")]
+        text = _SCRIPT.format(flags=", ".join(string(f"--{flag}") for flag in flags))
+        packages = ("iree-base-compiler", "iree-base-runtime")
+        return [ScriptCall("compiled(model, inputs)", text, _SCRIPT_IMPORTS, packages)]
+
+    def settings_text(self, options: Options) -> str:
+        flags = [f"--iree-opt-level={options['opt']}"] if "opt" in options else []
+        return " ".join([*flags, *(f"--{flag}" for flag in listed(options, "flags"))])
 
     def warm(self) -> None:
         import iree.compiler.api
@@ -115,7 +168,7 @@ class Iree(Backend):
         inputs = [value.name for value in model.graph.input if value.name not in constants]
         outputs = {value.name: _dtype(value) for value in model.graph.output}
         model.graph.name = "main"  # any text is a valid graph name, but not a function's
-        flags = [f"iree-opt-level={option(options, self, 'opt')}", *_flags(options)]
+        flags = [f"iree-opt-level={option(options, self, 'opt')}", *listed(options, "flags")]
         code = _compile(_import(model), [f"--{flag}" for flag in flags])
         config = iree.runtime.Config(device=iree.runtime.get_device("local-sync"))
         module = iree.runtime.load_vm_module(iree.runtime.VmModule.copy_buffer(config.vm_instance, code), config)
@@ -151,10 +204,6 @@ def _import(model: Any) -> str:
     onnx_importer.NodeImporter.define_function(information.main_graph, module).import_all()
     module.verify()
     return str(module.get_asm())
-
-
-def _flags(options: Options) -> list[str]:
-    return options["flags"].split("+") if "flags" in options else []
 
 
 def _compile(text: str, flags: Sequence[str]) -> bytes:

@@ -6,10 +6,14 @@ numpy's habits where the ONNX standard leaves a choice open.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from driftline.backends.base import Backend, Compiled, Options
+from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Arrays
+from driftline.core.tracker import Tracker
 from driftline.programs.onnx_evaluator import make_evaluator
 from driftline.programs.opened import OpenedProgram
 
@@ -31,6 +35,14 @@ class OnnxReference(Backend):
     distribution = "onnx"
     reference = True
     arithmetic = "half-accumulation"  # numpy computes every step in the type of its operands
+
+    tracker = Tracker("https://github.com/onnx/onnx/issues")
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        if framework != "onnx":
+            return ()
+        imports = ("from onnx.reference import ReferenceEvaluator",)
+        return [ScriptCall("ReferenceEvaluator(model).run(None, inputs)", imports=imports, packages=("onnx",))]
 
     def warm(self) -> None:
         import onnx.reference.ops  # noqa: F401

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,13 @@ import numpy as np
 from driftline.backends.base import Backend, Compiled, Option, Options, Unsupported, option
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
+from driftline.core.packages import Installing
+from driftline.core.quoting import string
+from driftline.core.script_call import ScriptCall
+from driftline.core.target import listed
 from driftline.core.tensors import Array, Arrays, numpy_dtype
 from driftline.core.text import did_you_mean
+from driftline.core.tracker import Tracker
 from driftline.programs.opened import OpenedProgram
 
 _LEVELS = {
@@ -76,6 +82,32 @@ _REJECTIONS = re.compile(
 )
 
 
+_TRACKER = Tracker(
+    "https://github.com/microsoft/onnxruntime/issues",
+    (
+        ("Describe the issue", "{description}"),
+        ("To reproduce", "{reproducer}\n\nIt prints:\n\n{output}"),
+        ("Urgency", "No deadline."),
+        ("Platform", "{platform}"),
+        ("OS Version", "{system}"),
+        ("ONNX Runtime Installation", "Released Package"),
+        ("ONNX Runtime Version or Commit ID", "{version}"),
+        ("ONNX Runtime API", "Python"),
+        ("Architecture", "{architecture}"),
+        ("Execution Provider", "Default CPU"),
+        ("Execution Provider Library Version", "_none_"),
+    ),
+)
+_SCRIPT = """\
+def compiled(model, inputs):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{level}
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options{disabled})
+    return session.run(None, inputs)
+"""
+_PLAIN_CALL = "onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)"
+
+
 class OnnxRuntime(Backend):
     name = "onnxruntime"
     preset = "quick"
@@ -83,6 +115,8 @@ class OnnxRuntime(Backend):
     accepts = ("onnx",)
     module = "onnxruntime"
     distribution = "onnxruntime"
+    installing = {"onnxruntime-gpu": Installing(module="onnxruntime")}
+    tracker = _TRACKER
     options = {
         "opt": Option("graph optimisation level", tuple(_LEVELS), "all"),
         "disable": Option("optimisers to leave out, joined with '+'"),
@@ -91,13 +125,13 @@ class OnnxRuntime(Backend):
 
     def validate(self, options: Options, target: str) -> None:
         super().validate(options, target)
-        for name in _listed(options, "disable"):
+        for name in listed(options, "disable"):
             if name not in OPTIMIZERS:
                 raise DriftlineError(
                     f"Target {target!r}: ONNX Runtime has no optimiser {name!r}.{did_you_mean(name, OPTIMIZERS)}"
                     " Join several with '+'."
                 )
-        for name in _listed(options, "enable"):
+        for name in listed(options, "enable"):
             if name not in SETTINGS:
                 raise DriftlineError(
                     f"Target {target!r}: {name!r} is no optimiser that has to be enabled.{did_you_mean(name, SETTINGS)}"
@@ -105,8 +139,27 @@ class OnnxRuntime(Backend):
                 )
 
     def knobs(self, options: Options) -> list[Knob]:
-        left = OPTIMIZERS.difference(_listed(options, "disable"))
+        left = OPTIMIZERS.difference(listed(options, "disable"))
         return [*super().knobs(options), *(Knob("disable", name, "optimiser") for name in sorted(left))]
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        if framework != "onnx" or "enable" in options:
+            return ()
+        imports, packages = ("import onnxruntime",), ("onnxruntime",)
+        disabled = ", ".join(string(name) for name in listed(options, "disable"))
+        if not disabled and option(options, self, "opt") == "all":
+            return [ScriptCall(_PLAIN_CALL, imports=imports, packages=packages)]
+        text = _SCRIPT.format(
+            level=_LEVELS[option(options, self, "opt")],
+            disabled=f", disabled_optimizers=[{disabled}]" if disabled else "",
+        )
+        return [ScriptCall("compiled(model, inputs)", text, imports, packages)]
+
+    def settings_text(self, options: Options) -> str:
+        level = options.get("opt", "all")
+        said = [f"graph_optimization_level = {_LEVELS[level]}"] if level != "all" else []
+        names = listed(options, "disable")
+        return ", ".join([*said, *([f"disabled_optimizers={names}"] if names else [])])
 
     def warm(self) -> None:
         os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -127,9 +180,9 @@ class OnnxRuntime(Backend):
         settings.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[option(options, self, "opt")])
         if optimised:
             settings.optimized_model_filepath = optimised
-        for name in _listed(options, "enable"):
+        for name in listed(options, "enable"):
             settings.add_session_config_entry(SETTINGS[name], "1")
-        disabled = _listed(options, "disable") or None
+        disabled = listed(options, "disable") or None
         return ort.InferenceSession(model, settings, providers=["CPUExecutionProvider"], disabled_optimizers=disabled)
 
     def is_rejection(self, error: BaseException) -> bool:
@@ -158,10 +211,6 @@ def runner(session: Any) -> Compiled:
         return dict(zip(names, results, strict=True))
 
     return run
-
-
-def _listed(options: Options, key: str) -> list[str]:
-    return options[key].split("+") if key in options else []
 
 
 def _to_ort(ort: Any, array: Array) -> Any:

@@ -12,6 +12,7 @@ import contextlib
 import importlib
 import pkgutil
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 from unittest import mock
@@ -23,9 +24,12 @@ from driftline.backends.knobs import Knob
 from driftline.backends.onnx_reference import OnnxReference
 from driftline.backends.onnxruntime import OnnxRuntime, runner
 from driftline.backends.onnxscript_names import short_name, unknown_rule
-from driftline.core.errors import DriftlineError
+from driftline.core.errors import DriftlineError, innermost
+from driftline.core.quoting import is_identifier
+from driftline.core.script_call import ScriptCall
 from driftline.core.target import listed
 from driftline.core.tensors import Arrays
+from driftline.core.tracker import Tracker
 from driftline.programs.onnx_evaluator import make_evaluator
 from driftline.programs.opened import OpenedProgram
 
@@ -40,6 +44,7 @@ class OnnxScript(Backend):
     accepts = ("onnx",)
     module = "onnxscript"
     distribution = "onnxscript"
+    tracker = Tracker("https://github.com/microsoft/onnxscript/issues")
     arithmetic = "half-accumulation"  # as the evaluator that runs what is rewritten
     options = {
         "rules": Option("the rules to apply, joined with '+'; default: those that `rewriter.rewrite` applies"),
@@ -55,6 +60,30 @@ class OnnxScript(Backend):
                 if "@" not in target and (reason := unknown_rule(name)):  # other releases have other rules
                     raise DriftlineError(f"Target {target!r}: {reason}")
 
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        """Rewritten, then evaluated: by the reference evaluator, or for ONNX Runtime's own operators by that."""
+        if framework != "onnx" or "skip" in options:
+            return ()
+        rules = listed(options, "rules")
+        if not all(map(_is_rule, rules)):
+            return ()
+        imports, given = ["from onnxscript.rewriter import rewrite"], []
+        for rule in rules:
+            *module, name = rule.split(".")
+            number = ""
+            if name.isdigit():  # of a set
+                number, name = f".rules[{name}]", module.pop()
+            place = module if module[0] == "ort_fusions" else ["rules", *module]
+            imports.append(f"from onnxscript.rewriter.{'.'.join(place)} import {name}")
+            given.append(name + number)
+        made = f"rewrite(model, [{', '.join(given)}])" if given else "rewrite(model)"
+        if not any(rule.startswith("ort_fusions") for rule in rules):
+            call = f"reference.ReferenceEvaluator({made}).run(None, inputs)"
+            return [ScriptCall(call, imports=tuple(imports), packages=("onnxscript",))]
+        (runtime,) = OnnxRuntime().script_calls("onnx", {"opt": "off"})
+        packages = ("onnxscript", *runtime.packages)
+        return [ScriptCall(f"compiled({made}, inputs)", runtime.text, (*imports, *runtime.imports), packages)]
+
     def warm(self) -> None:
         import onnx.reference.ops  # noqa: F401
         import onnxscript.rewriter  # noqa: F401
@@ -69,6 +98,12 @@ class OnnxScript(Backend):
 
     def is_rejection(self, error: BaseException) -> bool:
         return super().is_rejection(error) or OnnxReference().is_rejection(error) or OnnxRuntime().is_rejection(error)
+
+
+def _is_rule(name: str) -> bool:
+    """A dotted name, of a set with a number behind it: a script imports it."""
+    module, _, last = name.rpartition(".")
+    return "." in name and is_identifier(module if last.isdecimal() else name)
 
 
 def chosen_rules(options: Options) -> list[Any]:
@@ -89,11 +124,8 @@ def rewritten(model: Any, rules: list[Any]) -> Any:
         return model
     try:
         return rewriter.rewrite(model, rules)
-    except Exception as error:  # "an error occurred at step 0", around what was raised
-        cause: BaseException = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
-        raise cause from error
+    except Exception as error:  # a rule may raise anything; the rewriter wraps it in "an error occurred at step 0"
+        raise innermost(error) from None
 
 
 def at_work(model: Any, rules: list[Any]) -> list[str]:
@@ -107,7 +139,7 @@ def at_work(model: Any, rules: list[Any]) -> list[str]:
     def watched(rule: Any, *arguments: Any, **options: Any) -> Any:
         try:
             made = try_rewrite(rule, *arguments, **options)
-        except Exception:
+        except Exception:  # whatever a rule raises, it was at work; the error goes on to whoever judges it
             seen[names[id(rule)]] = None
             raise
         if made is not None:

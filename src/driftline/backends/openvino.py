@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from driftline.backends.base import BOOLEAN, Backend, Compiled, Option, Options, Unsupported
+from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Array, Arrays, numpy_dtype
+from driftline.core.tracker import Tracker
 from driftline.programs.opened import OpenedProgram
 
 # What makes results exact and repeatable; `dynamo:openvino` is given the same.
@@ -29,6 +31,44 @@ REJECTIONS = (
 )
 
 
+_TRACKER = Tracker(
+    "https://github.com/openvinotoolkit/openvino/issues",
+    (
+        ("OpenVINO Version", "{version}"),
+        ("Operating System", "{system}"),
+        ("Device used for inference", "CPU"),
+        ("Framework", "{framework}"),
+        ("Model used", "The model in the script below."),
+        ("Issue description", "{description}"),
+        ("Step-by-step reproduction", "{reproducer}"),
+        ("Relevant log output", "{output}"),
+        (
+            "Issue submission checklist",  # only a person can tick the second box
+            "- [x] I'm reporting an issue. It's not a question.\n"
+            "- [ ] I checked the problem with the documentation, FAQ, open issues, Stack Overflow, etc.,"
+            " and have not found a solution.\n"
+            "- {script_box} There is reproducer code and related data files such as images, videos, models, etc.",
+        ),
+    ),
+)
+_SCRIPT = """\
+def compiled(model, inputs):
+    network = openvino.Core().read_model(model.SerializeToString(), b"")
+    return openvino.compile_model(network, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(inputs).to_tuple()
+"""
+# numpy does not know bfloat16: such arrays go and come as bits.
+_SCRIPT_WITH_BITS = """\
+def compiled(model, inputs):
+    network = openvino.Core().read_model(model.SerializeToString(), b"")
+    given = {
+        name: openvino.Tensor(x.view("uint16"), x.shape, openvino.Type.bf16) if x.dtype == "bfloat16" else x
+        for name, x in inputs.items()
+    }
+    made = openvino.compile_model(network, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(given)
+    return [x.view("bfloat16") if port.element_type.to_string() == "bf16" else x for port, x in made.items()]
+"""
+
+
 class OpenVino(Backend):
     name = "openvino"
     preset = "quick"
@@ -36,6 +76,7 @@ class OpenVino(Backend):
     accepts = ("onnx",)
     module = "openvino"
     distribution = "openvino"
+    tracker = _TRACKER
     arithmetic = "double-as-single"  # documented: the CPU plug-in has no float64 kernels
     options = {
         "snippets": Option("fuse elementwise operations into generated kernels", BOOLEAN, "true"),
@@ -43,6 +84,15 @@ class OpenVino(Backend):
         "mode": Option("what it is tuned for", ("performance", "accuracy"), "performance"),
         "kernel_cache": Option("reuse compiled kernels within a model", BOOLEAN, "true"),
     }
+
+    def plainest(self, options: Options) -> Options:
+        return {"snippets": "false", "low_precision": "false", "mode": "accuracy", "kernel_cache": "false"}
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        if framework != "onnx":
+            return ()
+        call, imports, packages = "compiled(model, inputs)", ("import openvino",), ("openvino",)
+        return [ScriptCall(call, _SCRIPT, imports, packages, text_for={"bfloat16": _SCRIPT_WITH_BITS})]
 
     def warm(self) -> None:
         forbid_telemetry()

@@ -8,18 +8,36 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from driftline.backends.base import Backend, Compiled, Options, Unsupported
 from driftline.core.execution import Stage
-from driftline.core.packages import TENSORFLOW
+from driftline.core.packages import TENSORFLOW, Installing
+from driftline.core.script_call import ScriptCall
 from driftline.core.structure import flatten
 from driftline.core.tensors import Array, Arrays
+from driftline.core.tracker import Tracker
 from driftline.programs.live import LiveProgram
 from driftline.programs.opened import OpenedProgram
+
+TENSORFLOW_TRACKER = Tracker(
+    "https://github.com/tensorflow/tensorflow/issues",
+    (
+        ("Issue type", "Bug"),
+        ("Have you reproduced the bug with TensorFlow Nightly?", "No"),
+        ("Source", "binary"),
+        ("TensorFlow version", "{version}"),
+        ("Custom code", "Yes"),
+        ("OS platform and distribution", "{system}"),
+        ("Python version", "{python}"),
+        ("Current behavior?", "{description}"),
+        ("Standalone code to reproduce the issue", "{reproducer}"),
+        ("Relevant log output", "{output}"),
+    ),
+)
 
 
 class TensorFlow(Backend):
@@ -29,6 +47,8 @@ class TensorFlow(Backend):
     module = "tensorflow"
     distribution = TENSORFLOW
     also_in = ("tensorflow-cpu", "tensorflow")
+    installing = {"tensorflow-cpu": Installing(module="tensorflow")}
+    tracker = TENSORFLOW_TRACKER
     mutates = True
     reference = True
 
@@ -54,6 +74,10 @@ class TensorFlowXla(TensorFlow):
     family = "tensorflow"
     mutates = False  # compiled code raises nothing for a bad index, and has a random generator of its own
     reference = False
+    rungs = ("tensorflow",)
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        return [ScriptCall("tf.function(function, jit_compile=True)")] if framework == "tensorflow" else ()
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         program.enter(Stage.CONVERT)

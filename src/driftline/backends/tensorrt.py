@@ -15,6 +15,7 @@ import numpy as np
 
 from driftline.backends.base import Availability, Backend, Compiled, Option, Options, Unsupported, option
 from driftline.core.tensors import Arrays
+from driftline.core.tracker import Tracker
 from driftline.programs.opened import OpenedProgram
 
 _REASON = (
@@ -36,6 +37,8 @@ class TensorRT(Backend):
     accepts = ("onnx",)
     module = "tensorrt"
     distribution = "tensorrt"
+    tracker = Tracker("https://github.com/NVIDIA/TensorRT/issues")
+    rungs = ("opt=0",)
     install = "pip install tensorrt, with NVIDIA's package index as an extra index (see NVIDIA's installation guide)"
     devices = ("cuda",)
     options = {"opt": Option("builder optimisation level", ("0", "1", "2", "3", "4", "5"), "3")}

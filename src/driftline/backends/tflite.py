@@ -10,13 +10,16 @@ import importlib.metadata
 import importlib.util
 import re
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from driftline.backends.base import Availability, Backend, Compiled, Option, Options, Unsupported, option
+from driftline.backends.tensorflow import TENSORFLOW_TRACKER
 from driftline.core.execution import Stage
 from driftline.core.packages import TENSORFLOW
+from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Array, Arrays
 from driftline.programs.opened import OpenedProgram
 
@@ -34,11 +37,40 @@ _REJECTION_TEXTS = (
 )
 
 
+# From a plain TensorFlow function to its results after conversion.
+_SCRIPT = """\
+def tflite(function, inputs):
+    concrete = tf.function(function).get_concrete_function(*map(tf.constant, inputs))
+    model = tf.lite.TFLiteConverter.from_concrete_functions([concrete], tf.Module()).convert()
+    runner = tf.lite.Interpreter(model_content=model).get_signature_runner()
+    return list(runner(**dict(zip(function.__code__.co_varnames, inputs))).values())
+"""
+# The same without a signature: another way through the converter, and for what is more than a plain function.
+_UNSIGNED = """\
+def tflite(function, inputs):
+    concrete = tf.function(function).get_concrete_function(*map(tf.constant, inputs))
+    model = tf.lite.TFLiteConverter.from_concrete_functions([concrete]).convert()
+    interpreter = tf.lite.Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    for detail, x in zip(interpreter.get_input_details(), inputs):
+        interpreter.set_tensor(detail["index"], x)
+    interpreter.invoke()
+    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+"""
+_FROM_TORCH = """\
+def litert(function, *inputs):
+    made = litert_torch.convert(function, inputs)(*inputs)
+    return list(made) if isinstance(made, (tuple, list)) else [made]
+"""
+
+
 class TfLite(Backend):
     name = "tflite"
     accepts = ("source:tensorflow", "tflite")
     distribution = TENSORFLOW
     also_in = ("tensorflow-cpu", "tensorflow", "ai-edge-litert")
+    tracker = TENSORFLOW_TRACKER
+    rungs = ("delegate=none",)
     renames_outputs = True
     options = {
         "delegate": Option("who runs the operators it can", ("xnnpack", "none"), "xnnpack"),
@@ -52,6 +84,14 @@ class TfLite(Backend):
         if not _present():
             return Availability(False, reason=f"neither {TENSORFLOW!r} nor 'ai-edge-litert' is installed")
         return Availability(True, self.version(), self.devices)
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        if framework == "tensorflow":
+            return [ScriptCall("tflite(function, inputs)", text, arrays=True) for text in (_SCRIPT, _UNSIGNED)]
+        if framework != "torch":
+            return ()
+        imports, packages = ("import litert_torch",), ("litert-torch", "ai-edge-litert")
+        return [ScriptCall("litert(function, *inputs)", _FROM_TORCH, imports, packages, arrays=True)]
 
     def warm(self) -> None:
         from driftline.backends.tensorflow import TensorFlow

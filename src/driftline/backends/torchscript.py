@@ -8,13 +8,14 @@ graph, so the graph has been run twice when compiling is done.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from driftline.backends._export import flat_runner
 from driftline.backends._torch import TorchBackend, TorchCalls, flatten_outputs
 from driftline.backends.base import BOOLEAN, Compiled, Option, Options, Unsupported, option
 from driftline.core.execution import Stage
+from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Arrays
 from driftline.core.text import first_line
 from driftline.programs.opened import OpenedProgram
@@ -25,17 +26,47 @@ _PATH_CHOSEN = "Converting a tensor to a Python"  # a branch, a loop bound or a 
 Taken = tuple[Any, Callable[[Any], Compiled]]  # a graph, and how arrays get in and out of it
 
 
+_SCRIPT = """\
+def torchscript(function, *inputs):
+    graph = {take}
+    graph(*inputs)
+{freeze}\
+    for _ in range(2):  # it optimises in the second run
+        graph(*inputs)
+    return graph(*inputs)
+"""
+_FREEZE = """\
+    if isinstance(graph, torch.jit.ScriptModule) and not graph.training:
+        graph = torch.jit.optimize_for_inference(torch.jit.freeze(graph))
+"""
+_TAKEN = {
+    "script": "torch.jit.script(function)",
+    "trace": "torch.jit.trace(function, inputs, check_trace=False)",
+}
+
+
 class TorchScript(TorchBackend):
     name = "torchscript"
     preset = "quick"
     sizes = False  # compiled for the sizes of its example
     batch = 40
+    rungs = ("eager", "freeze=false")
     gradients = False
     mutates = False  # a frozen copy runs, and a trace has forgotten which tensors were the caller's
     options = {
         "mode": Option("how the graph is taken; auto scripts if that works", ("auto", "script", "trace"), "auto"),
         "freeze": Option("freeze the module and optimise it for inference", BOOLEAN, "true"),
     }
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        """It traces what it cannot script: a script says which of the two it was."""
+        if framework != "torch":
+            return ()
+        mode, freeze = option(options, self, "mode"), _FREEZE if option(options, self, "freeze") == "true" else ""
+        texts = {way: _SCRIPT.format(take=take, freeze=freeze) for way, take in _TAKEN.items() if mode in (way, "auto")}
+        # A function is scripted as it is; it is traced as a module, which can be frozen.
+        call = "torchscript(function, *inputs)"
+        return [ScriptCall(call, text, module=way == "trace") for way, text in texts.items()]
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         import torch

@@ -8,6 +8,7 @@ lowers a model and hardly optimises it: the graph rewrites of Relax are transfor
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,14 @@ import numpy as np
 from driftline.backends.base import Backend, Compiled, Option, Options, option
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
+from driftline.core.packages import Installing
+from driftline.core.quoting import string
+from driftline.core.script_call import ScriptCall
 from driftline.core.target import listed
 from driftline.core.tensors import Array, Arrays
 from driftline.core.text import did_you_mean
+from driftline.core.tracker import Tracker
 from driftline.programs.opened import OpenedProgram
-from driftline.programs.tvm_transforms import TRANSFORMS
 
 # The importer has no single wording for what it does not do; above all it wants shapes, axes and counts as constants.
 _REJECTIONS = re.compile(
@@ -57,6 +61,61 @@ REQUIRED = frozenset(
 )
 
 
+# Transforms of `tvm.relax.transform` that rewrite a graph and need no arguments; with what must run around them.
+TRANSFORMS: dict[str, tuple[str, ...]] = {
+    **{
+        name: (name,)
+        for name in """
+        AdjustMatmulOrder CanonicalizeBindings CombineParallelMatmul ConvertToDataflow DataflowUseInplaceCalls
+        DeadCodeElimination DecomposeOpsForInference EliminateCommonSubexpr ExpandMatmulOfSum FastMathTransform
+        FoldBatchnormToConv2D FuseTransposeMatmul InlinePrivateFunctions LambdaLift Normalize OptimizeLayoutTransform
+        RemoveRedundantReshape RemoveUnusedOutputs ReorderPermuteDimsAfterConcat ReorderTakeAfterMatmul
+        ToMixedPrecision TopologicalSort
+        """.split()
+    },
+    "FoldConstant": ("LegalizeOps", "FoldConstant"),
+    "FuseOps": ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR"),
+}
+
+_TRACKER = Tracker(
+    "https://github.com/apache/tvm/issues",
+    (
+        ("Expected behavior", "{expected}"),
+        ("Actual behavior", "{actual}"),
+        ("Environment", "{versions}"),
+        ("Steps to reproduce", "{reproducer}"),
+        ("What is known", "{description}"),
+        ("Triage", "* needs-triage"),
+    ),
+)
+_SCRIPT = """\
+{skipping}\
+def compiled(model, inputs):
+    with tvm.transform.PassContext(opt_level={opt}{instruments}):
+{building}\
+    result = tvm.relax.VirtualMachine(built, tvm.cpu())["main"](*map(tvm.runtime.tensor, inputs.values()))
+    return [part.numpy() for part in ([result] if hasattr(result, "numpy") else result)]
+"""
+_SKIPPING = """\
+@tvm.instrument.pass_instrument
+class Skipping:
+    def should_run(self, module, information):
+        return information.name not in {names}
+
+
+"""
+_BUILT = """\
+        built = tvm.compile(from_onnx(model, {name: x.shape for name, x in inputs.items()}), target="llvm")
+"""
+_TRANSFORMED = """\
+        module = from_onnx(model, {{name: x.shape for name, x in inputs.items()}})
+        with tvm.target.Target("llvm"):
+            for transform in [{names}]:
+                module = getattr(tvm.relax.transform, transform)()(module)
+        built = tvm.compile(module, target="llvm")
+"""
+
+
 class Tvm(Backend):
     name = "tvm"
     sizes = False  # compiled for the sizes of its example
@@ -64,6 +123,9 @@ class Tvm(Backend):
     accepts = ("onnx",)
     module = "tvm"
     distribution = "apache-tvm"
+    # What 0.25 needs it asks for without an upper bound.
+    installing = {"apache-tvm": Installing("tvm", ("onnx",), {"0.25.": ("apache-tvm-ffi==0.1.12",)})}
+    tracker = _TRACKER
     options = {
         "opt": Option("optimisation level", ("0", "1", "2", "3"), "3"),
         "skip": Option("passes to leave out, joined with '+'"),
@@ -87,6 +149,23 @@ class Tvm(Backend):
     def knobs(self, options: Options) -> list[Knob]:
         left = [name for name in PIPELINE if name not in REQUIRED and name not in listed(options, "skip")]
         return [*super().knobs(options), *(Knob("skip", name, "pass") for name in left)]
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        if framework != "onnx":
+            return ()
+        skipped = listed(options, "skip")
+        steps = ", ".join(string(step) for name in listed(options, "passes") for step in TRANSFORMS[name])
+        text = _SCRIPT.format(
+            opt=level if (level := option(options, self, "opt")).isdecimal() else string(level),
+            skipping=_SKIPPING.format(names=skipped) if skipped else "",
+            instruments=", instruments=[Skipping()]" if skipped else "",
+            building=_TRANSFORMED.format(names=steps) if steps else _BUILT,
+        )
+        imports = ("import tvm", "from tvm.relax.frontend.onnx import from_onnx")
+        return [ScriptCall("compiled(model, inputs)", text, imports, ("apache-tvm",))]
+
+    def settings_text(self, options: Options) -> str:
+        return f"tvm.transform.PassContext(opt_level={options['opt']})" if set(options) == {"opt"} else ""
 
     def warm(self) -> None:
         import tvm.relax.frontend.onnx  # noqa: F401

@@ -12,7 +12,7 @@ import importlib.util
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,13 @@ from driftline.backends._torchax import import_torchax, is_torchax_rejection, to
 from driftline.backends.base import BOOLEAN, Backend, Compiled, Option, Options, option
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
+from driftline.core.packages import Installing
+from driftline.core.script_call import ScriptCall
 from driftline.core.structure import flatten
 from driftline.core.tensors import Arrays
+from driftline.core.tracker import Tracker
 from driftline.programs.live import LiveProgram
 from driftline.programs.opened import OpenedProgram
-from driftline.programs.xla_options import xla_config
 
 _REJECTIONS = (  # Python that depends on values, which a compiler of whole programs does not see
     "TracerBoolConversionError",
@@ -41,15 +43,40 @@ _AFTER = re.compile(r"\.after_([\w-]+)\.before_")
 _MARKS = ("pipeline-start",)  # no pass: where a pipeline begins
 
 
+_TRACKER = Tracker(
+    "https://github.com/jax-ml/jax/issues",
+    (
+        ("Description", "{description}\n\n{reproducer}\n\nIt prints:\n\n{output}"),
+        ("System info (python version, jaxlib version, accelerator, etc.)", "{versions}"),
+    ),
+)
+_SCRIPT = """\
+def xla(function, *inputs):
+    known = torch._ops.OpOverloadPacket.__getattr__
+
+    def lenient(packet, name):  # torchax names overloads that torch has dropped meanwhile
+        return known(packet, name) if name.startswith("__") or name in packet.overloads() else object()
+
+    with mock.patch.object(torch._ops.OpOverloadPacket, "__getattr__", lenient):
+        from torchax.export import exported_program_to_jax
+    weights, translated = exported_program_to_jax(torch.export.export(function, inputs))
+    return jax.device_get(jax.jit(translated{options})(weights, [x.numpy() for x in inputs]))
+"""
+
+
 class Xla(Backend):
     name = "xla"
     arithmetic = "flush-to-zero"  # documented: XLA on a CPU takes subnormal numbers for zero
     batch = 20
+    captures = True  # of torch programs
     accepts = ("source:jax", "source:torch", "torch")
     module = "jax"
     distribution = "jax"
     also_in = ("jaxlib",)
     install = "pip install jax torchax"
+    installing = {"jax": Installing(compiled_half="jaxlib")}
+    tracker = _TRACKER
+    rungs = ("jit=off",)
     options = {
         "jit": Option("compile the program as a whole, or run it operation by operation", ("on", "off"), "on"),
         "opt": Option("optimisation level of its LLVM code", ("0", "1", "2", "3"), "3"),
@@ -64,6 +91,30 @@ class Xla(Backend):
                 raise DriftlineError(
                     f"Target {target!r}: {name!r} is no name of a pass; join several with '+', as in 'algsimp+fusion'."
                 )
+
+    def plainest(self, options: Options) -> Options | None:
+        return None  # what it rejects depends on values in Python, which only a compiler of whole programs has not
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        settings = xla_config(options)
+        more = f", compiler_options={settings!r}" if settings else ""
+        if framework == "tensorflow":
+            return [ScriptCall("tf.function(function, jit_compile=True)")]
+        if framework == "jax":
+            return [ScriptCall(f"jax.jit(function{more})")]
+        if framework != "torch":
+            return ()
+        imports, packages = ("import jax", "from unittest import mock"), ("jax", "jaxlib", "torchax")
+        setup = ('jax.config.update("jax_enable_x64", True)',)
+        text = _SCRIPT.format(options=more)
+        return [ScriptCall("xla(function, *inputs)", text, imports, packages, setup, arrays=True)]
+
+    def settings_text(self, options: Options) -> str:
+        if options.get("jit") == "off":
+            return "jax.disable_jit()"
+        settings = xla_config(options).items()
+        flags = [f"--{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in settings]
+        return f"XLA_FLAGS={' '.join(flags)}" if flags else ""
 
     def warm(self) -> None:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -101,6 +152,18 @@ class Xla(Backend):
 
     def is_rejection(self, error: BaseException) -> bool:
         return super().is_rejection(error) or type(error).__name__ in _REJECTIONS or is_torchax_rejection(error)
+
+
+def xla_config(options: Options) -> dict[str, object]:
+    """The configuration of XLA that a target's options stand for."""
+    settings: dict[str, object] = {}
+    if "opt" in options:
+        settings["xla_backend_optimization_level"] = int(options["opt"])
+    if "fusion_emitters" in options:
+        settings["xla_cpu_use_fusion_emitters"] = options["fusion_emitters"] == "true"
+    if "disable" in options:
+        settings["xla_disable_hlo_passes"] = options["disable"].replace("+", ",")
+    return settings
 
 
 def _runner(program: OpenedProgram, settings: Mapping[str, object]) -> Compiled:

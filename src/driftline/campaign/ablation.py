@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from driftline.campaign.budget import cut_at_end
 from driftline.campaign.failing import Failing
 from driftline.campaign.localization import failing_sample, votes_for
 from driftline.checking.checker import Checker
 from driftline.core.case import Case
+from driftline.core.quoting import shell
 from driftline.diagnose.ablate.ablator import Ablation, ablate_case, to_json
 from driftline.diagnose.reduce.signature import Signature
+from driftline.events import Listener, ignore, says
 from driftline.report.results import replay_command
 from driftline.store import Store
 from driftline.store.diagnoses import Diagnoses
@@ -36,21 +37,22 @@ def ablate_failing(
     *,
     budget: float,
     case: Case | None = None,
-    listener: Callable[[str], None] = lambda words: None,
+    listener: Listener = ignore,
 ) -> Ablated:
     """Ablate a failure within a budget of seconds. `case` is a smaller one that fails in the same way, if there is."""
-    found = ablate_case(
-        checker,
-        case or failing_sample(failing),
-        Signature.of_finding(failing.finding.verdict, failing.finding.execution),
-        budget=budget,
-        votes=votes_for(failing),
-        listener=listener,
-    )
+    with cut_at_end(checker.pool, budget, STEP):
+        found = ablate_case(
+            checker,
+            case or failing_sample(failing),
+            Signature.of_finding(failing.finding.verdict, failing.finding.execution),
+            budget=budget,
+            votes=votes_for(failing),
+            listener=says(listener, "ablate"),
+        )
     of_case = store.save_case(case) if case else failing.finding.case_id
     body = {"bug": failing.bug.id, "of_case": of_case, **to_json(found)}
     for cure in body["cures"]:
         subject = of_case if case else failing.bug.id
-        cure["command"] = f"{replay_command(subject, store.path)} --target {shlex.quote(cure['target'])}"
+        cure["command"] = f"{replay_command(subject, store.path)} --target {shell([cure['target']])}"
     Diagnoses(store).save(failing.bug.id, STEP, body)
     return Ablated(failing, found, body)

@@ -18,7 +18,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
 from driftline.core.text import did_you_mean, first_line
 from driftline.core.verdict import Judgement
-from driftline.diagnose.bisect import Answer, Bisection, bisect, same_across_releases
+from driftline.diagnose.bisect import Bisection, ReleaseAnswer, bisect, same_across_releases
 from driftline.diagnose.reduce.signature import Signature
 from driftline.execute.environments import add_environment, list_environments, remove_environment
 from driftline.execute.pool import Pool
@@ -33,7 +33,7 @@ _LARGE = {"torch": "0.2 to 0.9 GB, without its GPU libraries"}
 
 
 @dataclass(frozen=True)
-class Wish:
+class ReleaseWish:
     """What the user wants asked, and how much it may cost."""
 
     package: str = ""  # default: the one that carries the compiler
@@ -50,7 +50,7 @@ class Trial:
     """One release that was asked."""
 
     release: str
-    answer: Answer
+    answer: ReleaseAnswer
     reason: str
     seconds: float
     made: bool  # its environment was made for this
@@ -81,8 +81,8 @@ class Bisected:
 
     def to_json(self) -> dict[str, Any]:
         search = self.search
-        came = next((change.after for change in reversed(search.changes) if change.to is Answer.BAD), None)
-        went = next((change.after for change in reversed(search.changes) if change.to is Answer.GOOD), None)
+        came = next((change.after for change in reversed(search.changes) if change.to is ReleaseAnswer.BAD), None)
+        went = next((change.after for change in reversed(search.changes) if change.to is ReleaseAnswer.GOOD), None)
         return {
             "bug": self.failing.bug.id,
             "case": self.failing.finding.case_id,
@@ -105,7 +105,7 @@ class Bisected:
 def bisect_failing(
     checker: Checker,
     failing: Failing,
-    wish: Wish,
+    wish: ReleaseWish,
     *,
     report: Callable[[str], None] = lambda line: None,
     tried: Callable[[Trial], None] = lambda trial: None,
@@ -120,7 +120,7 @@ def bisect_failing(
     asker = _Asker(checker, failing, wish, package, here, report)
     trials: list[Trial] = []
 
-    def ask(release: str) -> Answer:
+    def ask(release: str) -> ReleaseAnswer:
         trials.append(asker.ask(release))
         tried(trials[-1])
         _require_as_told(wish, trials[-1])
@@ -169,7 +169,7 @@ class _Offer:
     complete: bool = False  # there are no others
 
 
-def _offer(package: str, wish: Wish, seen: str, here: str) -> _Offer:
+def _offer(package: str, wish: ReleaseWish, seen: str, here: str) -> _Offer:
     """All that install, or those that are here, or those that were named."""
     named = {v for v in (*wish.releases, wish.good, wish.bad) if v}
     known = {v for v in (seen, here) if v}
@@ -199,7 +199,7 @@ def _require_offered(package: str, named: set[str], offered: set[str], problem: 
         raise DriftlineError(f"{package} {release} {problem}.{did_you_mean(release, _sorted(offered)) or near}")
 
 
-def _between(releases: Sequence[str], wish: Wish, seen: str) -> list[str]:
+def _between(releases: Sequence[str], wish: ReleaseWish, seen: str) -> list[str]:
     """Those from the good to the bad end, where both are told."""
     ends = [v for v in (wish.good, wish.bad or (seen if wish.good else "")) if v]
     if len(ends) < 2:
@@ -209,7 +209,7 @@ def _between(releases: Sequence[str], wish: Wish, seen: str) -> list[str]:
 
 
 def _existing(package: str, search: Bisection) -> list[str]:
-    """All releases, where a change was found among some of them: others may lie in between. Empty when nobody knows."""
+    """All releases, where a change was found among some of them: others may lie in between. Empty if unknown."""
     if not search.changes:
         return []
     try:
@@ -222,9 +222,9 @@ def _sorted(releases: Iterable[str]) -> list[str]:
     return sorted(releases, key=release_key)
 
 
-def _require_as_told(wish: Wish, trial: Trial) -> None:
+def _require_as_told(wish: ReleaseWish, trial: Trial) -> None:
     """What the user says of an end is checked: a search between two ends of the same kind finds nothing."""
-    for told, release in ((Answer.GOOD, wish.good), (Answer.BAD, wish.bad)):
+    for told, release in ((ReleaseAnswer.GOOD, wish.good), (ReleaseAnswer.BAD, wish.bad)):
         if trial.release == release and trial.answer is not told:
             raise DriftlineError(
                 f"{release} was named as --{told}, but the answer is {trial.answer}: {trial.reason}."
@@ -239,7 +239,13 @@ class _Asker:
     """Runs the case in one release after another; the reference is made once."""
 
     def __init__(
-        self, checker: Checker, failing: Failing, wish: Wish, package: str, here: str, report: Callable[[str], None]
+        self,
+        checker: Checker,
+        failing: Failing,
+        wish: ReleaseWish,
+        package: str,
+        here: str,
+        report: Callable[[str], None],
     ) -> None:
         self._failing = failing
         self._wish = wish
@@ -256,7 +262,7 @@ class _Asker:
             made = release != self._here and self._prepare(release)
             answer, reason = self._run(release)
         except DriftlineError as error:
-            answer, reason = Answer.SKIP, str(error)
+            answer, reason = ReleaseAnswer.SKIP, str(error)
         finally:
             if made and not self._wish.keep:
                 remove_environment(f"{self._package}=={release}")
@@ -276,25 +282,25 @@ class _Asker:
         add_environment(requirement, report=self._report)
         return True
 
-    def _run(self, release: str) -> tuple[Answer, str]:
+    def _run(self, release: str) -> tuple[ReleaseAnswer, str]:
         target = replace(self._failing.target, version=None if release == self._here else release)
         # A pool of its own, so that nothing of this release lives on when its environment is removed.
         with Pool() as pool:
             outcome = Checker(pool).check(self._failing.case.only(target), known_reference=self._reference)
         if outcome.skipped:
-            return Answer.SKIP, outcome.skipped[0].reason
+            return ReleaseAnswer.SKIP, outcome.skipped[0].reason
         return self._answer(outcome.results[0])
 
-    def _answer(self, result: TargetResult) -> tuple[Answer, str]:
+    def _answer(self, result: TargetResult) -> tuple[ReleaseAnswer, str]:
         verdict, execution = result.verdict, result.execution
         if verdict.agrees:
-            return Answer.GOOD, verdict.reason
+            return ReleaseAnswer.GOOD, verdict.reason
         if verdict.judgement is not Judgement.FAIL:
-            return Answer.SKIP, f"{verdict.judgement}: {verdict.reason}"
-        seen = Signature.of(str(execution.stage), str(verdict.kind), str(execution.failure or ""))
+            return ReleaseAnswer.SKIP, f"{verdict.judgement}: {verdict.reason}"
+        seen = Signature.of_verdict(execution, verdict).of_any_fault()
         if same_across_releases(self._signature, seen):
-            return Answer.BAD, verdict.reason
-        return Answer.SKIP, f"fails in another way: {verdict.reason}"
+            return ReleaseAnswer.BAD, verdict.reason
+        return ReleaseAnswer.SKIP, f"fails in another way: {verdict.reason}"
 
 
 def _shortened(reason: str) -> str:

@@ -7,29 +7,34 @@ program there is. What was found on a small program is then asked of the one tha
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from driftline.backends import BACKENDS
 from driftline.campaign.ablation import Ablated, ablate_failing
-from driftline.campaign.bisection import Bisected, Trial, Wish, bisect_failing, keep_bisection
-from driftline.campaign.failing import Failing, find_failing, require_one_program
+from driftline.campaign.bisection import Bisected, ReleaseWish, Trial, bisect_failing, keep_bisection
+from driftline.campaign.budget import NoTimeLeft, cut_at_end
+from driftline.campaign.failing import Failing, require_one_program
 from driftline.campaign.localization import Localized, failing_sample, localize_failing, votes_for
 from driftline.campaign.reduction import Reduced, reduce_failing
+from driftline.causes import Library
 from driftline.checking.checker import Checker
 from driftline.core.case import Case
 from driftline.core.errors import DriftlineError
+from driftline.core.quoting import shell
 from driftline.core.target import Target
 from driftline.core.verdict import Status
 from driftline.diagnose.bisect import Bisection
 from driftline.diagnose.reduce.reducer import DoesNotFail
-from driftline.diagnose.reduce.search import Answer
+from driftline.diagnose.reduce.search import BudgetEnded, CandidateAnswer
 from driftline.diagnose.reduce.signature import Signature
 from driftline.diagnose.trials import Trials
+from driftline.events import Listener, Working, ignore, says
 from driftline.execute.environments import list_environments
+from driftline.execute.pool import PoolExpired
 from driftline.execute.releases import release_key
 from driftline.report import words
 from driftline.report.results import replay_command
@@ -41,8 +46,6 @@ EACH = 180.0  # seconds for each of several bugs
 LEAST = 30.0  # seconds that a release gets, however late it is: less would only be called a time-out
 # How much of what is left of the budget a step may take.
 _SHARES = {"localize": 0.5, "reduce": 0.6, "ablate": 0.9}
-
-Listener = Callable[[str], None]
 
 
 @dataclass
@@ -96,31 +99,16 @@ def diagnose_failing(
     *,
     budget: float,
     bisect: bool = False,
-    listener: Listener = lambda words: None,
+    library: Library | None = None,
+    listener: Listener = ignore,
 ) -> Diagnosis:
     """Explain a failure within a budget of seconds, and keep it with its bug. Raises `DoesNotFail`."""
     require_one_program(failing.case, "diagnose")
-    course = _Course(checker, store, failing, budget, listener)
-    found = course.run(bisect)
+    course = _DiagnosisRun(checker, store, failing, budget, library, listener)
+    with cut_at_end(checker.pool, budget, STEP):
+        found = course.run(bisect)
     Diagnoses(store).save(failing.bug.id, STEP, found.to_json())
     return found
-
-
-def diagnose_bugs(
-    checker: Checker,
-    store: Store,
-    bugs: Sequence[str],
-    *,
-    budget: float = EACH,
-    listener: Listener = lambda words: None,
-) -> Iterator[Diagnosis | str]:
-    """One bug after the other, each within the budget; a sentence for those that cannot be explained."""
-    for number, name in enumerate(bugs, 1):
-        listener(f"explaining {name} ({number} of {len(bugs)})")
-        try:
-            yield diagnose_failing(checker, store, find_failing(name, store, checker), budget=budget, listener=listener)
-        except DriftlineError as error:
-            yield f"{name}: {error}"
 
 
 def unreported(names: Sequence[str], bugs: Mapping[str, Bug]) -> list[str]:
@@ -128,8 +116,17 @@ def unreported(names: Sequence[str], bugs: Mapping[str, Bug]) -> list[str]:
     return [name for name in names if bugs[name].status is not Status.KNOWN]
 
 
-class _Course:
-    def __init__(self, checker: Checker, store: Store, failing: Failing, budget: float, listener: Listener) -> None:
+class _DiagnosisRun:
+    def __init__(
+        self,
+        checker: Checker,
+        store: Store,
+        failing: Failing,
+        budget: float,
+        library: Library | None,
+        listener: Listener,
+    ) -> None:
+        self._library = library
         self._checker, self._store, self._failing = checker, store, failing
         self._began = time.monotonic()
         self._deadline = self._began + budget
@@ -154,12 +151,14 @@ class _Course:
             self._found.notes[name] = "no time was left for it"
             return None
         try:
-            self._listener(f"{name} ...")
+            self._listener(Working(name, "..."))
             return work(left * _SHARES.get(name, 1.0))
         except DoesNotFail as reason:
             if name == "localize":  # then nothing of it can be explained
                 raise
             self._found.notes[name] = str(reason)
+        except (BudgetEnded, PoolExpired, NoTimeLeft):
+            self._found.notes[name] = "the budget ended before it came to a result"
         except DriftlineError as reason:
             self._found.notes[name] = str(reason)
         return None
@@ -170,21 +169,23 @@ class _Course:
             self._store,
             self._failing,
             budget=budget,
-            listener=lambda w: self._listener(f"localize: {w}"),
+            listener=self._listener,
         )
 
     def _reduce(self, budget: float) -> Reduced:
         def tell(step: Any) -> None:
-            self._listener(f"reduce: {step.size} ({step.what})")
+            self._listener(Working("reduce", f"{step.size} ({step.what})"))
 
+        reduced = partial(
+            reduce_failing, self._checker, self._store, budget=budget, library=self._library, listener=tell
+        )
         part = self._part_that_fails()
         if part is not None:
             try:
-                small = replace(self._failing, case=part)
-                return reduce_failing(self._checker, self._store, small, budget=budget, listener=tell)
+                return reduced(replace(self._failing, case=part))
             except DoesNotFail:
-                self._listener("reduce: the part does not fail again; the whole program it is")
-        return reduce_failing(self._checker, self._store, self._failing, budget=budget, listener=tell)
+                self._listener(Working("reduce", "the part does not fail again; the whole program it is"))
+        return reduced(self._failing)
 
     def _part_that_fails(self) -> Case | None:
         """The first suspect, if it fails in the way the bug is known for and in the same kind of program."""
@@ -202,7 +203,7 @@ class _Course:
             self._failing,
             budget=budget,
             case=self._smallest(),
-            listener=lambda w: self._listener(f"ablate: {w}"),
+            listener=self._listener,
         )
 
     def _smallest(self) -> Case | None:
@@ -219,8 +220,11 @@ class _Course:
         trials = Trials(self._checker, failing_sample(self._failing), self._signature, votes_for(self._failing))
         for cure in self._found.ablated.body["cures"][:1]:
             target = Target.parse(cure["target"])
-            reply = trials.ask(target, fresh=True)
-            command = f"{replay_command(self._failing.bug.id, self._store.path)} --target {shlex.quote(str(target))}"
+            try:
+                reply = trials.ask(target, fresh=True)
+            except BudgetEnded:
+                return
+            command = f"{replay_command(self._failing.bug.id, self._store.path)} --target {shell([target])}"
             answer = {"title": cure["title"], "target": str(target), "answer": str(reply.answer)}
             self._found.on_original.append({**answer, "reason": reply.reason, "command": command})
 
@@ -242,11 +246,11 @@ class _Course:
                 raise _TimeIsUp
 
         try:
-            wish = Wish(installed=not asked)
-            bisected = bisect_failing(self._checker, failing, wish, report=self._listener, tried=tried)
+            wish = ReleaseWish(installed=not asked)
+            bisected = bisect_failing(self._checker, failing, wish, report=says(self._listener, "bisect"), tried=tried)
         except _TimeIsUp:
             bisected = bisected_so_far(failing, trials)
-            command = f"driftline bisect {self._failing.bug.id}"
+            command = shell(["driftline", "bisect", self._failing.bug.id])
             self._found.notes["bisect"] = f"time was up after {len(trials)} releases; {command} asks all"
         keep_bisection(self._store, bisected)
         return bisected.to_json()
@@ -278,7 +282,7 @@ def summary(found: Diagnosis) -> Iterator[str]:
     if found.ablated:
         yield from _why(found.ablated.body)
     for cure in found.on_original:
-        if cure["answer"] != Answer.PASS:
+        if cure["answer"] != CandidateAnswer.PASS:
             yield f"The program that was found does not pass so ({cure['title']}): {cure['reason']}."
     if found.bisected:
         yield f"{found.bisected['package']}: {found.bisected['summary']}"
@@ -287,7 +291,7 @@ def summary(found: Diagnosis) -> Iterator[str]:
 
 
 def _where(body: dict[str, Any]) -> Iterator[str]:
-    right = [rung["target"] for rung in body["ladder"] if rung["answer"] == Answer.PASS]
+    right = [rung["target"] for rung in body["ladder"] if rung["answer"] == CandidateAnswer.PASS]
     yield f"{body['first_wrong']} is wrong" + (
         f"; {', '.join(right)} {'is' if len(right) == 1 else 'are'} right." if right else "."
     )
@@ -297,7 +301,7 @@ def _where(body: dict[str, Any]) -> Iterator[str]:
             continue
         places = words.places(suspect["operators"], body["operators"])
         alike = f" and {suspect['alike']} more of its kind" if suspect["alike"] else ""
-        rest = "; without it the program passes" if suspect["rest"] == Answer.PASS else ""
+        rest = "; without it the program passes" if suspect["rest"] == CandidateAnswer.PASS else ""
         rest += "; single operators were asked first" if body.get("lone") and suspect is body["suspects"][0] else ""
         yield f"{suspect['title']} ({places}){alike} fails by itself{rest}."
     for fact in (body["observer"], body["note"]):

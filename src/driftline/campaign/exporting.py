@@ -7,6 +7,8 @@ from dataclasses import replace
 from driftline.backends import resolve
 from driftline.campaign import bisection
 from driftline.campaign.failing import Failing, require_one_program
+from driftline.campaign.stored import case_to_run
+from driftline.causes import Library
 from driftline.checking.checker import Checker
 from driftline.checking.convert import Conversions
 from driftline.core.case import Case
@@ -15,25 +17,28 @@ from driftline.core.execution import Stage
 from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
-from driftline.diagnose.reduce.question import Question
+from driftline.diagnose.reduce.question import CandidateQuestion
 from driftline.diagnose.reduce.reading import written_anew
 from driftline.diagnose.reduce.signature import Signature
 from driftline.programs.convert import accepts_directly, find_converter
+from driftline.programs.operators import operators_of
+from driftline.report.annotated import causes_of
 from driftline.report.export.subject import Subject
-from driftline.report.gather import operators_of
 from driftline.store import Store
 from driftline.store.diagnoses import Diagnoses
 from driftline.store.reductions import Reductions
 
 
-def subject_of(store: Store, checker: Checker, failing: Failing, *, original: bool = False) -> Subject:
+def subject_of(
+    store: Store, checker: Checker, failing: Failing, *, original: bool = False, library: Library | None = None
+) -> Subject:
     """Everything about a failure; its reduced case unless the `original` is wanted."""
     require_one_program(failing.case, "export")
     known = Diagnoses(store)
     reduction = None if original else Reductions(store).of(failing.bug.id)
     case, verdict = failing.case, failing.finding.verdict
     if reduction:
-        case = store.load_case(reduction["case"]).only(Target.parse(reduction["target"]))
+        case = case_to_run(store, reduction["case"]).only(Target.parse(reduction["target"]))
         verdict = reduction["verdict"] or verdict
     expected = _expected(store, checker, case, failing, reduced=bool(reduction))
     return Subject(
@@ -49,6 +54,7 @@ def subject_of(store: Store, checker: Checker, failing: Failing, *, original: bo
         bisection=known.of(failing.bug.id, bisection.STEP),
         ablation=known.of(failing.bug.id, "ablate"),
         localization=known.of(failing.bug.id, "localize"),
+        causes=causes_of(failing.bug, library),
     )
 
 
@@ -61,7 +67,7 @@ def _expected(store: Store, checker: Checker, case: Case, failing: Failing, *, r
         except (StoreError, OSError, ValueError):
             pass
     samples = checker.reference(case).samples
-    index = int((failing.finding.verdict.get("evidence") or {}).get("sample") or 0) if not reduced else 0
+    index = (failing.finding.evidence.sample or 0) if not reduced else 0
     return dict(samples[index].native) if index < len(samples) and not samples[index].failure else {}
 
 
@@ -83,8 +89,8 @@ def _rewritten(store: Store, checker: Checker, case: Case, failing: Failing) -> 
     """A torch.export archive as text that people can read, with the failing inputs in it."""
     if case.program.form != "torch":
         return None
-    sample = int((failing.finding.verdict.get("evidence") or {}).get("sample") or 0)
+    sample = failing.finding.evidence.sample or 0
     signature = Signature.of_finding(failing.finding.verdict, failing.finding.execution)
-    question = Question(replace(case, samples=case.samples[sample : sample + 1]), case.targets[0], signature)
+    question = CandidateQuestion(replace(case, samples=case.samples[sample : sample + 1]), case.targets[0], signature)
     made = written_anew(checker, question)
-    return store.load_case(store.save_case(made)) if made else None  # the workers' files end with the workers
+    return case_to_run(store, store.save_case(made)) if made else None  # the workers' files end with the workers

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from driftline.campaign.session import check_program, require_target
-from driftline.checking.checker import Checker, Progress
-from driftline.checking.open import open_program
+from driftline.campaign.stored import case_to_run
+from driftline.checking.checker import Checker
+from driftline.checking.open import MODEL, open_program
 from driftline.core.case import Case, CheckOptions
 from driftline.core.errors import DriftlineError
-from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
+from driftline.events import Listener, ignore
+from driftline.inputs.sizes import NOT_GIVEN, Sizes
 from driftline.store import Bug, Finding, Store
 
 _CASE_ID = re.compile(r"[0-9a-f]{16}")
@@ -43,7 +44,7 @@ def require_one_program(case: Case, what: str) -> None:
 
 
 def is_program(name: str) -> bool:
-    return ".py:" in name or Path(name).suffix in _PROGRAMS
+    return name.startswith(MODEL) or ".py:" in name or Path(name).suffix in _PROGRAMS
 
 
 def find_failing(
@@ -53,33 +54,29 @@ def find_failing(
     *,
     target: Target | None = None,
     inputs: str = "example",
+    sizes: Sizes = NOT_GIVEN,
     options: CheckOptions | None = None,
-    progress: Progress = lambda target, result: None,
+    listener: Listener = ignore,
 ) -> Failing:
     """The failure that `name` stands for: a bug or a case of the store, or a program, which is checked first.
 
-    A stored failure brings its own options and plugins; a plugin in `options` takes the place of a stored one of the
-    same file name that is not there any more. `progress` is that of the check.
+    A stored failure brings its own options. The plugins that it names must have been given in this run, at the same
+    place or another (`case_to_run`). `listener` hears of the check.
     """
     if is_program(name):
-        return _checked(name, store, checker, target, inputs, options or CheckOptions(), progress)
-    bug = _bug_of_case(store, name) if _CASE_ID.fullmatch(name) else store.bug(name)
+        return _checked(name, store, checker, target, inputs, sizes, options or CheckOptions(), listener)
+    if sizes:
+        raise DriftlineError(f"--dim and --shape say how large the inputs of a program are; {name} has its inputs.")
+    bug = find_bug_of_case(store, name) if _CASE_ID.fullmatch(name) else store.bug(name)
     finding = next((f for f in bug.findings if f.case_id == name), bug.findings[0])
-    case = _with_plugins(store.load_case(finding.case_id), options.plugins if options else ())
-    load_plugins(case.options.plugins)
+    case = case_to_run(store, finding.case_id, options.plugins if options else ())
     wanted = target or Target.parse(finding.target)
     require_target(wanted)
     return Failing(bug, finding, case.only(wanted))
 
 
-def _with_plugins(case: Case, given: Sequence[str]) -> Case:
-    """The case with the plugins that are given in the place of those that have moved."""
-    moved = {Path(path).name: path for path in given}
-    own = [path if Path(path).is_file() else moved.get(Path(path).name, path) for path in case.options.plugins]
-    return replace(case, options=replace(case.options, plugins=tuple(dict.fromkeys([*own, *given]))))
-
-
-def _bug_of_case(store: Store, case_id: str) -> Bug:
+def find_bug_of_case(store: Store, case_id: str) -> Bug:
+    """The bug that a case shows."""
     rows = store.query("SELECT bug FROM findings WHERE case_id = ?", (case_id,))
     if not rows:
         raise DriftlineError(f"There is no finding with the case {case_id} in the store {store.path}.")
@@ -92,12 +89,15 @@ def _checked(
     checker: Checker,
     target: Target | None,
     inputs: str,
+    sizes: Sizes,
     options: CheckOptions,
-    progress: Progress,
+    listener: Listener,
 ) -> Failing:
     opened = open_program(name, checker.pool, options)
     targets = [target] if target else None
-    result = check_program(checker, store, opened, targets=targets, inputs=inputs, options=options, progress=progress)
+    result = check_program(
+        checker, store, opened, targets=targets, inputs=inputs, sizes=sizes, options=options, listener=listener
+    )
     if not result.bugs:
         told = "; ".join(f"{row.target}: {row.verdict.judgement} ({row.verdict.reason})" for row in result.results)
         raise DriftlineError(f"{name} does not fail: {told or 'no target could run it'}. There is nothing to explain.")
@@ -107,4 +107,4 @@ def _checked(
     ((wanted, bug),) = result.bugs.items()
     case_id = store.save_case(replace(result.outcome.case, targets=(wanted,)))
     finding = next((f for f in bug.findings if f.case_id == case_id), bug.findings[-1])
-    return Failing(bug, finding, store.load_case(finding.case_id).only(wanted))
+    return Failing(bug, finding, case_to_run(store, finding.case_id).only(wanted))

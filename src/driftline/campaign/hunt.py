@@ -18,24 +18,28 @@ from typing import Any
 
 from driftline import __version__
 from driftline.backends import BACKENDS
-from driftline.campaign.events import BugSeen, LaneStopped, Listener, Started, TurnDone
+from driftline.campaign.explanations import ExplainedBugs
 from driftline.campaign.lane import Lane
 from driftline.campaign.plan import HuntPlan, form_of, locked
-from driftline.campaign.roster import GRACE, SHARE_OF_GRACE, Roster, Task, Work
-from driftline.campaign.triage import Examined, Triage
+from driftline.campaign.roster import GRACE, SHARE_OF_GRACE, LaneTask, LaneWork, Roster
+from driftline.campaign.triage import ExaminedSuspect, Triage
+from driftline.causes import Library
 from driftline.checking.batch import Screened, Screening
+from driftline.checking.batch_requests import ARMS, ArmsAnswer, ArmsRequest, ProgramRequest
 from driftline.checking.checker import Checker, Skipped
 from driftline.checking.kinds import worker_for_framework
 from driftline.core.answers import releases, remembered, surroundings
 from driftline.core.case import CheckOptions
-from driftline.core.errors import DriftlineError, InternalError
+from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
 from driftline.core.target import Target
-from driftline.execute.pool import Pool, PoolInterrupted, WorkerStartError
+from driftline.core.wire import Json, decode, encode
+from driftline.events import BugSeen, HuntStarted, LaneStopped, Listener, TurnDone
+from driftline.execute.pool import Pool, PoolExpired, PoolInterrupted, WorkerStartError
 from driftline.generate import GENERATORS
 from driftline.generate.blueprint import LANGUAGE
 from driftline.generate.table import OPERATORS
 from driftline.store import Bug, Store
-from driftline.store.hunts import Hunt, HuntLog, Suspect, Turn
+from driftline.store.hunts import Hunt, HuntLog, Suspect, SuspectBody, Turn, TurnBody
 
 _LISTED = ("torch", "onnx", "jax", "numpy")  # packages whose operators are listed
 MOST_FAILURES = 3  # of ours, in one lane
@@ -53,6 +57,7 @@ class HuntResult:
     internal_errors: list[str] = field(default_factory=list)
     stopped: dict[str, str] = field(default_factory=dict)
     judged: int = 0  # executions that came to a verdict; without one, nothing is known
+    explained: ExplainedBugs = field(default_factory=ExplainedBugs)  # what was explained after it
 
     def add(self, bug: Bug, *, new: bool) -> None:
         """A bug was seen: in a program of the hunt, or while another one was explained."""
@@ -61,27 +66,43 @@ class HuntResult:
             self.new.append(bug.id)
 
 
+class NothingHunted(DriftlineError):
+    """The time was over before a program could be made."""
+
+    exit_code = NOTHING_COMPARED
+
+
 class Hunter:
     """Runs one hunt, with `jobs` threads that each have one thing in hand."""
 
-    def __init__(self, pool: Pool, store: Store, plan: HuntPlan, *, jobs: int = 2, listener: Listener) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        store: Store,
+        plan: HuntPlan,
+        *,
+        jobs: int = 2,
+        listener: Listener,
+        library: Library | None = None,
+    ) -> None:
         self._pool = pool
         self._store = store
         self._plan = plan
         self._jobs = jobs
         self._listener = listener
         self._log = HuntLog(store)
-        self._options = CheckOptions(seed=plan.seed, timeout=plan.timeout, plugins=plan.plugins)
-        self._triage = Triage(Checker(pool, jobs=1), store, self._options, self._peers)
+        self._options = CheckOptions(seed=plan.seed, timeout=plan.timeout, plugins=plan.plugins, accept=plan.accept)
+        self._triage = Triage(Checker(pool, jobs=1), store, self._options, self._peers, library)
         self._lanes: dict[str, Lane] = {}
         self._left_out: list[str] = []
         self._failure: BaseException | None = None
 
     # -- from beginning to end ---------------------------------------------------------------------------------------
 
-    def run(self, resume: Hunt | None = None, skipped: Sequence[Skipped] = ()) -> HuntResult:
-        self._started = time.monotonic() - (resume.seconds if resume else 0.0)
-        lanes, missing = self._make_lanes()
+    def run(self, resume: Hunt | None = None, skipped: Sequence[Skipped] = (), *, spent: float = 0.0) -> HuntResult:
+        """`spent`: seconds of the budget that are gone already."""
+        self._started = time.monotonic() - spent - (resume.seconds if resume else 0.0)
+        lanes, missing = self._lanes_in_time()
         hunt = resume or self._log.begin(self._plan.to_json(), _environment(lanes, self._left_out))
         with locked(self._store, hunt):
             self._hunt, self._result = hunt, HuntResult(hunt)
@@ -95,10 +116,11 @@ class Hunter:
                 in_order=bool(self._plan.programs),
             )
             self._listener(
-                Started(
+                HuntStarted(
                     tuple(self._lanes),
                     (*skipped, *missing),
                     tuple(self._left_out),
+                    self._plan.seed,
                     self._plan.seconds,
                     self._plan.programs,
                     before,
@@ -120,17 +142,30 @@ class Hunter:
         result.bugs = self._sighted(hunt)
         result.programs = {name: lane.programs for name, lane in self._lanes.items()}
         result.settled = self._log.settled(hunt)
-        result.judged = sum(turn.body["counts"].get(v, 0) for turn in self._log.turns(hunt) for v in ("pass", "fail"))
+        result.judged = sum(turn.body.counts.get(v, 0) for turn in self._log.turns(hunt) for v in ("pass", "fail"))
         return result
 
     def _sighted(self, hunt: Hunt) -> dict[str, Bug]:
         return {name: self._store.bug(name) for name in self._log.sightings(hunt)}
 
+    def _lanes_in_time(self) -> tuple[list[Lane], list[Skipped]]:
+        before = self._pool.deadline
+        self._pool.deadline = time.monotonic() + self._time_left() + self._grace
+        try:
+            return self._make_lanes()
+        except PoolExpired as error:
+            raise NothingHunted(
+                f"The budget of {self._plan.seconds:.0f} s ended while the frameworks were being imported;"
+                " give more with --budget."
+            ) from error
+        finally:
+            self._pool.deadline = before
+
     def _make_lanes(self) -> tuple[list[Lane], list[Skipped]]:
         """A lane for each target whose programs can be made here."""
         lanes: list[Lane] = []
         missing: list[Skipped] = []
-        arms: dict[str, dict[str, list[str]]] = {}
+        arms: dict[str, dict[str, tuple[str, ...]]] = {}
         changing = frozenset(name for name in self._plan.generators if GENERATORS.get(name).needs_base)
         for target in map(Target.parse, self._plan.targets):
             backend = BACKENDS.get(target.backend)
@@ -157,23 +192,19 @@ class Hunter:
             raise DriftlineError(f"There is nothing to hunt on: {missing[0].target} {missing[0].reason}.")
         return lanes, missing
 
-    def _arms(self, form: str) -> dict[str, list[str]]:
-        payload = {"form": form, "generators": list(self._plan.generators), "plugins": list(self._plan.plugins)}
+    def _arms(self, form: str) -> dict[str, tuple[str, ...]]:
+        request = ArmsRequest(form, tuple(self._plan.generators), tuple(self._plan.plugins))
 
-        def ask() -> dict[str, Any]:
+        def ask() -> Json:
             worker = worker_for_framework(form, self._plan.plugins)
-            report = self._pool.run(worker, "driftline.checking.batch_tasks:arms", payload)
-            if report.ending != "done":
-                told = f"{report.ending} ({report.detail})\n{report.log}"
-                raise InternalError(f"the generators could not be listed: {told}")
-            return report.result
+            return encode(ArmsAnswer, self._pool.ask(worker, ARMS, request))
 
         # Importing a framework to list operators may take longer than a short budget. Plugins are read every time.
-        key = [surroundings(), releases(_LISTED), payload]
-        listed = ask() if self._plan.plugins else remembered("arms", key, ask).value
-        for name, package in listed["missing"].items():
+        key = [surroundings(), releases(_LISTED), encode(ArmsRequest, request)]
+        listed = decode(ArmsAnswer, ask() if self._plan.plugins else remembered("arms", key, ask).value)
+        for name, package in listed.missing.items():
             self._left_out.append(f"{name} makes no {form} programs here: the package {package} is not installed")
-        return {name: found for name, found in listed["arms"].items() if found}
+        return {name: found for name, found in listed.arms.items() if found}
 
     def _rebuilt(self, hunt: Hunt) -> Iterator[int]:
         for turn in self._log.turns(hunt):
@@ -198,7 +229,7 @@ class Hunter:
             thread.start()
         try:
             self._wait_for(threads)
-        except BaseException:
+        except BaseException:  # Ctrl-C too: the threads must end before the error goes on
             self._roster.stop()
             self._wait_for(threads, at_once=True)
             raise
@@ -235,12 +266,12 @@ class Hunter:
             finally:
                 self._roster.finish(task, new=suspects[True], repeated=suspects[False])
 
-    def _do(self, task: Task) -> Counter[bool]:
+    def _do(self, task: LaneTask) -> Counter[bool]:
         """Do it, and say how many suspects it brought, by whether they seem new."""
         try:
-            if task.work is Work.TURN:
+            if task.work is LaneWork.TURN:
                 return self._turn(task.lane)
-            self._examine(task.lane, new=task.work is Work.NEW_SUSPECT)
+            self._examine(task.lane, new=task.work is LaneWork.NEW_SUSPECT)
         except WorkerStartError as error:
             self._retire(task.lane, f"cannot start: {error}")
         except InternalError as error:
@@ -250,7 +281,7 @@ class Hunter:
     def _failed(self, lane: Lane, error: str) -> None:
         """A fault of ours: the turn is counted as such, and the lane goes on with the next one."""
         self._result.internal_errors.append(error)
-        turn = Turn(lane.name, lane.turns, {**lane.summarise([], 0.0), "counts": {"internal": lane.batch}})
+        turn = Turn(lane.name, lane.turns, TurnBody(counts={"internal": lane.batch}))
         self._log.add_turn(self._hunt, turn, [])
         lane.absorb(turn)
         lane.failures += 1
@@ -282,49 +313,44 @@ class Hunter:
             shards=self._roster.shards,
         ) as screening:
             requests = lane.requests(limit)[: lane.done_in(self._time_left())]
-            results = screening.screen(requests, lane.target)
+            results = screening.screen(requests, lane.target, heard=lane.rejections)
         self._result.internal_errors += [result.internal_error for result in results if result.internal_error]
         body = lane.summarise(results, time.monotonic() - started)
         turn = Turn(lane.name, lane.turns, body)
-        suspects = list(_suspects(lane, results, set(body["keys"])))
+        suspects = list(_suspects(lane, results, set(body.keys)))
         self._log.add_turn(self._hunt, turn, suspects)
         self._log.spend(self._hunt, time.monotonic() - self._started)
         lane.absorb(turn)
         lane.failures = 0
-        self._listener(TurnDone(lane.name, turn.number, body["counts"], body["seconds"]))
-        return Counter(bool(suspect["new"]) for suspect in suspects)
+        self._listener(TurnDone(lane.name, turn.number, body.counts, body.seconds))
+        return Counter(suspect.new for suspect in suspects)
 
     def _examine(self, lane: Lane, *, new: bool) -> None:
         """Look at the suspect that has waited longest."""
         for suspect in self._log.waiting(self._hunt, lane.name, new=new, most=1):
             self._settle(suspect, self._examined(lane, suspect))
 
-    def _examined(self, lane: Lane, suspect: Suspect) -> Examined:
+    def _examined(self, lane: Lane, suspect: Suspect) -> ExaminedSuspect:
         try:
             return self._triage.examine(suspect, lane.target, lane.form)
         except InternalError as error:
             self._result.internal_errors.append(str(error))
-            return Examined("unclear", reason="Driftline itself failed")
+            return ExaminedSuspect("unclear", reason="Driftline itself failed")
 
-    def _settle(self, suspect: Suspect, examined: Examined) -> None:
+    def _settle(self, suspect: Suspect, examined: ExaminedSuspect) -> None:
         self._log.settle(suspect, examined.state, [bug.id for bug, _ in examined.bugs], examined.reason)
         for bug, new in examined.bugs:
             self._result.add(bug, new=new)
             self._listener(BugSeen(bug, new))
 
 
-def _suspects(lane: Lane, results: Sequence[Screened], new_keys: set[str]) -> Iterator[dict[str, Any]]:
+def _suspects(lane: Lane, results: Sequence[Screened], new_keys: set[str]) -> Iterator[SuspectBody]:
     """What is kept of failures until somebody looks at them; of those with one key, the first is the new one."""
     for result in results:
         if result.judgement == "fail":
             key = lane.key(result)
-            yield {
-                "request": result.request,
-                "new": key in new_keys,
-                "kind": result.kind,
-                "stage": result.stage,
-                "reason": result.reason[:300],
-            }
+            request = encode(ProgramRequest, result.request)
+            yield SuspectBody(request, key in new_keys, result.kind, result.stage, result.reason[:300])
             new_keys.discard(key)
 
 

@@ -11,14 +11,15 @@ import math
 import random
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from driftline.checking.batch import Screened
+from driftline.checking.batch_requests import ProgramRequest
+from driftline.checking.refusals import rejection_key
 from driftline.core.target import Target
 from driftline.core.text import normalise_message
 from driftline.generate.graph import Graph
-from driftline.store.hunts import Turn
+from driftline.store.hunts import Turn, TurnBody
 
 FLOOR = 0.1  # the share of every generator, whatever it brings
 KEPT_GRAPHS = 48
@@ -55,8 +56,9 @@ class Lane:
     pace: float = 0.0  # seconds for a program, in the last turn
     stats: dict[tuple[str, str], Arm] = field(default_factory=lambda: defaultdict(Arm))
     coverage: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    graphs: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=KEPT_GRAPHS))
+    graphs: deque[Graph] = field(default_factory=lambda: deque(maxlen=KEPT_GRAPHS))
     seen: set[str] = field(default_factory=set)
+    rejections: Counter[str] = field(default_factory=Counter)  # what the compiler says it does not support
 
     @property
     def name(self) -> str:
@@ -78,7 +80,7 @@ class Lane:
 
     # -- what to ask for ---------------------------------------------------------------------------------------------
 
-    def requests(self, limit: int) -> list[dict[str, Any]]:
+    def requests(self, limit: int) -> list[ProgramRequest]:
         """The next batch. Half of it operators alone, as long as there are some that were not tried."""
         rng = random.Random(f"{self.seed}/{self.form}/{self.name}/{self.turns}")
         size, avoid = min(self.batch if self.turns else self.shortest, limit), self.avoid
@@ -88,15 +90,15 @@ class Lane:
         while len(made) < size:
             generator = self._generator(rng, can_change=bool(bases))
             request = self._request(generator, self._arm(generator, rng), asked)
-            made.append({**request, "base": rng.choice(bases)} if generator in self.needs_base else request)
-        return [{**request, "avoid": avoid} for request in made]
+            made.append(replace(request, base=rng.choice(bases)) if generator in self.needs_base else request)
+        return [replace(request, avoid=tuple(avoid)) for request in made]
 
-    def _bases(self, avoid: frozenset[str]) -> list[dict[str, Any]]:
+    def _bases(self, avoid: frozenset[str]) -> list[Graph]:
         """The graphs that may be changed further: those that can do anything but fail once more."""
         return [
             graph
             for graph in self.graphs
-            if avoid.isdisjoint(f"{operator} {dtype}" for operator, dtype in Graph.from_json(graph).coverage)
+            if avoid.isdisjoint(f"{operator} {dtype}" for operator, dtype in graph.coverage)
         ]
 
     def _untried(self, count: int, rng: random.Random) -> list[str]:
@@ -124,29 +126,24 @@ class Lane:
         few = rng.sample(list(arms), min(len(arms), 4))
         return max(few, key=lambda arm: _sampled(self.stats[(generator, arm)], rng))
 
-    def _request(self, generator: str, arm: str, asked: Counter[tuple[str, str]]) -> dict[str, Any]:
+    def _request(self, generator: str, arm: str, asked: Counter[tuple[str, str]]) -> ProgramRequest:
         key = (generator, arm)
         number = self.stats[key].programs + asked[key]
         asked[key] += 1
-        return {
-            "generator": generator,
-            "arm": arm,
-            "number": number,
-            "base": None,
-            "strategies": self._strategies(number),
-            "seed": f"{self.seed}/{generator}/{arm}/{number}",
-        }
+        return ProgramRequest(
+            generator, arm, number, self._strategies(number), seed=f"{self.seed}/{generator}/{arm}/{number}"
+        )
 
-    def _strategies(self, number: int) -> list[str]:
+    def _strategies(self, number: int) -> tuple[str, str]:
         """Two samples for each program: one ordinary, one special; edges of the operators every third time."""
         ordinary = [name for name in self.strategies if name == "random"]
         special = [name for name in self.strategies if name != "random"]
         if not special or not ordinary:
             both = ordinary or special
-            return [both[number % len(both)], both[(number + 1) % len(both)]]
+            return both[number % len(both)], both[(number + 1) % len(both)]
         if len(special) > 1:
             special = [special[0], special[0], *special[1:]]
-        return [ordinary[0], special[number % len(special)]]
+        return ordinary[0], special[number % len(special)]
 
     @property
     def avoid(self) -> list[str]:
@@ -167,35 +164,36 @@ class Lane:
         """Take over what a turn brought: one that was just done, or one from the store."""
         body = turn.body
         self.turns = turn.number + 1
-        self.programs += body["programs"]
-        self.seconds += body["seconds"]
-        if body["programs"]:
-            self.pace = body["seconds"] / body["programs"] * (STARTING if turn.number == 0 else 1.0)
-        for generator, arm, programs, reward in body["arms"]:
+        self.programs += body.programs
+        self.seconds += body.seconds
+        if body.programs:
+            self.pace = body.seconds / body.programs * (STARTING if turn.number == 0 else 1.0)
+        for generator, arm, programs, reward in body.arms:
             entry = self.stats[(generator, arm)]
             entry.programs += programs
             entry.reward += reward
-        for pair, counts in body["coverage"].items():
+        for pair, counts in body.coverage.items():
             self.coverage[pair].update(counts)
-        self.graphs.extend(body["interesting"])
-        self.seen.update(body["keys"])
+        self.graphs.extend(map(Graph.from_json, body.interesting))
+        self.seen.update(body.keys)
+        self.rejections.update(body.reasons.get("rejected", {}))
 
-    def summarise(self, results: Sequence[Screened], seconds: float) -> dict[str, Any]:
+    def summarise(self, results: Sequence[Screened], seconds: float) -> TurnBody:
         """The body of a turn: statistics, rewards, and what is worth changing further."""
         counts: Counter[str] = Counter()
         reasons: dict[str, Counter[str]] = defaultdict(Counter)
         coverage: dict[str, Counter[str]] = defaultdict(Counter)
         arms: dict[tuple[str, str], Arm] = defaultdict(Arm)
-        interesting: list[dict[str, Any]] = []
+        interesting: list[Graph] = []
         keys: set[str] = set()
         for result in results:
-            arm = arms[(result.request["generator"], result.request["arm"])]
+            arm = arms[(result.request.generator, result.request.arm)]
             arm.programs += 1
             counts[result.judgement] += 1
             if result.kind in _BY_CHANCE:  # how busy the machine was must not change what is asked for next
                 continue
             if result.judgement not in ("pass", "fail"):
-                reasons[result.judgement][normalise_message(result.reason)[:160]] += 1
+                reasons[result.judgement][rejection_key(result.reason)] += 1
             fresh = [f"{op} {dtype}" for op, dtype in result.coverage if f"{op} {dtype}" not in self.coverage]
             for op, dtype in set(result.coverage):
                 coverage[f"{op} {dtype}"][result.judgement] += 1
@@ -207,18 +205,20 @@ class Lane:
             keys |= rules
             arm.reward += 1.0 if new else 0.3 if rules else 0.1 if fresh and result.judgement == "pass" else 0.0
             near = result.judgement == "pass" and result.z > NEAR_MISS
-            if (new or near or rules) and result.made and result.made["graph"] and len(interesting) < INTERESTING:
-                interesting.append(result.made["graph"])
-        return {
-            "programs": len(results),
-            "seconds": round(seconds, 3),
-            "counts": dict(counts),
-            "reasons": {judgement: dict(found.most_common(12)) for judgement, found in reasons.items()},
-            "coverage": {pair: dict(found) for pair, found in coverage.items()},
-            "arms": [[generator, name, arm.programs, round(arm.reward, 2)] for (generator, name), arm in arms.items()],
-            "interesting": interesting,
-            "keys": sorted(keys),
-        }
+            if (new or near or rules) and result.made and result.made.graph and len(interesting) < INTERESTING:
+                interesting.append(result.made.graph)
+        return TurnBody(
+            programs=len(results),
+            seconds=round(seconds, 3),
+            counts=dict(counts),
+            reasons={judgement: dict(found.most_common(12)) for judgement, found in reasons.items()},
+            coverage={pair: dict(found) for pair, found in coverage.items()},
+            arms=tuple(
+                (generator, name, arm.programs, round(arm.reward, 2)) for (generator, name), arm in arms.items()
+            ),
+            interesting=tuple(graph.to_json() for graph in interesting),
+            keys=tuple(sorted(keys)),
+        )
 
     @staticmethod
     def key(result: Screened) -> str:
@@ -227,8 +227,8 @@ class Lane:
             return ""
         if result.kind in ("error", "crash", "timeout", "out-of-memory"):
             return f"{result.kind} {result.stage} {normalise_message(result.reason)[:200]}"
-        about = result.request["arm"]
-        if result.request["generator"] == "mutate" or about == "pairs":  # there the arm does not say what it is about
+        about = result.request.arm
+        if result.request.generator == "mutate" or about == "pairs":  # there the arm does not say what it is about
             about = " ".join(sorted({operator for operator, _ in result.coverage}))
         return f"{result.kind} {about}"
 

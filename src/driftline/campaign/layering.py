@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from driftline.checking.checker import Checker
@@ -10,6 +9,7 @@ from driftline.checking.result import CheckResult
 from driftline.core.errors import DriftlineError
 from driftline.core.text import did_you_mean
 from driftline.diagnose.layers.look import TAPS, look_at
+from driftline.events import Listener, ignore, says
 from driftline.store import Store
 from driftline.store.diagnoses import Diagnoses
 
@@ -28,7 +28,7 @@ def look_inside(
     result: CheckResult,
     *,
     taps: str,
-    listener: Callable[[str], None] = lambda words: None,
+    listener: Listener = ignore,
 ) -> list[dict[str, Any]]:
     """A view of every target that ran, as docs/json.md describes it."""
     bodies = []
@@ -39,7 +39,7 @@ def look_inside(
             row,
             result.outcome.reference,
             taps=taps,
-            listener=lambda words, target=row.target: listener(f"{target}: {words}"),  # type: ignore[misc]
+            listener=says(listener, str(row.target)),
         )
         body = view.to_json()
         bodies.append(body)

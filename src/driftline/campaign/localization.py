@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from driftline.campaign.budget import cut_at_end
 from driftline.campaign.failing import Failing, require_one_program
 from driftline.campaign.session import verdict_json
 from driftline.checking.checker import Checker
 from driftline.core.case import Case
 from driftline.core.verdict import Status
 from driftline.diagnose.localize.localizer import localize_case
-from driftline.diagnose.localize.result import Localization, Suspect
+from driftline.diagnose.localize.result import Localization, SuspectPart
 from driftline.diagnose.reduce.question import Votes
 from driftline.diagnose.reduce.signature import Signature
+from driftline.events import Listener, ignore, says
 from driftline.report.program import program_text
 from driftline.report.results import replay_command
 from driftline.store import Store
@@ -38,18 +39,19 @@ def localize_failing(
     failing: Failing,
     *,
     budget: float,
-    listener: Callable[[str], None] = lambda words: None,
+    listener: Listener = ignore,
 ) -> Localized:
     """Localise a failure within a budget of seconds, and keep what came of it with its bug."""
     require_one_program(failing.case, "localize")
-    found = localize_case(
-        checker,
-        failing_sample(failing),
-        Signature.of_finding(failing.finding.verdict, failing.finding.execution),
-        budget=budget,
-        votes=votes_for(failing),
-        listener=listener,
-    )
+    with cut_at_end(checker.pool, budget, STEP):
+        found = localize_case(
+            checker,
+            failing_sample(failing),
+            Signature.of_finding(failing.finding.verdict, failing.finding.execution),
+            budget=budget,
+            votes=votes_for(failing),
+            listener=says(listener, "localize"),
+        )
     body = _body(store, failing, found)
     Diagnoses(store).save(failing.bug.id, STEP, body)
     return Localized(failing, found, body)
@@ -63,7 +65,7 @@ def votes_for(failing: Failing) -> Votes:
 
 def failing_sample(failing: Failing) -> Case:
     """The case with the one input sample that is known to fail, where that is known."""
-    index = (failing.finding.verdict.get("evidence") or {}).get("sample")
+    index = failing.finding.evidence.sample
     samples = failing.case.samples
     if index is None or not 0 <= index < len(samples):
         return failing.case
@@ -90,7 +92,7 @@ def _body(store: Store, failing: Failing, found: Localization) -> dict[str, Any]
     }
 
 
-def _suspect(store: Store, suspect: Suspect) -> dict[str, Any]:
+def _suspect(store: Store, suspect: SuspectPart) -> dict[str, Any]:
     case_id = store.save_case(suspect.case)
     return {
         "title": suspect.title,

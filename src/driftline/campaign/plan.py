@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS
 from driftline.backends.base import Backend
 from driftline.backends.presets import holds, is_preset
 from driftline.campaign.session import each_backend, require_target
+from driftline.checking.accept import parse_accept
 from driftline.checking.checker import Skipped
 from driftline.core.errors import DriftlineError
+from driftline.core.plugins import approved
+from driftline.core.private import open_private
+from driftline.core.registry import Registry
 from driftline.core.target import Target
+from driftline.generate import GENERATORS
+from driftline.inputs.strategies import INPUTS
 from driftline.store import Store
 from driftline.store.hunts import Hunt, HuntLog
 
 FORM_OF = {"onnx": "onnx", "source:torch": "torch", "source:jax": "jax"}  # what a backend takes -> what we write
-# Not hunted unless asked for by name, and why.
-LEFT_OUT = {
-    "aot_eager": "aot_eager_decomp does the same and more",
-    "aotinductor": "it compiles like inductor, and takes half a minute for each program",
-}
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class HuntPlan:
     programs: int = 0  # for each target; 0: no limit
     timeout: float = 60.0  # seconds for one program
     plugins: tuple[str, ...] = ()
+    accept: tuple[str, ...] = ()  # as for check --accept
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -49,12 +53,61 @@ class HuntPlan:
             "programs": self.programs,
             "timeout": self.timeout,
             "plugins": list(self.plugins),
+            "accept": list(self.accept),
         }
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> HuntPlan:
         known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in value.items()}
         return HuntPlan(**known)
+
+
+def new_plan(
+    targets: Sequence[Target] | None,
+    *,
+    generators: Sequence[str] | None = None,
+    inputs: Sequence[str] = HuntPlan.inputs,
+    seed: int = 0,
+    seconds: float = 600.0,
+    programs: int = 0,
+    timeout: float = 60.0,
+    plugins: Sequence[str] = (),
+    accept: Sequence[str] = (),
+) -> tuple[HuntPlan, list[Skipped]]:
+    """The plan of a new hunt, with every name in it known; and the targets that are skipped."""
+    chosen, skipped = choose_lanes(targets)
+    plan = HuntPlan(
+        targets=tuple(str(target) for target in chosen),
+        generators=_known(GENERATORS.names() if generators is None else generators, GENERATORS),
+        inputs=_known(inputs, INPUTS),
+        seed=seed,
+        seconds=seconds,
+        programs=programs,
+        timeout=timeout,
+        plugins=tuple(str(Path(path).resolve()) for path in plugins),
+        accept=parse_accept(accept),
+    )
+    return plan, skipped
+
+
+def resumed_plan(store: Store, *, seconds: float = 0.0, programs: int = 0) -> tuple[Hunt, HuntPlan]:
+    """The hunt to go on with and its plan, with another limit if one is given. Both count from its beginning."""
+    going, plan = resumable(store, more_time=bool(seconds or programs))
+    if seconds and seconds <= going.seconds:
+        raise DriftlineError(
+            f"A budget of {seconds:.0f} s counts from the beginning of the hunt, which has run for"
+            f" {going.seconds:.0f} s already; give more than that."
+        )
+    plan = replace(plan, plugins=approved(plan.plugins, f"The hunt of {store.path}"))
+    return going, replace(plan, seconds=seconds, programs=programs) if seconds or programs else plan
+
+
+def _known(names: Sequence[str], registry: Registry[Any]) -> tuple[str, ...]:
+    if not names:
+        raise DriftlineError("An empty list was given; leave the option out to use all.")
+    for name in names:
+        registry.get(name)
+    return tuple(names)
 
 
 def form_of(backend: Backend) -> str | None:
@@ -84,10 +137,10 @@ def choose_lanes(wanted: Sequence[Target] | None) -> tuple[list[Target], list[Sk
             skipped.append(backend)
             continue
         found = backend.installed()
-        if backend.reference or target.backend.startswith("dynamo:"):
+        if backend.reference:
             continue
-        if target.backend in LEFT_OUT:
-            skipped.append(Skipped(target, LEFT_OUT[target.backend]))
+        if backend.not_hunted:
+            skipped.append(Skipped(target, backend.not_hunted))
         elif form_of(backend) is None:
             skipped.append(Skipped(target, "no generator writes programs for it yet"))
         elif not found.available:
@@ -100,8 +153,8 @@ def choose_lanes(wanted: Sequence[Target] | None) -> tuple[list[Target], list[Sk
 
 
 def resumable(store: Store, *, more_time: bool = False) -> tuple[Hunt, HuntPlan]:
-    """The hunt to go on with: the last one that did not come to its end, and that nobody else is at. With `more_time`,
-    also the last one if its time was spent: it has suspects that nobody looked at, and there are always more
+    """The hunt to resume: the last one that did not finish and that no other process is running. With `more_time`,
+    also the last one if its time was spent: it has suspects that were not examined, and there are always more
     programs."""
     log = HuntLog(store)
     unfinished = log.unfinished()
@@ -123,7 +176,8 @@ def resumable(store: Store, *, more_time: bool = False) -> tuple[Hunt, HuntPlan]
 def locked(store: Store, hunt: Hunt) -> Iterator[None]:
     """A hunt is run by one process at a time; the system takes the lock back when that process dies."""
     path = store.path / f"hunt-{hunt.id}.lock"
-    with open(path, "w") as file:
+    file = open_private(path)
+    try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -131,3 +185,5 @@ def locked(store: Store, hunt: Hunt) -> Iterator[None]:
                 f"The hunt {hunt.id} in {store.path} is being run by another process; wait for it, or start a new hunt."
             ) from error
         yield
+    finally:
+        os.close(file)

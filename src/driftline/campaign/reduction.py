@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterator, MutableMapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from driftline.backends import BACKENDS
+from driftline.campaign.annotation import examined
+from driftline.campaign.budget import cut_at_end
 from driftline.campaign.failing import Failing, require_one_program
+from driftline.campaign.localization import failing_sample
 from driftline.campaign.session import record, verdict_json
+from driftline.causes import Library, builtin
 from driftline.checking.checker import Checker
 from driftline.core.case import Case
 from driftline.core.verdict import Status
-from driftline.diagnose.reduce.question import Question, Votes
-from driftline.diagnose.reduce.reducer import Reduction, reduce_case
-from driftline.diagnose.reduce.search import Answer, Reply, Step
+from driftline.diagnose.localize.localizer import Lone
+from driftline.diagnose.reduce.question import CandidateQuestion, Votes
+from driftline.diagnose.reduce.reducer import NotReducible, Reduction, reduce_case
+from driftline.diagnose.reduce.search import CandidateAnswer, ReductionStep, Reply
 from driftline.diagnose.reduce.signature import Signature
+from driftline.execute.pool import PoolExpired
 from driftline.report.program import program_text
 from driftline.store import Bug, Store
 from driftline.store.reductions import Answers, Reductions
 
+SEARCH = 0.85  # of the budget; the rest is for checking in full what was found
 SHOWN = 200  # elements of an input that are written out
 
 
@@ -41,28 +50,77 @@ def reduce_failing(
     failing: Failing,
     *,
     budget: float,
-    listener: Callable[[Step], None] = lambda step: None,
+    alone: bool = False,
+    library: Library | None = None,
+    listener: Callable[[ReductionStep], None] = lambda step: None,
 ) -> Reduced:
-    """Reduce a failure within a budget of seconds, and keep what came of it with its bug."""
+    """Reduce a failure within a budget of seconds, and keep what came of it with its bug. `alone`: single operators are
+    asked first, and one that fails by itself is what is made smaller. What the causes of `library` ask is tried on the
+    result."""
     require_one_program(failing.case, "reduce")
-    answers = Answers(store)
-    reduction = reduce_case(
-        checker,
-        failing.case,
-        Signature.of_finding(failing.finding.verdict, failing.finding.execution),
-        budget=budget,
-        votes=_votes(failing),
-        memos=lambda question: _Memo(answers, question),
-        listener=listener,
-    )
+    with cut_at_end(checker.pool, budget, "reduce"):
+        reduction, facts = _reduced(
+            checker, store, failing, budget, alone, builtin() if library is None else library, listener
+        )
     others = []
     for other in reduction.others:
         bug = record(store, other.case, other.result, other.reference, {"met_while_reducing": failing.bug.id})
         if bug:
             others.append(bug)
+    if facts:
+        store.note_sighting(failing.bug.id, failing.finding, facts)
     body = _body(store, failing, reduction, others)
     Reductions(store).save(failing.bug.id, body)
     return Reduced(failing, reduction, body, tuple(others))
+
+
+def _reduced(
+    checker: Checker,
+    store: Store,
+    failing: Failing,
+    budget: float,
+    alone: bool,
+    library: Library,
+    listener: Callable[[ReductionStep], None],
+) -> tuple[Reduction, dict[str, Any] | None]:
+    """The reduction, and what causes want to know of its smallest program, if there was time for that."""
+    answers = Answers(store)
+    signature = Signature.of_finding(failing.finding.verdict, failing.finding.execution)
+    began = time.monotonic()
+
+    def reduced(case: Case, first: tuple[ReductionStep, ...] = ()) -> Reduction:
+        found = reduce_case(
+            checker,
+            case,
+            signature,
+            budget=SEARCH * budget - (time.monotonic() - began),
+            votes=_votes(failing),
+            memos=lambda question: _Memo(answers, question),
+            listener=listener,
+        )
+        return replace(found, steps=(*first, *found.steps), seconds=time.monotonic() - began)
+
+    lone = _lone(checker, failing, signature, budget) if alone else None
+    try:
+        whole = (ReductionStep(0.0, 0, "the whole program", lone.of_size),) if lone else ()
+        reduction = reduced(lone.case.only(failing.target) if lone else failing.case, whole)
+    except NotReducible:
+        if lone is None:
+            raise
+        reduction = reduced(failing.case)
+    facts = None
+    if smallest := reduction.smallest:
+        with contextlib.suppress(PoolExpired):
+            facts = examined(checker, smallest.case, smallest.result, library).facts()
+    return reduction, facts
+
+
+def _lone(checker: Checker, failing: Failing, signature: Signature, budget: float) -> Lone | None:
+    """An operator of the program that fails by itself, in the way the whole program does. A torch program stays one,
+    where the compiler is given what an exporter made of it."""
+    question = CandidateQuestion(failing_sample(failing), failing.target, signature, _votes(failing))
+    found = Lone.of(checker, question, time.monotonic(), budget, lambda words: None)
+    return found if found and found.case.program.framework == failing.case.program.framework else None
 
 
 def _votes(failing: Failing) -> Votes:
@@ -74,7 +132,7 @@ def _votes(failing: Failing) -> Votes:
 class _Memo(MutableMapping[str, Reply]):
     """The answers to one question. A newer compiler is another question."""
 
-    def __init__(self, answers: Answers, question: Question) -> None:
+    def __init__(self, answers: Answers, question: CandidateQuestion) -> None:
         options = question.case.options
         backend = BACKENDS.get(question.target.backend)
         parts = {
@@ -92,7 +150,9 @@ class _Memo(MutableMapping[str, Reply]):
     def __getitem__(self, key: str) -> Reply:
         if key not in self._near:
             found = self._answers[self._prefix + key]
-            self._near[key] = Reply(Answer(found["answer"]), found["reason"], found["signature"], found["scouted"])
+            self._near[key] = Reply(
+                CandidateAnswer(found["answer"]), found["reason"], found["signature"], found["scouted"]
+            )
         return self._near[key]
 
     def __setitem__(self, key: str, reply: Reply) -> None:

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from driftline.campaign.joining import known_as
-from driftline.campaign.session import identify
+from dataclasses import replace
+
+from driftline.campaign.session import fingerprint
+from driftline.campaign.stored import case_to_run
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.result import Replay, ReplayAnswer
 from driftline.core.case import Case
 from driftline.core.errors import BackendUnavailable
-from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
-from driftline.core.verdict import Judgement, Status
+from driftline.core.verdict import Judgement, Kind, Status
 from driftline.store import Bug, Store
 
 
 def replay(store: Store, name: str, checker: Checker, target: Target | None = None) -> Replay:
     """Re-run the first case of a bug, on its own target or on another one, and update the bug's status."""
     bug = store.bug(name)
-    case = store.load_case(bug.findings[0].case_id)
-    load_plugins(case.options.plugins)
+    case = case_to_run(store, bug.findings[0].case_id)
     wanted = target or case.targets[0]
     outcome = checker.check(case.only(wanted))
     if outcome.skipped:
         raise BackendUnavailable(f"{wanted} {outcome.skipped[0].reason}. Run driftline doctor.")
     result = outcome.results[0]
-    answer, reason = _compare(store, bug, case, result)
+    answer, reason = _compare(bug, case, result)
     if target is None:
         if answer is ReplayAnswer.FIXED:
             store.mark(bug.id, Status.FIXED)
@@ -35,8 +35,7 @@ def replay(store: Store, name: str, checker: Checker, target: Target | None = No
 
 def replay_case(store: Store, case_id: str, checker: Checker, target: Target | None = None) -> TargetResult:
     """Run a stored case by itself, whether or not a bug is known by it."""
-    case = store.load_case(case_id)
-    load_plugins(case.options.plugins)
+    case = case_to_run(store, case_id)
     wanted = target or case.targets[0]
     outcome = checker.check(case.only(wanted))
     if outcome.skipped:
@@ -44,13 +43,16 @@ def replay_case(store: Store, case_id: str, checker: Checker, target: Target | N
     return outcome.results[0]
 
 
-def _compare(store: Store, bug: Bug, case: Case, result: TargetResult) -> tuple[ReplayAnswer, str]:
+def _compare(bug: Bug, case: Case, result: TargetResult) -> tuple[ReplayAnswer, str]:
     verdict = result.verdict
     if verdict.judgement is Judgement.PASS:
         own = result.target == case.targets[0]
         return (ReplayAnswer.FIXED if own else ReplayAnswer.PASSES), verdict.reason
     if verdict.judgement is not Judgement.FAIL:
         return ReplayAnswer.DIFFERS, f"{verdict.judgement}: {verdict.reason}"
-    seen = known_as(store, case, identify(case, result))
-    same = (seen.stage, seen.kind, seen.detail) == (bug.fingerprint.stage, bug.fingerprint.kind, bug.fingerprint.detail)
+    known = bug.fingerprint
+    if known.kind == Kind.REDUCED_PRECISION:  # a replay judges strictly
+        result = replace(result, verdict=replace(verdict, judgement=Judgement.REDUCED))
+    seen = fingerprint(case, result)
+    same = (seen.stage, seen.kind, seen.detail) == (known.stage, known.kind, known.detail)
     return (ReplayAnswer.STILL_FAILS if same else ReplayAnswer.DIFFERS), verdict.reason

@@ -20,16 +20,16 @@ REPEATS = 4  # suspects that look like what was seen before, examined after one 
 REPEATS_SHARE = 0.25  # of a lane's time, for them
 
 
-class Work(Enum):
+class LaneWork(Enum):
     TURN = "turn"
     NEW_SUSPECT = "new suspect"
     REPEATED_SUSPECT = "repeated suspect"
 
 
 @dataclass(frozen=True)
-class Task:
+class LaneTask:
     lane: Lane
-    work: Work
+    work: LaneWork
     started: float
 
 
@@ -85,28 +85,28 @@ class Roster:
         active = sum(not standing.done for standing in self._standings.values())
         return max(1, self._jobs // max(1, active))
 
-    def take(self) -> Task | None:
+    def take(self) -> LaneTask | None:
         """Something to do for the lane that has had least; waits while others may bring something. `None`: go home."""
         with self._changed:
             while not self.stopped:
                 offers = [(s, work) for s in self._standings.values() if (work := self._work_for(s))]
                 if offers:
                     standing, work = min(offers, key=lambda offer: offer[0].seconds)
-                    standing.turning |= work is Work.TURN
-                    standing.examining |= work is not Work.TURN
-                    return Task(standing.lane, work, time.monotonic())
+                    standing.turning |= work is LaneWork.TURN
+                    standing.examining |= work is not LaneWork.TURN
+                    return LaneTask(standing.lane, work, time.monotonic())
                 if not any(s.turning or s.examining for s in self._standings.values()):
                     return None
                 self._changed.wait(1.0)
             return None
 
-    def _work_for(self, standing: _Standing) -> Work | None:
+    def _work_for(self, standing: _Standing) -> LaneWork | None:
         if not standing.examining:
             if standing.new:
-                return Work.NEW_SUSPECT
+                return LaneWork.NEW_SUSPECT
             if standing.repeated and (self._in_order or self._has_room(standing)):
-                return Work.REPEATED_SUSPECT
-        return Work.TURN if self._may_turn(standing) else None
+                return LaneWork.REPEATED_SUSPECT
+        return LaneWork.TURN if self._may_turn(standing) else None
 
     def _has_room(self, standing: _Standing) -> bool:
         return standing.repeats < REPEATS and standing.examining_seconds <= REPEATS_SHARE * standing.seconds
@@ -122,13 +122,13 @@ class Roster:
         lane = standing.lane
         return waiting < left and lane.seconds_for(lane.shortest) < left + self._grace / 2
 
-    def finish(self, task: Task, *, new: int = 0, repeated: int = 0) -> None:
+    def finish(self, task: LaneTask, *, new: int = 0, repeated: int = 0) -> None:
         """The task is done; a turn brought so many suspects."""
         with self._changed:
             standing = self._standings[task.lane.name]
             seconds = time.monotonic() - task.started
             standing.seconds += seconds
-            if task.work is Work.TURN:
+            if task.work is LaneWork.TURN:
                 standing.turning = False
                 standing.new += new
                 standing.repeated += repeated
@@ -137,7 +137,7 @@ class Roster:
                 standing.examining = False
                 standing.examining_seconds += seconds
                 standing.examined += 1
-                if task.work is Work.NEW_SUSPECT:
+                if task.work is LaneWork.NEW_SUSPECT:
                     standing.new = max(0, standing.new - 1)  # none are left when the lane was retired meanwhile
                 else:
                     standing.repeated = max(0, standing.repeated - 1)
@@ -145,7 +145,7 @@ class Roster:
             self._changed.notify_all()
 
     def retire(self, lane: Lane, *, at_once: bool = False) -> None:
-        """The lane has no more turns; `at_once`: and nobody looks at its suspects either."""
+        """The lane has no more turns; with `at_once` its suspects are not examined either."""
         with self._changed:
             standing = self._standings[lane.name]
             standing.done = True

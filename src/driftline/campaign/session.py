@@ -12,31 +12,35 @@ from typing import Any
 from driftline.backends import BACKENDS, resolve
 from driftline.backends.base import Backend
 from driftline.backends.presets import DEFAULT, PRESETS, holds, is_preset
-from driftline.campaign.joining import known_as
+from driftline.campaign.annotation import examined, sighting_of
+from driftline.campaign.solving import symbolic_samples
 from driftline.campaign.specials import NO_SPECIALS, with_specials
-from driftline.checking.checker import Checker, CheckOutcome, Progress, Skipped, TargetResult
+from driftline.causes import Library, builtin
+from driftline.checking.checker import Checker, CheckOutcome, Skipped, TargetResult
 from driftline.checking.deployed import fitting
 from driftline.checking.lift import can_be_lifted, cannot_be_lifted, lift
-from driftline.checking.open import OpenProgram
-from driftline.checking.pace import note_durations
+from driftline.checking.open import LoadedProgram
+from driftline.checking.pace import expected, note_durations
 from driftline.checking.precision import reviewed
 from driftline.checking.result import CheckResult
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import BackendUnavailable, DriftlineError
+from driftline.core.identity import identify
 from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import is_float
 from driftline.core.text import did_you_mean
 from driftline.core.verdict import Fingerprint, Judgement, Status
-from driftline.diagnose.fingerprint import fingerprint
-from driftline.diagnose.known import known_issue
+from driftline.events import BugSeen, CheckStarted, Listener, TargetDone, TargetStarted, ignore
 from driftline.execute.environments import find_environment, require_environment
 from driftline.inputs.files import read_inputs
 from driftline.inputs.make import STRATEGIES, InputMaker
+from driftline.inputs.room import room_for_inputs
 from driftline.inputs.sizes import NOT_GIVEN, Sizes
 from driftline.inputs.told import about_failure, about_inputs
 from driftline.oracle.judge import Reference
 from driftline.programs.convert import accepts_directly, find_converter
+from driftline.programs.operators import operators_of
 from driftline.store import Bug, Store
 
 ARTIFACT_ELEMENTS = 4096  # larger tensors are not kept: a replay makes them again
@@ -172,7 +176,7 @@ def make_samples(maker: InputMaker, strategy: str, count: int, seed: int) -> tup
             raise DriftlineError(
                 f"--dim and --shape say how large inputs to make; those of {strategy} are made already."
             )
-        return (read_inputs(Path(strategy), maker.specs),)
+        return (read_inputs(Path(strategy), maker.specs, maker.room),)
     first: tuple[Inputs, ...] = ()
     if strategy == "example" and not maker.sizes and (maker.example or not maker.specs):
         first = (Inputs(maker.example, "example"),)
@@ -180,15 +184,16 @@ def make_samples(maker: InputMaker, strategy: str, count: int, seed: int) -> tup
     return (*first, *(maker.random(seed + i, i) for i in range(count - len(first))))
 
 
-def maker_of(opened: OpenProgram, sizes: Sizes = NOT_GIVEN) -> InputMaker:
-    return InputMaker(opened.program.inputs, opened.example, opened.known, sizes)
+def maker_of(opened: LoadedProgram, options: CheckOptions, sizes: Sizes = NOT_GIVEN) -> InputMaker:
+    room = room_for_inputs(options.memory_limit)
+    return InputMaker(opened.program.inputs, opened.example, opened.known, sizes, room)
 
 
-def _notes(opened: OpenProgram, case: Case, reference: Reference, sizes: Sizes) -> tuple[str, ...]:
+def _notes(opened: LoadedProgram, case: Case, reference: Reference, sizes: Sizes) -> tuple[str, ...]:
     """What the user should know of the inputs that were made up."""
     if not any(sample.origin.startswith(("random", "specials")) for sample in case.samples):
         return ()
-    maker = maker_of(opened, sizes)
+    maker = maker_of(opened, case.options, sizes)
     raised = next((sample.failure for sample in reference.samples if sample.failure), None)
     told = about_failure(maker, f"{raised.type}: {raised.message}") if raised else ""
     return (*about_inputs(maker), *([told] if told else []))
@@ -203,7 +208,7 @@ def _witness_note(case: Case, reference: Reference) -> tuple[str, ...]:
 
 def draw_case(
     checker: Checker,
-    opened: OpenProgram,
+    opened: LoadedProgram,
     targets: Sequence[Target],
     options: CheckOptions,
     inputs: str,
@@ -211,11 +216,15 @@ def draw_case(
     sizes: Sizes = NOT_GIVEN,
 ) -> tuple[Case, Reference]:
     """The case with its input samples, and what the program means on them."""
-    maker = maker_of(opened, sizes)
+    maker = maker_of(opened, options, sizes)
     case = Case(opened.program, (), tuple(targets), options, opened.deployed)
     if inputs == "specials":
         return with_specials(checker, case, maker, max(samples, sizes.count))
-    case = replace(case, samples=make_samples(maker, inputs, samples, options.seed))
+    if inputs == "symbolic":
+        drawn = symbolic_samples(checker.pool, opened, maker, options, samples)
+    else:
+        drawn = make_samples(maker, inputs, samples, options.seed)
+    case = replace(case, samples=drawn)
     if opened.deployed:
         case = replace(case, samples=fitting(opened.deployed, case.samples))
     return case, checker.reference(case)
@@ -224,7 +233,7 @@ def draw_case(
 def check_program(
     checker: Checker,
     store: Store,
-    opened: OpenProgram,
+    opened: LoadedProgram,
     *,
     targets: Sequence[Target] | None = None,
     inputs: str = "example",
@@ -233,17 +242,31 @@ def check_program(
     options: CheckOptions,
     lifted: bool = False,
     keep_reduced: bool = False,
-    progress: Progress = lambda target, result: None,
+    library: Library | None = None,
+    listener: Listener = ignore,
 ) -> CheckResult:
     """Check one program on many targets and keep what fails; `keep_reduced`: also what agrees in less precision."""
     chosen, skipped = choose_targets(opened.runs, targets)
+    listener(CheckStarted(tuple(chosen)))
     case, reference = draw_case(checker, opened, chosen, options, inputs, samples, sizes)
+
+    def progress(target: Target, row: TargetResult | Skipped | None) -> None:
+        if row is None:
+            listener(TargetStarted(target, expected(target, opened.program)))
+        else:
+            listener(TargetDone(target, row))
+
     outcome = checker.check(case, progress, reference, partial(reviewed, checker))
     note_durations(case.program, ((r.target, sum(_spent(r))) for r in outcome.results))
     kept = [r for r in outcome.results if keep_reduced or r.verdict.judgement is not Judgement.REDUCED]
-    bugs = {result.target: bug for result in kept if (bug := record(store, case, result, reference))}
+    known = builtin() if library is None else library
+    bugs = {
+        result.target: bug
+        for result in kept
+        if (bug := _recorded(checker, store, case, result, reference, known, listener))
+    }
     if lifted and can_be_lifted(opened.program):
-        outcome, found = _check_lifted(checker, store, outcome, inputs, samples)
+        outcome, found = _check_lifted(checker, store, outcome, inputs, samples, listener)
         bugs |= found
     if opened.without:
         outcome = replace(outcome, results=tuple(_judged_without(row, opened.without) for row in outcome.results))
@@ -255,13 +278,45 @@ def check_program(
     return CheckResult(replace(outcome, skipped=(*skipped, *outcome.skipped)), bugs, store.path, tuple(notes))
 
 
+def _recorded(
+    checker: Checker,
+    store: Store,
+    case: Case,
+    result: TargetResult,
+    reference: Reference,
+    library: Library,
+    listener: Listener,
+) -> Bug | None:
+    """Keep a failure together with the experiments that the causes ask for, and say so."""
+    if result.verdict.judgement not in (Judgement.FAIL, Judgement.REDUCED):
+        return None
+    more = {"sighting": examined(checker, case, result, library).facts()}
+    return _announced(store, case, result, reference, listener, more)
+
+
+def _announced(
+    store: Store,
+    case: Case,
+    result: TargetResult,
+    reference: Reference,
+    listener: Listener,
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> Bug | None:
+    """Keep a failure, and tell the listener whether the store knew its bug."""
+    new = not store.has_bug(fingerprint(case, result).bug_id)
+    bug = record(store, case, result, reference, more)
+    if bug:
+        listener(BugSeen(bug, new))
+    return bug
+
+
 def _judged_without(row: TargetResult, operators: str) -> TargetResult:
     """A row about a model from which operators were taken out says so itself."""
     return replace(row, verdict=replace(row.verdict, reason=f"without {operators}: {row.verdict.reason}"))
 
 
 def _check_lifted(
-    checker: Checker, store: Store, outcome: CheckOutcome, inputs: str, samples: int
+    checker: Checker, store: Store, outcome: CheckOutcome, inputs: str, samples: int, listener: Listener
 ) -> tuple[CheckOutcome, dict[Target, Bug]]:
     """Check the float32 form on the targets that passed; a failure there takes the place of the pass."""
     options = outcome.case.options
@@ -276,12 +331,18 @@ def _check_lifted(
         t: replace(r, verdict=replace(r.verdict, reason=f"in float32: {r.verdict.reason}")) for t, r in failed.items()
     }
     results = tuple(failed.get(r.target, r) for r in outcome.results)
-    bugs = {target: bug for target, result in failed.items() if (bug := record(store, case, result, again.reference))}
+    bugs = {
+        target: bug
+        for target, result in failed.items()
+        if (bug := _announced(store, case, result, again.reference, listener))
+    }
     return replace(outcome, results=results), bugs
 
 
-def identify(case: Case, result: TargetResult) -> Fingerprint:
-    return fingerprint(case.runs, result.target, result.execution, result.verdict, result.blame)
+def fingerprint(case: Case, result: TargetResult) -> Fingerprint:
+    """Which bug a failing row is."""
+    program = case.runs
+    return identify(program, operators_of(program), result.target, result.execution, result.verdict, result.blame)
 
 
 def record(
@@ -297,17 +358,18 @@ def record(
     written about the same case before stays."""
     if result.verdict.judgement not in (Judgement.FAIL, Judgement.REDUCED):
         return None
-    verdict = {**verdict_json(result), **more, "artifacts": _artifacts(store, result, reference)}
-    found = known_as(store, case, identify(case, result))
-    known = known_issue(found, result.verdict.reason)
-    if known:
-        verdict["known"] = known.to_json()
+    verdict = {
+        **verdict_json(result),
+        "sighting": sighting_of(case, result).facts(),
+        **more,
+        "artifacts": _artifacts(store, result, reference),
+    }
     return store.add_finding(
-        found,
+        fingerprint(case, result),
         case,
         result.target,
         summary=result.verdict.reason,
-        status=Status.FLAKY if result.flaky else Status.KNOWN if known and known.reported else Status.NEW,
+        status=Status.FLAKY if result.flaky else Status.NEW,
         verdict=verdict,
         keep=again,
         execution={**result.execution.summary(), "log": result.execution.log},
@@ -316,7 +378,7 @@ def record(
 
 def _artifacts(store: Store, result: TargetResult, reference: Reference | None) -> dict[str, str]:
     """The outputs of the failing sample on both sides, when they are small enough to be looked at."""
-    index = int(result.verdict.evidence.get("sample", 0))
+    index = result.verdict.evidence.sample or 0
     outputs = result.execution.outputs
     if reference is None or index >= len(outputs) or index >= len(reference.samples):
         return {}
@@ -332,7 +394,7 @@ def verdict_json(result: TargetResult) -> dict[str, Any]:
         "verdict": str(verdict.judgement),
         "kind": str(verdict.kind) if verdict.kind else None,
         "reason": verdict.reason,
-        "evidence": dict(verdict.evidence),
+        "evidence": verdict.evidence.to_json(),
         "failed_runs": list(result.failed_runs),
         "blame": result.blame,
     }

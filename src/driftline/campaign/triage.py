@@ -9,42 +9,49 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from driftline.campaign.joining import known_as
-from driftline.campaign.session import identify, record
+from driftline.campaign.annotation import examined
+from driftline.campaign.session import fingerprint, record
+from driftline.causes import Library, builtin
 from driftline.checking.batch import Screened, Screening, case_of, native_of
+from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
 from driftline.checking.checker import Checker, TargetResult
+from driftline.checking.precision import reviewed
 from driftline.core.case import Case, CheckOptions
 from driftline.core.errors import InternalError
+from driftline.core.evidence import Evidence, InputClass
 from driftline.core.execution import Execution, Outcome, Stage
+from driftline.core.identity import AFTER_ANOTHER_CALL, WITH_GRADIENT, identify
 from driftline.core.program import Program
+from driftline.core.spelling import spelled_alike
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays, numpy_dtype
-from driftline.core.text import normalise_message
 from driftline.core.verdict import Fingerprint, Judgement, Kind, Status, Verdict
-from driftline.diagnose.fingerprint import fingerprint, message_fingerprint
+from driftline.core.wire import decode
 from driftline.execute.pool import PoolInterrupted, WorkerStartError
 from driftline.execute.shelf import Shelf
 from driftline.generate.blueprint import LANGUAGE
 from driftline.generate.graph import Graph
 from driftline.generate.mutate import retyped
 from driftline.generate.parts import (
-    AFTER_ANOTHER_CALL,
     Part,
     cut,
     everything_returned,
     named,
+    operators_named,
     passing_through,
     pattern,
     plainer,
+    usual_names,
     windows,
 )
 from driftline.generate.random_graph import GROWTH, resized
 from driftline.generate.table import OPERATORS
+from driftline.inputs.without import without
 from driftline.oracle.judge import Reference
 from driftline.store import Bug, Store
 from driftline.store.hunts import Suspect
@@ -54,13 +61,26 @@ OTHER_INPUTS = 4
 CHECKED_FINDINGS = 2  # of one bug; what looks the same after that is not checked by itself again
 KEPT_FINDINGS = 5  # of one bug, with their programs and tensors; further sightings are counted only
 PATIENCE = 120.0  # seconds for one suspect
-_PART: dict[str, Any] = {"generator": "part", "arm": "", "number": 0, "strategies": ["part"], "seed": ""}
+_PART = ProgramRequest("part", "", 0, strategies=("part",), seed="")
 
 
 @dataclass(frozen=True)
-class Examined:
-    """What became of a suspect: `bug`, `gone` (it does not fail alone), `flaky`, `disputed` (our own references
-    disagree) or `unclear`; the reason says why it is no bug."""
+class Opinion:
+    """What another compiler says to a program."""
+
+    judgement: str
+    kind: str = ""
+    reason: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"{self.judgement}: {self.kind or self.reason[:80]}".strip(": ")
+
+
+@dataclass(frozen=True)
+class ExaminedSuspect:
+    """What became of a suspect: `bug`, `gone` (it does not fail alone), `flaky`, `accepted` (less precise, and the
+    person accepts that), `disputed` (our own references disagree) or `unclear`; the reason says why it is no bug."""
 
     state: str
     bugs: tuple[tuple[Bug, bool], ...] = ()  # with: is it new?
@@ -72,35 +92,54 @@ class Triage:
     witness is needed, else those that are running already."""
 
     def __init__(
-        self, checker: Checker, store: Store, options: CheckOptions, peers: Callable[[str, bool], Sequence[Target]]
+        self,
+        checker: Checker,
+        store: Store,
+        options: CheckOptions,
+        peers: Callable[[str, bool], Sequence[Target]],
+        library: Library | None = None,
     ) -> None:
+        self.library = builtin() if library is None else library
         self._checker = checker
         self._store = store
         self._options = options
         self._peers = peers
+        self._errors: dict[tuple[str, ...], dict[str, frozenset[str]]] = {}  # message -> bugs with their operators
 
-    def examine(self, suspect: Suspect, target: Target, form: str) -> Examined:
-        body = suspect.body
+    def examine(self, suspect: Suspect, target: Target, form: str) -> ExaminedSuspect:
+        request = decode(ProgramRequest, suspect.body.request)
         options = self._options
         with Screening(
             self._checker.pool, form, seed=options.seed, plugins=options.plugins, timeout=options.timeout
         ) as screening:
-            return _Examination(self, screening, target, form).examine(body["request"])
+            return _Examination(self, screening, target, form).examine(request)
 
     def known_error(self, target: Target, whole: Screened) -> Bug | None:
-        """An error whose message was seen before needs no second look; one that counts as fixed does."""
-        if whole.kind != Kind.ERROR:
+        """An error of a program that holds all operators of a known bug, with its very message, needs no second look;
+        unless the bug counts as fixed."""
+        if whole.kind != Kind.ERROR or not whole.made:
             return None
-        return self._known(message_fingerprint(target.backend, whole.stage, whole.kind, whole.reason))
+        operators = spelled_alike(name for name, _ in whole.coverage)
+        for bug_id, held in self._errors.get(_error_key(target, whole.evidence), {}).items():
+            bug = self._store.bug(bug_id)
+            if held <= operators and bug.status not in (Status.FIXED, Status.FLAKY):
+                return bug
+        return None
+
+    def remember_error(self, bug: Bug, target: Target, part: Screened) -> None:
+        """An error that was examined, by its message and the operators of its smallest program."""
+        if part.kind == Kind.ERROR and part.made:
+            held = spelled_alike(operators_in(part))
+            self._errors.setdefault(_error_key(target, part.evidence), {})[bug.id] = held
 
     def known_value(self, target: Target, part: Screened) -> Bug | None:
         """A smallest part that fails as one did that was checked and confirmed before is only counted."""
         if part.kind not in _VALUE_KINDS or not part.made:
             return None
-        program = replace(Program.from_json(part.made["program"], Path(part.made["path"])), operators=(words_of(part),))
+        program = described(part.made.program, part)
         execution = Execution(target.backend, Outcome.OK, Stage.RUN)
-        verdict = Verdict(Judgement.FAIL, part.reason, Kind(part.kind))
-        bug = self._known(fingerprint(program, target, execution, verdict))
+        verdict = Verdict(Judgement.FAIL, part.reason, Kind(part.kind), part.evidence)
+        bug = self._known(identify(program, program.operators, target, execution, verdict))
         return bug if bug and len(bug.findings) >= CHECKED_FINDINGS else None
 
     def _known(self, found: Fingerprint) -> Bug | None:
@@ -121,14 +160,15 @@ class _Examination:
         self._form = form
         self._deadline = time.monotonic() + PATIENCE
 
-    def examine(self, request: Mapping[str, Any]) -> Examined:
+    def examine(self, request: ProgramRequest) -> ExaminedSuspect:
         whole = self._screening.screen([request], self._target)[0]
         if whole.judgement != "fail" or not whole.made:
-            return Examined("gone", reason=f"alone it is {whole.judgement}: {whole.reason}")
+            return ExaminedSuspect("gone", reason=f"alone it is {whole.judgement}: {whole.reason}")
         if known := self._triage.known_error(self._target, whole):
-            return Examined("bug", ((known, False),))
+            return ExaminedSuspect("bug", ((known, False),))
         found: dict[str, tuple[Bug, bool]] = {}
         doubts: list[str] = []
+        self._accepted = ""
         flaky = False
         try:
             for part in map(self._canonical, self._smallest(whole)):
@@ -137,10 +177,12 @@ class _Examination:
             if not found:  # what was recorded before the time was over counts
                 raise
         if found:
-            return Examined("flaky" if flaky and len(found) == 1 else "bug", tuple(found.values()))
+            return ExaminedSuspect("flaky" if flaky and len(found) == 1 else "bug", tuple(found.values()))
         if doubts:
-            return Examined("disputed", reason=doubts[0])
-        return Examined("unclear", reason="it fails among others, and not when it is checked by itself")
+            return ExaminedSuspect("disputed", reason=doubts[0])
+        if self._accepted:
+            return ExaminedSuspect("accepted", reason=self._accepted)
+        return ExaminedSuspect("unclear", reason="it fails among others, and not when it is checked by itself")
 
     def _look_at(self, part: Screened, found: dict[str, tuple[Bug, bool]], doubts: list[str]) -> bool:
         """Check a part by itself, and add the bug or the doubt. Is it flaky?"""
@@ -151,12 +193,15 @@ class _Examination:
         if not _fails(result) and _may_be_right_at_first(part):
             result, reference, case = self._checked(part, after_others=True)
         if result is None or not _fails(result):
+            if result and result.verdict.evidence.accepted:
+                self._accepted = result.verdict.reason
             return False
         reported = self._reported(part, case, result, reference)
         if isinstance(reported, str):
             doubts.append(reported)
             return False
         bug, new = reported
+        self._triage.remember_error(bug, self._target, part)
         found[bug.id] = (bug, new or found.get(bug.id, (bug, False))[1])
         return result.flaky
 
@@ -171,19 +216,23 @@ class _Examination:
         crude = self._failing(passing_through(graph), values)
         if crude:
             return _by_pattern(crude)
+        imprecise: list[Screened] = []
         for size, ends_only in ((1, False), (2, False), (2, True), (3, False), (3, True)):
             if size >= len(graph.nodes) or time.monotonic() > self._deadline:
                 break
-            if failing := self._failing(windows(graph, size, ends_only=ends_only), values):
-                return _by_pattern(failing)[:4]
-        return [self._peeled(whole, graph, values)]
+            failing = self._failing(windows(graph, size, ends_only=ends_only), values)
+            # A part that is merely less precise does not explain a whole that is wrong.
+            if telling := [part for part in failing if whole.evidence.policies or not part.evidence.policies]:
+                return _by_pattern(telling)[:4]
+            imprecise += failing
+        return [self._peeled(whole, graph, values), *_by_pattern(imprecise)[:2]]
 
     def _graph_as_it_failed(self, whole: Screened) -> Graph | None:
         """The graph of a program, at the size at which it failed."""
         assert whole.made
-        if not whole.made["graph"]:
+        graph = whole.made.graph
+        if graph is None:
             return None
-        graph = Graph.from_json(whole.made["graph"])
         if graph.varying:
             shapes = [array.shape for array in self._inputs(whole).values()]
             if shapes != [graph.leaves[number].type.shape for number in graph.inputs]:
@@ -193,9 +242,9 @@ class _Examination:
     def _values(self, whole: Screened, graph: Graph) -> str | None:
         """What every value of the graph is on the failing sample, in a file; `None` when it cannot be found out."""
         given = self._inputs(whole)
-        request = {**_PART, "graph": everything_returned(graph).to_json(), "inputs": self._written(given)}
+        request = replace(_PART, graph=everything_returned(graph), inputs=self._written(given))
         answer = self._screening.prepare([request])[0]
-        if "native" not in answer:
+        if not isinstance(answer, PreparedProgram):
             return None
         results = [array for name, array in native_of(answer)[0].items() if not name.startswith("mutated:")]
         first = len(graph.leaves)
@@ -207,13 +256,7 @@ class _Examination:
     def _failing(self, parts: Iterable[Part], values: str) -> list[Screened]:
         """Those of the parts that fail, fed with the values of the whole."""
         requests = [
-            {
-                **_PART,
-                "graph": part.graph.to_json(),
-                "values": values,
-                "sources": list(part.sources),
-                "nodes": list(part.nodes),
-            }
+            replace(_PART, graph=part.graph, values=values, sources=tuple(part.sources), nodes=tuple(part.nodes))
             for part in parts
         ]
         results = self._screening.screen(requests, self._target) if requests else []
@@ -231,7 +274,7 @@ class _Examination:
             else:
                 break
             best = failing[0]
-            kept = list(best.request["nodes"])
+            kept = list(best.request.nodes)
         return best
 
     def _canonical(self, part: Screened) -> Screened:
@@ -241,12 +284,12 @@ class _Examination:
             graph = self._graph_as_it_failed(part)
             if graph is None or time.monotonic() > self._deadline:
                 return part
-            options: list[dict[str, Any]] = []
+            options: list[ProgramRequest] = []
             for changed, old, new in plainer(graph):
                 plain = retyped(changed, LANGUAGE[self._form])
                 if plain is not None:
                     cast = _cast(self._inputs(part), old, new)
-                    options.append({**_PART, "graph": plain.to_json(), "inputs": self._written(cast)})
+                    options.append(replace(_PART, graph=plain, inputs=self._written(cast)))
             results = self._screening.screen(options, self._target) if options else []
             same = next((result for result in results if _same_failure(result, part)), None)
             if same is None:
@@ -258,7 +301,7 @@ class _Examination:
         graph = self._graph_as_it_failed(part)
         if graph is None or not graph.grad:
             return part
-        request = {**_PART, "graph": replace(graph, grad=False).to_json(), "inputs": self._written(self._inputs(part))}
+        request = replace(_PART, graph=replace(graph, grad=False), inputs=self._written(self._inputs(part)))
         plain = self._screening.screen([request], self._target)[0]
         return plain if _same_failure(plain, part) else part
 
@@ -271,9 +314,8 @@ class _Examination:
         varying = _is_varying(part)
         before = range(part.sample) if after_others else ()
         case = case_of(part.made, self._target, self._options, [] if varying else [*before, part.sample])
-        words = words_of(part) + (AFTER_ANOTHER_CALL if after_others else "")
-        case = replace(case, program=replace(case.program, operators=(words,)))
-        outcome = self._checker.check(case)
+        case = replace(case, program=described(case.program, part, after_others=after_others))
+        outcome = self._checker.check(case, review=partial(reviewed, self._checker))
         result = outcome.results[0] if outcome.results else None
         if result and result.internal_error:
             raise InternalError(result.internal_error)
@@ -282,8 +324,8 @@ class _Examination:
     def _reported(
         self, part: Screened, case: Case, result: TargetResult, reference: Reference
     ) -> tuple[Bug, bool] | str:
-        """Keep a failure; or say why nobody can be accused of it. A new bug is looked at from more sides."""
-        bug_id = known_as(self._store, case, identify(case, result)).bug_id
+        """Keep a failure, or say why no compiler can be blamed for it. A new bug is examined more closely."""
+        bug_id = fingerprint(case, result).bug_id
         if self._store.has_bug(bug_id):
             bug = self._store.bug(bug_id)
             if len(bug.findings) >= KEPT_FINDINGS:
@@ -295,26 +337,33 @@ class _Examination:
         doubt = self._doubt(part, result, others)
         if doubt:
             return doubt
-        more = {"others": others, "other_inputs": self._elsewhere(part)}
+        more: dict[str, Any] = {
+            "others": {target: answer.words for target, answer in others.items()},
+            "other_inputs": self._elsewhere(part),
+        }
+        evidence = replace(result.verdict.evidence, needs=self._needs(part))
+        result = replace(result, verdict=replace(result.verdict, evidence=evidence))
+        if time.monotonic() < self._deadline:
+            more["sighting"] = examined(self._checker, case, result, self._triage.library).facts()
         kept = record(self._store, case, result, reference, more)
         assert kept
         return kept, True
 
-    def _doubt(self, part: Screened, result: TargetResult, others: Mapping[str, str]) -> str:
+    def _doubt(self, part: Screened, result: TargetResult, others: Mapping[str, Opinion]) -> str:
         """Is our reference itself in doubt? The reason, or nothing.
 
         torch programs mean what torch does. The reference of other programs is somebody's implementation too: a program
         from the operator table is played in torch as well, and for any other one a second compiler must agree with the
-        reference. Otherwise nobody is accused.
+        reference. Otherwise no compiler is blamed.
         """
         if self._form == "torch" or result.verdict.kind not in _VALUE_KINDS:
             return ""
-        if part.made and part.made["graph"]:
+        if part.made and part.made.graph:
             contradiction = self._contradiction(part)
             return f"torch and the {self._form} reference disagree: {contradiction}" if contradiction else ""
         kind = str(result.verdict.kind)
-        supporters = sum(words.startswith("pass") for words in others.values())
-        opponents = sum(words.startswith("fail") and kind in words for words in others.values())
+        supporters = sum(answer.judgement == "pass" for answer in others.values())
+        opponents = sum(answer.judgement == "fail" and answer.kind == kind for answer in others.values())
         if supporters > opponents:
             return ""
         return f"{supporters} other compilers agree with the reference and {opponents} do not"
@@ -326,46 +375,60 @@ class _Examination:
         types = graph.types()
         if not all(OPERATORS[node.op].takes("torch", types[node.inputs[0]]) for node in graph.nodes):
             return ""
-        request = {**_PART, "graph": replace(graph, grad=False).to_json(), "inputs": self._written(self._inputs(part))}
+        request = replace(_PART, graph=replace(graph, grad=False), inputs=self._written(self._inputs(part)))
         try:
             with Screening(
                 self._checker.pool, "torch", plugins=self._options.plugins, timeout=self._options.timeout
             ) as second:
                 answer = second.prepare([request])[0]
-                outputs = native_of(answer) if "native" in answer else []
+                outputs = native_of(answer) if isinstance(answer, PreparedProgram) else []
         except WorkerStartError:  # no torch here: no second opinion
             return ""
         mine = self._screening.prepare([request])[0]
-        return self._screening.contradicts(mine, outputs) if outputs and "native" in mine else ""
+        if not outputs or not isinstance(mine, PreparedProgram):
+            return ""
+        return self._screening.contradicts(mine, outputs)
 
-    def _asked(self, part: Screened) -> Iterator[tuple[str, str]]:
+    def _asked(self, part: Screened) -> Iterator[tuple[str, Opinion]]:
         """What the other compilers say to the same program."""
-        witness = self._form != "torch" and not (part.made and part.made["graph"])
+        witness = self._form != "torch" and not (part.made and part.made.graph)
         for peer in self._triage._peers(self._form, witness):
             if str(peer) == str(self._target) or (time.monotonic() > self._deadline and not witness):
                 continue
             try:
                 asked = self._screening.screen([self._again(part)], peer)[0]
-                yield str(peer), f"{asked.judgement}: {asked.kind or asked.reason[:80]}".strip(": ")
+                yield str(peer), Opinion(asked.judgement, asked.kind, asked.reason)
             except WorkerStartError as error:
-                yield str(peer), f"cannot start: {error}"
+                yield str(peer), Opinion("", reason=f"cannot start: {error}")
 
     def _elsewhere(self, part: Screened) -> list[int]:
         """On how many other inputs does it fail, of how many?"""
-        request = {key: value for key, value in part.request.items() if key not in ("inputs", "values")}
+        request = replace(part.request, inputs="", values="")
         strategies = ["random", "specials"] * (OTHER_INPUTS // 2)
-        requests = [{**request, "strategies": [name], "seed": f"elsewhere/{n}"} for n, name in enumerate(strategies)]
+        requests = [replace(request, strategies=(name,), seed=f"elsewhere/{n}") for n, name in enumerate(strategies)]
         results = self._screening.screen(requests, self._target)
         judged = [result for result in results if result.judgement in ("pass", "fail")]
         return [sum(result.judgement == "fail" for result in judged), len(judged)]
 
-    def _again(self, part: Screened) -> dict[str, Any]:
+    def _needs(self, part: Screened) -> tuple[InputClass, ...]:
+        """Sorts of numbers in the inputs without which it does not fail: an experiment for each sort that they have."""
+        if part.kind not in _VALUE_KINDS:
+            return ()
+        given = self._inputs(part)
+        options = [(sort, changed) for sort in InputClass if (changed := without(given, sort)) is not None]
+        graph = self._graph_as_it_failed(part)
+        if graph is None or not options:
+            return ()
+        requests = [replace(_PART, graph=graph, inputs=self._written(changed)) for _, changed in options]
+        answers = self._screening.screen(requests, self._target)
+        return tuple(sort for (sort, _), answer in zip(options, answers, strict=True) if answer.judgement == "pass")
+
+    def _again(self, part: Screened) -> ProgramRequest:
         """The request that makes this very program on this very sample once more."""
         assert part.made
-        graph = self._graph_as_it_failed(part)
-        made = {"graph": graph.to_json()} if graph else {}
-        origin = part.made["origins"][part.sample]
-        return {**part.request, **made, "inputs": self._written(self._inputs(part)), "strategies": [origin]}
+        graph = self._graph_as_it_failed(part) or part.request.graph
+        origin = part.made.origins[part.sample]
+        return replace(part.request, graph=graph, inputs=self._written(self._inputs(part)), strategies=(origin,))
 
     def _inputs(self, part: Screened) -> Arrays:
         assert part.made
@@ -377,26 +440,42 @@ class _Examination:
 
 
 def _fails(result: TargetResult | None) -> bool:
-    return result is not None and result.verdict.judgement is Judgement.FAIL
+    return result is not None and result.verdict.judgement in (Judgement.FAIL, Judgement.REDUCED)
 
 
 def _is_varying(part: Screened) -> bool:
     """Is it called at several sizes? Then it is always checked on all its inputs."""
-    return bool(part.made and part.made["graph"] and part.made["graph"]["varying"])
+    return bool(part.made and part.made.graph and part.made.graph.varying)
 
 
 def _may_be_right_at_first(part: Screened) -> bool:
     """It failed in a later call, and is one operator, or a test that we did not write: the parts of anything larger
     were called once."""
     assert part.made
-    single = not part.made["graph"] or len(part.made["graph"]["nodes"]) == 1
+    single = not part.made.graph or len(part.made.graph.nodes) == 1
     return bool(part.sample) and single and not _is_varying(part)
 
 
-def words_of(part: Screened) -> str:
-    """What a part computes, in operators and dtypes."""
+def operators_in(part: Screened) -> tuple[str, ...]:
+    """The operators of a part by their usual names."""
     assert part.made
-    return pattern(Graph.from_json(part.made["graph"])) if part.made["graph"] else named(part.coverage)
+    return operators_named(part.made.graph) if part.made.graph else usual_names(part.coverage)
+
+
+def described(program: Program, part: Screened, *, after_others: bool = False) -> Program:
+    """The program of a part with what it computes: its operators, and a pattern for people."""
+    assert part.made
+    graph = part.made.graph
+    words = pattern(graph) if graph else named(part.coverage)
+    circumstances = [WITH_GRADIENT] if graph and graph.grad else []
+    if after_others:
+        circumstances.append(AFTER_ANOTHER_CALL)
+        words += f" {AFTER_ANOTHER_CALL}"
+    return replace(program, operators=operators_in(part), pattern=words, circumstances=tuple(circumstances))
+
+
+def _error_key(target: Target, found: Evidence) -> tuple[str, ...]:
+    return target.backend, found.stage, found.exception, found.message
 
 
 def _cast(arrays: Arrays, old: str, new: str) -> Arrays:
@@ -407,13 +486,15 @@ def _cast(arrays: Arrays, old: str, new: str) -> Arrays:
 def _same_failure(result: Screened, part: Screened) -> bool:
     if result.judgement != "fail" or result.kind != part.kind:
         return False
-    return part.kind != Kind.ERROR or normalise_message(result.reason) == normalise_message(part.reason)
+    if bool(result.evidence.policies) != bool(part.evidence.policies):
+        return False  # less precision does not stand for a wrong result, nor the other way round
+    return part.kind != Kind.ERROR or result.evidence.message == part.evidence.message
 
 
 def _by_pattern(failing: Sequence[Screened]) -> list[Screened]:
     """One part for each pattern and kind."""
     found: dict[tuple[str, str], Screened] = {}
     for result in failing:
-        assert result.made
-        found.setdefault((result.kind, pattern(Graph.from_json(result.made["graph"]))), result)
+        assert result.made and result.made.graph
+        found.setdefault((result.kind, pattern(result.made.graph)), result)
     return list(found.values())

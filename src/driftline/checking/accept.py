@@ -1,7 +1,7 @@
 """Arithmetic that the person accepts: `--accept POLICY` for every target, `--accept TARGET=POLICY` for one.
 
-TARGET is a backend (all its targets) or a whole target with its options. A policy is a name of `oracle/arithmetic.py`;
-several are joined with '+'.
+TARGET is a backend (all its targets) or a whole target with its options. A policy is a name of `oracle/arithmetic.py`,
+or `reduced-precision` for any of them; several are joined with '+'.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from driftline.core.target import Target
 from driftline.core.text import did_you_mean
 from driftline.core.verdict import Judgement, Verdict
 from driftline.oracle.arithmetic import POLICIES
-from driftline.oracle.judge import Reference, Trait
+from driftline.oracle.judge import Reference, TargetTraits
 from driftline.oracle.policies import agrees_with, does, program_uses
 
 NONE = "none"  # accepts nothing, whatever a project file says
+ANY = "reduced-precision"  # whichever arithmetic explains a result
+KNOWN = (*POLICIES, ANY)
 
 
 def parse_accept(given: Iterable[str], said_by: str = "--accept") -> tuple[str, ...]:
@@ -32,10 +34,10 @@ def parse_accept(given: Iterable[str], said_by: str = "--accept") -> tuple[str, 
         if target:
             _require_target(target, text, said_by)
         for policy in policies.split("+"):
-            if policy not in POLICIES:
-                hint = did_you_mean(policy, POLICIES)
+            if policy not in KNOWN:
+                hint = did_you_mean(policy, KNOWN)
                 raise DriftlineError(
-                    f"{said_by} {text}: there is no arithmetic {policy!r}.{hint} Known: {', '.join(POLICIES)}."
+                    f"{said_by} {text}: there is no arithmetic {policy!r}.{hint} Known: {', '.join(KNOWN)}."
                 )
             found.append(f"{target}={policy}" if target else policy)
     return tuple(dict.fromkeys(found))
@@ -52,7 +54,16 @@ def _require_target(text: str, whole: str, said_by: str) -> None:
 
 
 def accepted_for(accept: Sequence[str], target: Target) -> tuple[str, ...]:
-    """The policies that are accepted of this target."""
+    """The policies that are accepted of this target by name."""
+    return tuple(policy for policy in _named_for(accept, target) if policy != ANY)
+
+
+def accepts_any(accept: Sequence[str], target: Target) -> bool:
+    """Is any reduced precision of this target accepted?"""
+    return ANY in _named_for(accept, target)
+
+
+def _named_for(accept: Sequence[str], target: Target) -> tuple[str, ...]:
     found = []
     for text in accept:
         named, _, policy = text.rpartition("=")
@@ -67,18 +78,16 @@ def unused_accept(accept: Sequence[str], targets: Sequence[Target]) -> tuple[str
     return tuple(
         f"--accept {text} changed nothing: {text.rpartition('=')[0]} is not among the targets ({checked})."
         for text in accept
-        if not any(accepted_for([text], target) for target in targets)
+        if not any(_named_for([text], target) for target in targets)
     )
 
 
 def as_accepted(
-    verdict: Verdict, execution: Execution, reference: Reference, trait: Trait, accepted: tuple[str, ...]
+    verdict: Verdict, execution: Execution, reference: Reference, trait: TargetTraits, accepted: tuple[str, ...]
 ) -> Verdict:
     """A failure that the accepted arithmetic explains is a pass, which says so."""
     again = agrees_with(accepted, verdict, execution, reference, trait)
     if verdict.judgement is not Judgement.FAIL or again.judgement is not Judgement.PASS:
         return verdict
     told = does(accepted, program_uses(reference, trait.arithmetic))
-    return replace(
-        again, reason=f"agrees; {told}, as accepted", evidence={**again.evidence, "accepted": list(accepted)}
-    )
+    return replace(again, reason=f"agrees; {told}, as accepted", evidence=replace(again.evidence, accepted=accepted))

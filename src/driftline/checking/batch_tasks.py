@@ -8,36 +8,55 @@ from __future__ import annotations
 
 import hashlib
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from driftline.core.evidence import evidence_class
+from driftline.checking.batch_requests import (
+    ARMS,
+    JUDGE_MANY,
+    PREPARE,
+    ArmsAnswer,
+    ArmsRequest,
+    InvalidProgram,
+    JudgedPrograms,
+    JudgeItem,
+    JudgeRequest,
+    NothingMade,
+    Prepared,
+    PreparedBatch,
+    PreparedProgram,
+    PrepareRequest,
+    ProgramRequest,
+    ProgramVerdict,
+    SampleVerdict,
+)
+from driftline.core.evidence import NOTHING
 from driftline.core.execution import Execution, Outcome, Stage
+from driftline.core.full_disk import no_room
 from driftline.core.plugins import load_plugins
 from driftline.core.program import Program, SourceBundle
 from driftline.core.registry import import_string
+from driftline.core.task import Context
 from driftline.core.tensors import Arrays, TensorSpec, is_float
 from driftline.core.text import first_line
 from driftline.core.verdict import Judgement, Verdict
+from driftline.execute.requests import TENSORS
 from driftline.execute.shelf import Shelf, load_from, load_samples
-from driftline.execute.tasks import TENSORS
-from driftline.execute.worker import Context
 from driftline.generate import GENERATORS
-from driftline.generate.base import Blueprint, NoProgram, Request
+from driftline.generate.base import Blueprint, GeneratorRequest, NoProgram
 from driftline.generate.blueprint import blueprint
-from driftline.generate.graph import Graph, value_name
+from driftline.generate.graph import value_name
 from driftline.inputs.plan import InputPlan
 from driftline.inputs.strategies import INPUTS
-from driftline.oracle.arithmetic import declared
-from driftline.oracle.judge import NoShadow, Reference, ReferenceSample, Trait, judge
+from driftline.oracle.judge import NoShadow, Reference, ReferenceSample, TargetTraits, judge
+from driftline.oracle.policies import explained_by, is_of_precision, plausible, program_uses
 from driftline.oracle.reference import REFERENCES, measure_spread
 from driftline.oracle.references.base import NoExactReference
-from driftline.oracle.rule import ShadowAnswer
-from driftline.oracle.shadow.player import Player
+from driftline.oracle.shadow.local import LocalShadow
 from driftline.oracle.shadow.task import FRONT_ENDS
 from driftline.programs.opened import OpenedProgram
 
@@ -45,80 +64,79 @@ ENTRY = "program.py"
 _REDRAWS = 2
 
 
-def arms(payload: dict[str, Any], context: object) -> dict[str, Any]:
+@ARMS.serve
+def arms(request: ArmsRequest, context: Context) -> ArmsAnswer:
     """What each generator can be asked for in this form, and which package one needs that is not installed."""
-    load_plugins(payload["plugins"])
-    form = payload["form"]
+    load_plugins(request.plugins)
+    form = request.form
     found, missing = {}, {}
-    for name in payload["generators"]:
+    for name in request.generators:
         generator = GENERATORS.get(name)
         if form not in generator.forms:
             continue
         try:
-            found[name] = list(generator.arms(form))
+            found[name] = tuple(generator.arms(form))
         except ModuleNotFoundError as error:
             if not error.name or error.name.partition(".")[0] == "driftline":
                 raise  # a fault of ours
             missing[name] = error.name
-    return {"arms": found, "missing": missing}
+    return ArmsAnswer(found, missing)
 
 
 # -- making ----------------------------------------------------------------------------------------------------------
 
 
-def prepare(payload: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Make the programs that are asked for, draw their inputs and run their reference. One answer for each request:
-    either `invalid` with the reason, or the program and where its inputs and reference results are."""
-    load_plugins(payload["plugins"])
-    folder = Path(payload["folder"])
+@PREPARE.serve
+def prepare(request: PrepareRequest, context: Context) -> PreparedBatch:
+    """Make the programs that are asked for, draw their inputs and run their reference."""
+    load_plugins(request.plugins)
     programs = []
-    with Shelf(folder / TENSORS) as shelf:
-        for number, item in enumerate(payload["requests"]):
+    with Shelf(request.folder / TENSORS) as shelf:
+        for number, item in enumerate(request.requests):
             context.lap()
-            programs.append(_prepare_one(item, payload, folder / f"{number}.program", shelf))
-    return {"programs": programs}
+            programs.append(_prepare_one(item, request, request.folder / f"{number}.program", shelf))
+    return PreparedBatch(tuple(programs))
 
 
-def _prepare_one(item: Mapping[str, Any], payload: Mapping[str, Any], path: Path, shelf: Shelf) -> dict[str, Any]:
+def _prepare_one(item: ProgramRequest, batch: PrepareRequest, path: Path, shelf: Shelf) -> Prepared:
     try:
-        made = _make(item, payload)
-        program = write_program(made, path, f"{item['generator']}:{item['arm']}#{item['number']}")
+        made = _make(item, batch)
+        program = write_program(made, path, f"{item.generator}:{item.arm}#{item.number}")
     except NoProgram as reason:
-        return {"nothing": str(reason)}
+        return NothingMade(str(reason))
     except Exception as error:  # a generator's fault costs this program, not the batch
+        if no_room(error):
+            raise
         told = f"the generator failed: {type(error).__name__}: {first_line(str(error), 150)}"
-        return {"invalid": told, "internal_error": traceback.format_exc()}
-    answer: dict[str, Any] = {
-        "program": program.to_json(),
-        "path": str(path),
-        "grad": made.grad,
-        "coverage": [list(pair) for pair in made.coverage],
-        "graph": made.graph.to_json() if made.graph else None,
-        "company": "gradients" if made.grad else "several sizes" if made.sizes else "plain",
-    }
+        return InvalidProgram(told, internal_error=traceback.format_exc())
+    coverage = tuple((operator, dtype) for operator, dtype in made.coverage)
     try:
         opened = OpenedProgram(program, example={}, grad=made.grad)
         reference = import_string(REFERENCES[program.framework])(opened)
-        drawn = [_sample(made, opened, reference, item, index) for index in range(len(item["strategies"]))]
+        drawn = [_sample(made, opened, reference, item, index) for index in range(len(item.strategies))]
     except Exception as error:
-        return {**answer, "invalid": f"{type(error).__name__}: {first_line(str(error), 200)}"}
-    return {
-        **answer,
-        "tensors": shelf.put_samples([arrays for arrays, _, _ in drawn]),
-        "native": shelf.put_samples([outputs for _, outputs, _ in drawn]),
-        "origins": [origin for _, _, origin in drawn],
-    }
+        if no_room(error):
+            raise
+        return InvalidProgram(f"{type(error).__name__}: {first_line(str(error), 200)}", coverage)
+    return PreparedProgram(
+        program,
+        tensors=shelf.put_samples([arrays for arrays, _, _ in drawn]),
+        native=shelf.put_samples([outputs for _, outputs, _ in drawn]),
+        origins=tuple(origin for _, _, origin in drawn),
+        grad=made.grad,
+        company="gradients" if made.grad else "several sizes" if made.sizes else "plain",
+        coverage=coverage,
+        graph=made.graph,
+    )
 
 
-def _make(item: Mapping[str, Any], payload: Mapping[str, Any]) -> Blueprint:
-    if item.get("graph"):  # made already: a part of another program
-        return blueprint(Graph.from_json(item["graph"]), payload["form"])
-    base = Graph.from_json(item["base"]) if item.get("base") else None
-    avoid = frozenset(item.get("avoid", ()))
-    request = Request(payload["form"], item["arm"], item["number"], payload["seed"], avoid, base)
-    made = GENERATORS.get(item["generator"]).make(request)
-    if made.sizes and made.graph and not payload["sizes"]:
-        return blueprint(replace(made.graph, varying=0), payload["form"])
+def _make(item: ProgramRequest, batch: PrepareRequest) -> Blueprint:
+    if item.graph:  # made already: a part of another program
+        return blueprint(item.graph, batch.form)
+    request = GeneratorRequest(batch.form, item.arm, item.number, batch.seed, frozenset(item.avoid), item.base)
+    made = GENERATORS.get(item.generator).make(request)
+    if made.sizes and made.graph and not batch.sizes:
+        return blueprint(replace(made.graph, varying=0), batch.form)
     return made
 
 
@@ -148,16 +166,16 @@ def _output_names(data: bytes) -> tuple[str, ...]:
 
 
 def _sample(
-    made: Blueprint, opened: OpenedProgram, reference: Any, item: Mapping[str, Any], index: int
+    made: Blueprint, opened: OpenedProgram, reference: Any, item: ProgramRequest, index: int
 ) -> tuple[Arrays, Arrays, str]:
     """Inputs and what the program makes of them. A result of nothing but NaN tells nothing: then draw again."""
-    if item.get("inputs") or item.get("values"):
+    if item.inputs or item.values:
         arrays = _given(made, item, index)
-        return arrays, reference.native(arrays), item["strategies"][index]
+        return arrays, reference.native(arrays), item.strategies[index]
     plans = _plans(made, index)
     for attempt in range(_REDRAWS + 1):
-        strategy = INPUTS.get(item["strategies"][index] if attempt < _REDRAWS else "random")
-        inputs = strategy.draw(plans, f"{item['seed']}/{index}/{attempt}", made.edges, opened.program)
+        strategy = INPUTS.get(item.strategies[index] if attempt < _REDRAWS else "random")
+        inputs = strategy.draw(plans, f"{item.seed}/{index}/{attempt}", made.edges, opened.program)
         arrays = _settled(opened, inputs.arrays)
         outputs: Arrays = reference.native(arrays)
         if not _blank(outputs):
@@ -165,13 +183,13 @@ def _sample(
     return arrays, outputs, inputs.origin
 
 
-def _given(made: Blueprint, item: Mapping[str, Any], index: int) -> Arrays:
+def _given(made: Blueprint, item: ProgramRequest, index: int) -> Arrays:
     """Inputs that are there already: from a file, or the values that a whole program had where this is a part of it."""
-    if item.get("inputs"):
-        return load_samples(item["inputs"])[index]
+    if item.inputs:
+        return load_samples(item.inputs)[index]
     assert made.graph
-    values = load_samples(item["values"])[0]
-    return {value_name(made.graph, leaf): values[str(item["sources"][leaf])] for leaf in made.graph.inputs}
+    values = load_samples(item.values)[0]
+    return {value_name(made.graph, leaf): values[str(item.sources[leaf])] for leaf in made.graph.inputs}
 
 
 def _plans(made: Blueprint, index: int) -> Sequence[InputPlan]:
@@ -203,63 +221,79 @@ def _blank(outputs: Arrays) -> bool:
 # -- judging ---------------------------------------------------------------------------------------------------------
 
 
-def judge_many(payload: dict[str, Any], context: Context) -> dict[str, Any]:
+@JUDGE_MANY.serve
+def judge_many(request: JudgeRequest, context: Context) -> JudgedPrograms:
     """A verdict for each program that ran."""
-    load_plugins(payload["plugins"])
-    trait = Trait(
-        calls_user_code=payload["mutates"],
-        positional=payload["renames"],
-        arithmetic=payload["arithmetic"],
-    )
+    load_plugins(request.plugins)
+    trait = TargetTraits(calls_user_code=request.mutates, positional=request.renames, arithmetic=request.arithmetic)
     verdicts = []
-    for item in payload["items"]:
+    for item in request.items:
         context.lap()
-        verdicts.append(_judge_safely(item, trait))
-    return {"verdicts": verdicts}
+        verdicts.append(_judge_safely(item, trait, on_gpu=request.on_gpu))
+    return JudgedPrograms(tuple(verdicts))
 
 
-def _judge_safely(item: Mapping[str, Any], trait: Trait) -> dict[str, Any]:
+def _judge_safely(item: JudgeItem, trait: TargetTraits, *, on_gpu: bool) -> ProgramVerdict:
     """A fault of ours on one program is told as such, and the others are judged."""
     try:
-        return _judge_one(item, trait)
+        return _judge_one(item, trait, on_gpu)
     except Exception as error:
+        if no_room(error):
+            raise
         told = f"the judgement failed: {type(error).__name__}: {first_line(str(error), 150)}"
-        answer = _json(Verdict(Judgement.INCONCLUSIVE, told))
-        return {**answer, "internal_error": f"{item['program']['name']}: {traceback.format_exc()}"}
+        verdict = _told(Verdict(Judgement.INCONCLUSIVE, told))
+        return ProgramVerdict(verdict, internal_error=f"{item.program.name}: {traceback.format_exc()}")
 
 
-def _judge_one(item: Mapping[str, Any], trait: Trait) -> dict[str, Any]:
-    inputs, natives = load_samples(item["tensors"]), load_samples(item["native"])
-    program = Program.from_json(item["program"], Path(item["path"]))
+def _judge_one(item: JudgeItem, trait: TargetTraits, on_gpu: bool) -> ProgramVerdict:
+    inputs, natives = load_samples(item.tensors), load_samples(item.native)
     verdicts: list[Verdict] = []
-    for arrays, native, place in zip(inputs, natives, item["outputs"], strict=True):
+    for arrays, native, place in zip(inputs, natives, item.outputs, strict=True):
         got = load_from(place)
-        opened = OpenedProgram(program, example=arrays, grad=item["grad"])
-        verdicts.append(_judge_sample(opened, arrays, native, got, trait))
-        if verdicts[-1].judgement is Judgement.FAIL and not item.get("each"):
+        opened = OpenedProgram(item.program, example=arrays, grad=item.grad)
+        verdicts.append(_judge_sample(opened, arrays, native, got, trait, on_gpu))
+        if verdicts[-1].judgement is Judgement.FAIL and not item.each:
             break
     failed = next((index for index, v in enumerate(verdicts) if v.judgement is Judgement.FAIL), None)
+    each = tuple(map(_told, verdicts)) if item.each else ()
     if failed is not None:
-        answer = {**_json(verdicts[failed]), "sample": failed}
-    else:
-        answer = _json(next((v for v in verdicts if v.judgement is Judgement.PASS), verdicts[0]))
-    return {**answer, "each": list(map(_json, verdicts))} if item.get("each") else answer
+        return ProgramVerdict(_told(verdicts[failed]), failed, each)
+    return ProgramVerdict(_told(next((v for v in verdicts if v.judgement is Judgement.PASS), verdicts[0])), each=each)
 
 
-def _judge_sample(opened: OpenedProgram, arrays: Arrays, native: Arrays, got: Arrays, trait: Trait) -> Verdict:
+def _judge_sample(
+    opened: OpenedProgram, arrays: Arrays, native: Arrays, got: Arrays, trait: TargetTraits, on_gpu: bool
+) -> Verdict:
     if got.keys() == native.keys() and all(_same_bits(got[name], value) for name, value in native.items()):
         if _blank(native):
             return Verdict(Judgement.INCONCLUSIVE, "the reference is NaN everywhere: there is nothing to compare")
         return Verdict(Judgement.PASS, "equal to the reference")
     if opened.framework not in FRONT_ENDS:
         return judge(_finished(got), Reference((_spread_sample(opened, arrays, native),)), trait)
-    shadow = _LocalShadow(opened, arrays)
+    shadow = LocalShadow(opened, arrays)
     try:
         exact = shadow.exact()
     except NoExactReference as reason:
         return Verdict(Judgement.INCONCLUSIVE, f"no exact reference: {first_line(str(reason), 150)}")
     sample = ReferenceSample(native=native, exact=exact, shadow=shadow.ask, sparing=True, inputs=arrays)
-    return judge(_finished(got), Reference((sample,)), trait)
+    execution, reference = _finished(got), Reference((sample,))
+    return _explained(judge(execution, reference, trait), execution, reference, trait, on_gpu)
+
+
+def _explained(
+    verdict: Verdict, execution: Execution, reference: Reference, trait: TargetTraits, on_gpu: bool
+) -> Verdict:
+    """The failure with the less precise arithmetic under which it would be none. It stays a failure: only whoever
+    examines it decides what to call it."""
+    if not is_of_precision(verdict, trait):
+        return verdict
+    try:
+        uses = program_uses(reference, trait.arithmetic)
+        candidates = plausible(uses, reference, trait.arithmetic, on_gpu=on_gpu)
+        policies = explained_by(verdict, execution, reference, trait, candidates)
+    except NoShadow:
+        return verdict
+    return replace(verdict, evidence=replace(verdict.evidence, policies=policies))
 
 
 def _finished(outputs: Arrays) -> Execution:
@@ -273,39 +307,15 @@ def _spread_sample(opened: OpenedProgram, arrays: Arrays, native: Arrays) -> Ref
     return ReferenceSample(native=native, exact=exact, spread=spread, note=note, inputs=arrays)
 
 
-class _LocalShadow:
-    """The shadow of one program on one sample, played in this process."""
-
-    def __init__(self, opened: OpenedProgram, arrays: Arrays) -> None:
-        self._opened, self._arrays = opened, arrays
-        self._players: dict[str, Player] = {}
-
-    def exact(self) -> Arrays:
-        return self._player("").reference()
-
-    def ask(self, arithmetic: str, runs: int, outputs: Arrays | None) -> ShadowAnswer:
-        try:
-            return self._player(arithmetic).ask(runs, outputs)
-        except NoExactReference as reason:
-            raise NoShadow(str(reason)) from reason
-
-    def _player(self, arithmetic: str) -> Player:
-        if arithmetic not in self._players:
-            open_shadow = import_string(FRONT_ENDS[self._opened.framework])
-            self._players[arithmetic] = Player(open_shadow(self._opened, self._arrays, declared(arithmetic)))
-        return self._players[arithmetic]
-
-
 def _same_bits(got: Any, native: Any) -> bool:
     return got.dtype == native.dtype and got.shape == native.shape and got.tobytes() == native.tobytes()
 
 
-def _json(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "judgement": str(verdict.judgement),
-        "reason": verdict.reason,
-        "kind": str(verdict.kind) if verdict.kind else None,
-        "z": float(verdict.evidence.get("z", 0.0)),
-        "evidence": str(evidence_class(verdict.kind, verdict.evidence)) if verdict.kind else "",
-        "output": str(verdict.evidence.get("output", "")),
-    }
+def _told(verdict: Verdict) -> SampleVerdict:
+    return SampleVerdict(
+        judgement=str(verdict.judgement),
+        reason=verdict.reason,
+        kind=str(verdict.kind) if verdict.kind else "",
+        z=verdict.evidence.z or 0.0,
+        evidence=replace(verdict.evidence, totals={}) if verdict.kind else NOTHING,
+    )

@@ -25,23 +25,32 @@ from driftline.checking.convert import Conversions
 from driftline.checking.deployed import as_run, compared, fitting
 from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
 from driftline.checking.pace import cheap_first
+from driftline.checking.reference_sources import ReferenceSource, is_big, quality, reference_sources
+from driftline.checking.refusals import Refusals, plain_form
 from driftline.checking.room import jobs_for
-from driftline.checking.witness import Witness, is_big, quality, witnesses
+from driftline.checking.written import write_case
 from driftline.core.case import Case, Deployed, Inputs
-from driftline.core.errors import InternalError
+from driftline.core.case_files import CaseFiles
+from driftline.core.errors import InternalError, TooLarge
+from driftline.core.evidence import Evidence
 from driftline.core.execution import Execution, Failure, Outcome, Stage
 from driftline.core.program import Program
 from driftline.core.target import Target
+from driftline.core.task import Answer, Request, Task
 from driftline.core.tensors import Arrays, load_tensors, save_tensors
 from driftline.core.text import tail
 from driftline.core.verdict import Judgement, Kind, Verdict
-from driftline.execute.pool import Pool, Report, WorkerKind, WorkerStartError
+from driftline.execute.pool import Pool, TaskReport, WorkerKind, WorkerStartError
+from driftline.execute.requests import ENDED, RUN, Ran, RunRequest
 from driftline.inputs.make import random_inputs
+from driftline.inputs.room import room_for_results
+from driftline.oracle.arithmetic import effective
 from driftline.oracle.choice import parse_oracle
 from driftline.oracle.effect import Effect
-from driftline.oracle.judge import AskArithmetic, NoShadow, Reference, ReferenceSample, Trait, judge
+from driftline.oracle.judge import AskArithmetic, NoShadow, Reference, ReferenceSample, TargetTraits, judge
+from driftline.oracle.reference import COMPUTE, ReferenceRequest, SampleFiles
 from driftline.oracle.rule import ShadowAnswer
-from driftline.oracle.shadow.task import read_answer
+from driftline.oracle.shadow.task import PLAY, ShadowRequest
 from driftline.programs.convert import accepts_directly, find_converter
 
 CONFIRMATIONS = 1
@@ -49,6 +58,7 @@ FLAKY_RUNS = 4
 OUR_TIMEOUT = 120.0  # seconds, at least, for a reference or a shadow
 FRESH_INPUTS = 3
 KEPT_SHADOWS = 256 << 20  # bytes
+KEPT_USES = 1000
 # What a target may fail by because the reference is wrong: what its results are.
 _OF_RESULTS = (
     Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS, Kind.WRONG_ZERO_SIGN, Kind.WRONG_DTYPE, Kind.WRONG_SHAPE,
@@ -101,7 +111,9 @@ class Checker:
         self.pool = pool
         self._jobs = jobs
         self._conversions = Conversions(pool)
+        self._refusals = Refusals()
         self._shadows: dict[Any, ShadowAnswer] = {}
+        self._uses: dict[Any, tuple[str, ...]] = {}  # what is known of programs, by where they are asked about
         self._keeping = threading.Lock()
 
     def check(
@@ -176,9 +188,9 @@ class Checker:
         """What is held against each other: of a deployed file, its outputs under the names of the original's."""
         return compared(case.deployed, execution, reference) if case.deployed else (execution, reference)
 
-    def trait(self, case: Case, target: Target, execution: Execution) -> Trait:
+    def trait(self, case: Case, target: Target, execution: Execution) -> TargetTraits:
         backend = BACKENDS.get(target.backend)
-        return Trait(
+        return TargetTraits(
             calls_user_code=backend.mutates,
             positional=bool(execution.converter) or backend.renames_outputs,
             signed_zero=case.options.signed_zero,
@@ -214,7 +226,7 @@ class Checker:
         """A failure that rests on one of two references that disagree, and by the other one the target is right. A big
         model is too much for the evaluator's float64 runs: there it is enough that they disagree as widely as the
         target fails."""
-        others = [witness for witness in witnesses(case) if witness.words != reference.by]
+        others = [witness for witness in reference_sources(case) if witness.words != reference.by]
         if verdict.kind not in _OF_RESULTS or not others:
             return None
         big = is_big(case)
@@ -223,13 +235,15 @@ class Checker:
             return None
         means = replace(execution, outputs=tuple(sample.native for sample in other.samples), converter="")
         between = self.judge(case, target, means, reference)
-        if between.judgement is not Judgement.FAIL or (big and _size(between) * SAME_SIZE < _size(verdict)):
+        if between.judgement is not Judgement.FAIL or (
+            big and between.evidence.size * SAME_SIZE < verdict.evidence.size
+        ):
             return None
         if not big and self.judge(case, target, execution, other).judgement is not Judgement.PASS:
             return None
         told = f"{reference.by} and {other.by} disagree about this program"
         told += "" if big else ", and the target agrees with the latter"
-        return Verdict(Judgement.INCONCLUSIVE, told, evidence={"disputed": verdict.reason})
+        return Verdict(Judgement.INCONCLUSIVE, told, evidence=Evidence(disputed=verdict.reason))
 
     def _fails_again(self, case: Case, target: Target, reference: Reference, first: Verdict) -> bool:
         execution = self.execute(case, target, fresh=True)
@@ -251,7 +265,7 @@ class Checker:
             return ""  # no outside evaluator for what this converter makes
         verdict = self.judge(case, outside, witness, reference)
         # A small flaw of the converter does not excuse a compiler that is much further off.
-        explained = _size(verdict) * SAME_SIZE >= _size(first)
+        explained = verdict.evidence.size * SAME_SIZE >= first.evidence.size
         return execution.converter if verdict.kind is first.kind and explained else ""
 
     def _is_wrong_itself(self, case: Case, deployed: Deployed, reference: Reference, first: Verdict) -> bool:
@@ -261,14 +275,25 @@ class Checker:
         home = Target(HOME[deployed.program.framework])
         means = Execution(str(home), Outcome.OK, Stage.RUN, outputs=tuple(sample.native for sample in own.samples))
         verdict = self.judge(case, home, means, reference)
-        return verdict.kind is first.kind and _size(verdict) * SAME_SIZE >= _size(first)
+        return verdict.kind is first.kind and verdict.evidence.size * SAME_SIZE >= first.evidence.size
 
     # -- running -----------------------------------------------------------------------------------------------------
 
     def execute(self, case: Case, target: Target, *, fresh: bool = False) -> Execution:
-        """One target, all samples: convert if needed, compile, run."""
+        """One target, all samples: convert if needed, compile, run. A rejection in words alone is believed only when
+        the compiler's plainest form does not take the program either."""
         if case.deployed:
             case = as_run(case, case.deployed)
+        execution = self._execute(case, target, fresh=fresh)
+        by_converter = execution.converter and execution.stage is Stage.CONVERT
+        if execution.outcome is not Outcome.REJECTED or by_converter:
+            return execution
+        plain = plain_form(target, execution.failure)
+        if plain and self._refusals.takes(case, plain, lambda: self._execute(case, plain).outcome is Outcome.OK):
+            return replace(execution, outcome=Outcome.ERROR, taken_by=str(plain))
+        return execution
+
+    def _execute(self, case: Case, target: Target, *, fresh: bool = False) -> Execution:
         backend = resolve(target)
         program, converter, seconds = case.program, "", 0.0
         if case.options.grad and not backend.gradients:
@@ -292,69 +317,56 @@ class Checker:
                     converter=converter,
                 )
             program = conversion.program
-        payload = {
-            **self._payload(case, program),
-            "backend": target.backend,
-            "options": target.told,
-        }
+        captured = ""
+        if not fresh:  # what is seen a second time must not rest on the shared file
+            captured = self._conversions.shared_capture(case, target)
         worker = worker_for_target(backend, target, case.options.plugins)
-        with self._running(worker, "driftline.execute.tasks:run", payload, case, fresh=fresh) as report:
-            return _execution(target, report, converter, seconds)
+        with self._written(case, program) as files:
+            request = RunRequest(files, target.backend, backend.told(target.told), captured)
+            report = self._run(worker, RUN, request, case, fresh=fresh)
+            return _execution(target, report, converter, seconds, room_for_results(case.options.memory_limit))
 
     def forget(self, case: Case, target: Target) -> None:
-        """Drop what was kept of a program that nobody asks for again."""
+        """Drop what was kept of a program that will not be asked for again."""
         program = case.runs
         link = find_converter(program.form, program.framework, resolve(target).accepts)
         if link:
             self._conversions.forget(as_run(case, case.deployed) if case.deployed else case, link)
 
-    @contextlib.contextmanager
-    def _running(
+    def _run(
         self,
         worker: WorkerKind,
-        task: str,
-        payload: dict[str, Any],
+        task: Task[Request, Answer],
+        request: Request,
         case: Case,
         *,
         fresh: bool = False,
         ours: bool = False,
-    ) -> Iterator[Report]:
-        """Run a task; its files are there inside the block, and gone after it. What is `ours`, and no target's, gets
-        more time: a short --timeout is meant for compilers."""
+    ) -> TaskReport[Answer]:
+        """Run a task. What is `ours`, and no target's, gets more time: a short --timeout is meant for compilers."""
         options = case.options
-        try:
-            yield self.pool.run(
-                worker,
-                task,
-                payload,
-                timeout=max(2 * options.timeout, OUR_TIMEOUT) if ours else options.timeout,
-                memory_limit=options.memory_limit,
-                fresh=fresh,
-            )
-        finally:
-            shutil.rmtree(payload["folder"], ignore_errors=True)
+        return self.pool.run(
+            worker,
+            task,
+            request,
+            timeout=max(2 * options.timeout, OUR_TIMEOUT) if ours else options.timeout,
+            memory_limit=options.memory_limit,
+            fresh=fresh,
+        )
 
-    def _payload(self, case: Case, program: Program) -> dict[str, Any]:
-        folder = self.pool.workspace.job_folder()
-        paths = []
-        for index, sample in enumerate(case.samples):
-            path = folder / f"input{index}"
-            save_tensors(path, sample.arrays)
-            paths.append(str(path))
-        return {
-            "program": program.to_json(),
-            "path": str(program.path),
-            "inputs": paths,
-            "folder": str(folder),
-            "grad": case.options.grad,
-            "seed": case.options.seed,
-            "plugins": list(case.options.plugins),
-        }
+    @contextlib.contextmanager
+    def _written(self, case: Case, program: Program) -> Iterator[CaseFiles]:
+        """The case for a worker. Its files, and what the worker adds, are there inside the block, and gone after it."""
+        files = write_case(self.pool.workspace, case, program)
+        try:
+            yield files
+        finally:
+            shutil.rmtree(files.folder, ignore_errors=True)
 
     def reference(self, case: Case) -> Reference:
         """What the program means, by the first witness that can say all of it, or else by the one that says most."""
         best: Reference | None = None
-        for witness in witnesses(case):
+        for witness in reference_sources(case):
             found = self._testimony(case, witness)
             if quality(found) == 0:
                 return found
@@ -363,81 +375,71 @@ class Checker:
         assert best is not None
         return best
 
-    def _testimony(self, case: Case, witness: Witness, *, exact: bool = True) -> Reference:
+    def _testimony(self, case: Case, witness: ReferenceSource, *, exact: bool = True) -> Reference:
         """What the program means to one witness, computed in a worker of its framework; `exact`: in float64 too."""
         worker = worker_for_framework(witness.home, case.options.plugins)
-        payload = {**self._payload(case, case.program), "witness": witness.name, "exact": exact}
+        room = room_for_results(case.options.memory_limit)
         try:
-            with self._running(worker, "driftline.oracle.reference:compute", payload, case, ours=True) as report:
-                if report.ending != "done":
+            with self._written(case, case.program) as files:
+                report = self._run(worker, COMPUTE, ReferenceRequest(files, witness.name, exact), case, ours=True)
+                answer = report.answer
+                if answer is None:
                     return Reference(problem=f"the reference run ended with {report.ending} ({report.detail})")
-                if "problem" in report.result:
-                    return Reference(problem=report.result["problem"])
+                if answer.problem:
+                    return Reference(problem=answer.problem)
                 samples = tuple(
                     replace(
-                        _reference_sample(value, partial(self._ask_shadow, case, witness, index)),
+                        _reference_sample(found, partial(self._ask_shadow, case, witness, index), room),
                         inputs=case.samples[index].arrays,
                     )
-                    for index, value in enumerate(report.result["samples"])
+                    for index, found in enumerate(answer.samples)
                 )
-                return Reference(samples, report.result["random"], by=witness.words)
+                return Reference(samples, answer.random, by=witness.words)
         except WorkerStartError as error:
             return Reference(problem=f"the reference cannot run: {error}")
+        except TooLarge as error:
+            return Reference(problem=_too_large(error))
 
     def _ask_shadow(
-        self, case: Case, witness: Witness, index: int, arithmetic: str, runs: int, outputs: Arrays | None
+        self, case: Case, witness: ReferenceSource, index: int, arithmetic: str, runs: int, outputs: Arrays | None
     ) -> ShadowAnswer:
         """How far rounding may move the program's result on one sample. Answers that many targets share are kept."""
-        key = (
-            case.program.digest,
-            case.program.state,
-            case.options,
-            witness,
-            index,
-            arithmetic,
-            runs,
-            _digest(case.samples[index]),
-        )
+        program = case.program
+        place = (program.digest, program.state, case.options, witness, index, _digest(case.samples[index]))
         with self._keeping:
-            if outputs is None and (known := self._shadows.get(key)):
+            if place in self._uses:  # targets that declare what makes no difference here share an answer
+                arithmetic = effective(arithmetic, self._uses[place])
+            if outputs is None and (known := self._shadows.get((place, arithmetic, runs))):
                 return known
-        payload = {
-            **self._payload(case, case.program),
-            "witness": witness.name,
-            "sample": index,
-            "runs": runs,
-            "arithmetic": arithmetic,
-            "outputs": None,
-        }
-        if outputs is not None:
-            payload["outputs"] = str(Path(payload["folder"]) / "outputs")
-            save_tensors(payload["outputs"], outputs)
         worker = worker_for_framework(witness.home, case.options.plugins)
-        with self._running(worker, "driftline.oracle.shadow.task:play", payload, case, ours=True) as report:
-            if report.ending != "done":
+        with self._written(case, case.program) as files:
+            written = None
+            if outputs is not None:
+                written = files.folder / "outputs"
+                save_tensors(written, outputs)
+            request = ShadowRequest(files, witness.name, index, runs, arithmetic, written)
+            report = self._run(worker, PLAY, request, case, ours=True)
+            if report.answer is None:
                 raise NoShadow(f"its run ended with {report.ending} ({report.detail})")
-            if "problem" in report.result:
-                raise NoShadow(report.result["problem"])
-            answer = read_answer(report.result)
+            if report.answer.found is None:
+                raise NoShadow(report.answer.problem)
+            answer = report.answer.found.read()
         if outputs is None:
             with self._keeping:
-                self._shadows[key] = answer
+                if len(self._uses) >= KEPT_USES:
+                    self._uses.clear()
+                self._uses[place] = answer.uses
+                self._shadows[place, effective(arithmetic, answer.uses), runs] = answer
                 while len(self._shadows) > 1 and sum(a.nbytes for a in self._shadows.values()) > KEPT_SHADOWS:
                     self._shadows.pop(next(iter(self._shadows)))
         return answer
-
-
-def _size(verdict: Verdict) -> float:
-    """How far off: in sigmas, or over what was allowed; 1 where there is no measure (an error, a wrong shape)."""
-    return float(verdict.evidence.get("z", verdict.evidence.get("ratio", 1.0)))
 
 
 def _rejected(target: Target, stage: Stage, reason: str) -> Execution:
     return Execution(str(target), Outcome.REJECTED, stage, failure=Failure("Unsupported", reason))
 
 
-def _execution(target: Target, report: Report, converter: str, convert_seconds: float) -> Execution:
-    result = report.result
+def _execution(target: Target, report: TaskReport[Ran], converter: str, convert_seconds: float, room: int) -> Execution:
     durations = {"convert": convert_seconds} if converter else {}
     base = Execution(
         str(target),
@@ -448,31 +450,40 @@ def _execution(target: Target, report: Report, converter: str, convert_seconds: 
         peak_memory=report.peak_memory,
         converter=converter,
     )
-    if report.ending != "done":
-        outcome = {"died": Outcome.CRASH, "timeout": Outcome.TIMEOUT, "memory": Outcome.OOM}[report.ending]
+    ran = report.answer
+    if ran is None:
+        outcome = ENDED[report.ending]
         version = target.version or BACKENDS.get(target.backend).version()  # the dead cannot be asked
         return replace(base, outcome=outcome, failure=Failure(report.detail, ""), version=version)
+    try:
+        outputs = tuple(load_tensors(Path(path), most=room) for path in ran.outputs)
+    except TooLarge as error:
+        return replace(base, outcome=Outcome.ERROR, problem=_too_large(error), version=ran.version)
     return replace(
         base,
-        outcome=Outcome(result["outcome"]),
-        stage=Stage(result["stage"]),
-        outputs=tuple(load_tensors(Path(path)) for path in result["outputs"]),
-        failure=Failure.from_json(result["failure"]) if "failure" in result else None,
-        durations={**durations, **result["durations"], "total": report.seconds},
-        version=result["version"],
-        problem=result.get("problem", ""),
+        outcome=ran.outcome,
+        stage=ran.stage,
+        outputs=outputs,
+        failure=ran.failure,
+        durations={**durations, **ran.durations, "total": report.seconds},
+        version=ran.version,
+        problem=ran.problem,
     )
 
 
-def _reference_sample(value: dict[str, Any], ask: AskArithmetic) -> ReferenceSample:
-    if "failure" in value:
-        return ReferenceSample(failure=Failure.from_json(value["failure"]))
+def _too_large(error: TooLarge) -> str:
+    return f"its results are too large to be compared: {error}. Raise --memory, or give smaller inputs"
+
+
+def _reference_sample(found: SampleFiles, ask: AskArithmetic, room: int) -> ReferenceSample:
+    if found.native is None:
+        return ReferenceSample(failure=found.failure)
     return ReferenceSample(
-        native=load_tensors(value["native"]),
-        exact=load_tensors(value["exact"]) if "exact" in value else None,
-        spread=load_tensors(value["spread"]) if "spread" in value else {},
-        note=value["note"],
-        shadow=ask if value.get("shadow") else None,
+        native=load_tensors(found.native, most=room),
+        exact=load_tensors(found.exact, most=2 * room) if found.exact else None,
+        spread=load_tensors(found.spread, most=2 * room) if found.spread else {},
+        note=found.note,
+        shadow=ask if found.shadow else None,
     )
 
 

@@ -12,15 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from driftline.backends import BACKENDS
 from driftline.checking.kinds import worker_for_framework
 from driftline.core.case import Case
 from driftline.core.config import cache_home
 from driftline.core.execution import Failure, Outcome
+from driftline.core.files import BIG
 from driftline.core.program import Program, file_digest
+from driftline.core.target import Target
 from driftline.core.tensors import Arrays, save_tensors
 from driftline.execute.environments import find_environment
 from driftline.execute.pool import Pool, WorkerKind, WorkerStartError
-from driftline.programs.convert import Converter
+from driftline.execute.requests import ENDED
+from driftline.programs.convert import CAPTURE, Converter, ConvertRequest, accepts_directly
 from driftline.programs.opened import open_axes
 
 
@@ -50,8 +54,20 @@ class Conversions:
                 self._made[key] = self._convert(case, converter, key)
             return self._made[key]
 
+    def shared_capture(self, case: Case, target: Target) -> str:
+        """The file of the program as `torch.export` sees it, made once where several targets of the case start from
+        that. Empty where there is none: then the target captures the program itself, and its failure is its own."""
+        program = case.program
+        if not accepts_directly(program.form, program.framework, CAPTURE.source) or program.weights >= BIG:
+            return ""
+        takers = [other for other in case.targets if BACKENDS.get(other.backend).captures and not other.version]
+        if target not in takers or len(takers) < 2:
+            return ""
+        made = self.convert(case, CAPTURE).program
+        return str(made.path) if made else ""
+
     def forget(self, case: Case, converter: Converter) -> None:
-        """Drop a conversion of a program that nobody asks for again."""
+        """Drop the conversion of a program that will not be asked for again."""
         made = self._made.pop(_key(case, converter), None)
         if made and made.program:
             made.program.path.unlink(missing_ok=True)
@@ -67,29 +83,23 @@ class Conversions:
         folder = self._pool.workspace.job_folder()
         output = folder / f"program.{converter.form}"
         save_tensors(folder / "example", _example(case))
-        payload = {
-            "program": case.program.to_json(),
-            "path": str(case.program.path),
-            "example": str(folder / "example"),
-            "output": str(output),
-            "open_axes": _open_axes(case),
-            "grad": False,
-            "seed": case.options.seed,
-            "plugins": list(case.options.plugins),
-        }
+        options = case.options
+        request = ConvertRequest(
+            case.program, folder / "example", output, _open_axes(case), options.seed, options.plugins
+        )
         try:
             report = self._pool.run(
-                worker, converter.task, payload, timeout=case.options.timeout, memory_limit=case.options.memory_limit
+                worker, converter.task, request, timeout=options.timeout, memory_limit=options.memory_limit
             )
         except WorkerStartError as error:
             return Conversion(Outcome.REJECTED, failure=Failure("Unavailable", str(error)))
-        if report.ending != "done":
-            outcome = {"died": Outcome.CRASH, "timeout": Outcome.TIMEOUT, "memory": Outcome.OOM}[report.ending]
-            return Conversion(outcome, None, Failure(report.ending, report.detail), report.log, report.seconds)
-        if report.result["outcome"] != Outcome.OK:
-            failure = Failure.from_json(report.result["failure"])
-            return Conversion(Outcome(report.result["outcome"]), None, failure, report.log, report.seconds)
-        data = tuple(report.result.get("data", ()))
+        answer = report.answer
+        if answer is None:
+            failure = Failure(report.ending, report.detail)
+            return Conversion(ENDED[report.ending], None, failure, report.log, report.seconds)
+        if answer.outcome is not Outcome.OK:
+            return Conversion(answer.outcome, None, answer.failure, report.log, report.seconds)
+        data = answer.data
         if data:  # big: for this run only, beside the program itself
             kept = self._pool.workspace.root / "programs" / kept.name
             for name in data:

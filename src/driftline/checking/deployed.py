@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from driftline.checking.open import OpenProgram
+from driftline.checking.open import LoadedProgram
 from driftline.core.case import Case, Deployed, Inputs
 from driftline.core.errors import DriftlineError
 from driftline.core.execution import Execution
@@ -19,7 +19,7 @@ from driftline.core.tensors import ANY_SIZE, Array, TensorSpec, is_float, numpy_
 from driftline.oracle.judge import Reference
 
 
-def deploy(file: OpenProgram, reference: OpenProgram) -> OpenProgram:
+def deploy(file: LoadedProgram, reference: LoadedProgram) -> LoadedProgram:
     """The reference as the program, with the file to run in its place. Raises a `DriftlineError` if they do not fit."""
     pairs = _matched_inputs(file, reference)
     _require_common_outputs(file, reference)
@@ -33,7 +33,7 @@ def deploy(file: OpenProgram, reference: OpenProgram) -> OpenProgram:
     )
 
 
-def _matched_inputs(file: OpenProgram, reference: OpenProgram) -> dict[str, str]:
+def _matched_inputs(file: LoadedProgram, reference: LoadedProgram) -> dict[str, str]:
     ours, its = reference.program.inputs, file.program.inputs
     if len(ours) != len(its):
         raise DriftlineError(
@@ -68,7 +68,7 @@ def _overlap(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return len(one) == len(other) and all(a == b or ANY_SIZE in (a, b) for a, b in zip(one, other, strict=True))
 
 
-def _require_common_outputs(file: OpenProgram, reference: OpenProgram) -> None:
+def _require_common_outputs(file: LoadedProgram, reference: LoadedProgram) -> None:
     """As far as it is known before anything ran."""
     ours, its = reference.program.outputs, file.program.outputs
     if ours and its and not set(ours) & set(its) and len(ours) != len(its):
@@ -78,7 +78,7 @@ def _require_common_outputs(file: OpenProgram, reference: OpenProgram) -> None:
         )
 
 
-def _left_out(file: OpenProgram, reference: OpenProgram) -> tuple[str, ...]:
+def _left_out(file: LoadedProgram, reference: LoadedProgram) -> tuple[str, ...]:
     """What is not compared, since only one of them returns it; as far as it is known before anything ran."""
     ours, its = reference.program.outputs, file.program.outputs
     alone = [name for name in dict.fromkeys((*ours, *its)) if (name in ours) != (name in its)]

@@ -28,6 +28,8 @@ from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.text import first_line
 from driftline.execute.environments import list_environments
 from driftline.execute.pool import Pool, WorkerKind, WorkerStartError
+from driftline.execute.requests import PROBE, ProbeRequest
+from driftline.execute.sandbox import shortcomings
 
 PROBE_TIMEOUT = 120.0
 
@@ -126,16 +128,15 @@ def _state(pool: Pool, family: str, name: str, plugins: tuple[str, ...]) -> Back
         return BackendState(name, False, "", (), str(error), "")
     install = backend.install_command
     kind = WorkerKind(f"probe {family}")
-    payload = {"backend": name, "plugins": list(plugins)}
     try:
-        report = pool.run(kind, "driftline.execute.tasks:probe", payload, timeout=PROBE_TIMEOUT)
+        report = pool.run(kind, PROBE, ProbeRequest(name, plugins), timeout=PROBE_TIMEOUT)
     except (WorkerStartError, InternalError) as error:
         return BackendState(name, False, "", (), first_line(str(error)), install, by_chance=True)
-    if report.ending != "done":
+    found = report.answer
+    if found is None:
         told = f"its import ends with {report.ending} ({report.detail})"
         return BackendState(name, False, "", (), told, install, by_chance=True)
-    found = report.result
-    return BackendState(name, found["available"], found["version"], tuple(found["devices"]), found["reason"], install)
+    return BackendState(name, found.available, found.version, found.devices, found.reason, install)
 
 
 def describe_environment() -> dict[str, Any]:
@@ -147,5 +148,6 @@ def describe_environment() -> dict[str, Any]:
         "processors": os.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "cache": str(cache_home()),
+        "sandbox": shortcomings(),
         "other_versions": [environment.requirement for environment in list_environments()],
     }

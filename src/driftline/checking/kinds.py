@@ -6,6 +6,7 @@ import sys
 
 from driftline.backends import BACKENDS
 from driftline.backends.base import Backend
+from driftline.core.plugins import approved
 from driftline.core.target import Target
 from driftline.execute.environments import require_environment
 from driftline.execute.pool import WorkerKind
@@ -26,6 +27,7 @@ def worker_for_framework(framework: str, plugins: tuple[str, ...] = ()) -> Worke
 def _kind(backend: Backend, plugins: tuple[str, ...], python: str, *, fork: bool) -> WorkerKind:
     warm: list[tuple[str, object]] = [("driftline.backends:warm", backend.family_name)]
     if plugins:
+        plugins = approved(plugins, "This case")  # whoever made it: a worker imports what the user gave, nothing else
         warm.insert(0, ("driftline.core.plugins:load_plugins", plugins))
     variables = {} if not fork else {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
     return WorkerKind(backend.family_name, python, tuple(warm), fork, tuple(variables.items()))

@@ -6,15 +6,16 @@ compiler, it can.
 
 from __future__ import annotations
 
-from driftline.checking.open import OpenProgram, open_source
+from driftline.checking.open import LoadedProgram, open_source
 from driftline.core.case import CheckOptions
 from driftline.core.errors import DriftlineError
 from driftline.core.program import Program, SourceBundle
+from driftline.core.quoting import comment
 from driftline.execute.pool import Pool
 
 _HALF = ("float16", "bfloat16")
 
-_LIFTED = '''"""{name} with its half-precision tensors in float32."""
+_LIFTED = """# {name} with its half-precision tensors in float32.
 
 import torch
 from torch.utils._pytree import tree_map
@@ -31,7 +32,7 @@ def program():
     if isinstance(model, torch.nn.Module):
         model = model._apply(lifted)
     return model, tree_map(lifted, inputs)
-'''
+"""
 
 
 def can_be_lifted(program: Program) -> bool:
@@ -49,11 +50,11 @@ def cannot_be_lifted(program: Program) -> str:
     return "--lift changed nothing: it takes torch programs that are given as file.py:name or model:NAME."
 
 
-def lift(program: Program, pool: Pool, options: CheckOptions) -> OpenProgram | None:
+def lift(program: Program, pool: Pool, options: CheckOptions) -> LoadedProgram | None:
     """The program in float32; `None` when it cannot be loaded that way (it reads files beside itself, say)."""
     bundle = SourceBundle.load(program.path.read_bytes())
     module = bundle.entry_file.removesuffix(".py").replace("/", ".")
-    text = _LIFTED.format(name=program.name, module=module, entry=bundle.entry_name)
+    text = _LIFTED.format(name=comment(program.name), module=module, entry=bundle.entry_name)
     lifted = SourceBundle("driftline_lifted.py", "program", {**bundle.files, "driftline_lifted.py": text})
     try:
         return open_source(lifted, pool, options, name=f"{program.name} in float32")

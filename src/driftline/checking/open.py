@@ -5,25 +5,27 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from driftline.checking.kinds import worker_for_framework
 from driftline.core.case import CheckOptions, Deployed
-from driftline.core.errors import DriftlineError
+from driftline.core.errors import DriftlineError, TooLarge
 from driftline.core.files import copy_file
 from driftline.core.program import Program, SourceBundle, file_digest
-from driftline.core.tensors import Arrays, TensorSpec, load_tensors
+from driftline.core.tensors import Arrays, load_tensors
 from driftline.core.text import did_you_mean, last_words
 from driftline.execute.pool import Pool, WorkerStartError
-from driftline.inputs.known import NOTHING_KNOWN, Known
+from driftline.inputs.room import room_for_inputs
 from driftline.models import find, source_text
+from driftline.programs.archive_scan import require_harmless
+from driftline.programs.described import INSPECT, Described, InspectRequest
+from driftline.programs.known import NOTHING_KNOWN, Known
 from driftline.programs.source import guess_framework
 
 MODEL = "model:"  # a model of the corpus, by its name
 
 
 @dataclass(frozen=True)
-class OpenProgram:
+class LoadedProgram:
     """A program and, if it comes with one, an example of its inputs."""
 
     program: Program
@@ -39,7 +41,7 @@ class OpenProgram:
         return self.deployed.program if self.deployed else self.program
 
 
-def open_program(text: str, pool: Pool, options: CheckOptions) -> OpenProgram:
+def open_program(text: str, pool: Pool, options: CheckOptions) -> LoadedProgram:
     """Read the program that `text` names. Every mistake in it is one sentence."""
     if text.startswith(MODEL):
         return _open_model(text.removeprefix(MODEL), pool, options)
@@ -54,13 +56,14 @@ def open_program(text: str, pool: Pool, options: CheckOptions) -> OpenProgram:
     if path.suffix == ".onnx":
         return _open_file(path, "onnx", "onnx", pool, options)
     if path.suffix == ".pt2":
+        require_harmless(path, text)
         return _open_file(path, "torch", "torch", pool, options)
     raise DriftlineError(
         f"{text}: the kind of program is told by its name; give model.onnx, model.pt2, file.py:name or model:NAME."
     )
 
 
-def _open_model(name: str, pool: Pool, options: CheckOptions) -> OpenProgram:
+def _open_model(name: str, pool: Pool, options: CheckOptions) -> LoadedProgram:
     """A model of the corpus: a file of two lines that builds it, in whichever worker needs it."""
     find(name).require_packages()
     bundle = SourceBundle("model.py", "program", {"model.py": source_text(name)})
@@ -79,7 +82,7 @@ def _near_file(path: Path) -> str:
     return did_you_mean(path.name, [p.name for p in path.parent.iterdir()])
 
 
-def _open_source(path: Path, entry: str, pool: Pool, options: CheckOptions) -> OpenProgram:
+def _open_source(path: Path, entry: str, pool: Pool, options: CheckOptions) -> LoadedProgram:
     if not path.is_file():
         raise _no_file(path)
     try:
@@ -95,86 +98,82 @@ def _open_source(path: Path, entry: str, pool: Pool, options: CheckOptions) -> O
 
 def open_source(
     bundle: SourceBundle, pool: Pool, options: CheckOptions, *, origin: str = "", name: str = ""
-) -> OpenProgram:
+) -> LoadedProgram:
     """A source program, from a file or made by Driftline itself."""
     stored = _keep_bundle(bundle, pool)
     framework = guess_framework(bundle.text)
     label = name or f"{bundle.entry_file}:{bundle.entry_name}"
     described = _inspect(pool, framework, options, form="source", path=stored, origin=origin, name=label)
-    if described.get("siblings"):
-        bundle = SourceBundle(bundle.entry_file, bundle.entry_name, {**bundle.files, **described["siblings"]})
+    if described.siblings:
+        bundle = SourceBundle(bundle.entry_file, bundle.entry_name, {**bundle.files, **described.siblings})
         stored = _keep_bundle(bundle, pool)
-    if "onnx" in described:
-        return _described_program(Path(described["onnx"]), "onnx", label, described, pool)
-    opened = _described_program(stored, "source", label, described, pool)
+    if described.onnx:
+        return _described_program(described.onnx, "onnx", label, described, pool, options)
+    opened = _described_program(stored, "source", label, described, pool, options)
     return replace(opened, program=replace(opened.program, origin=origin))
 
 
-def _open_file(path: Path, form: str, framework: str, pool: Pool, options: CheckOptions) -> OpenProgram:
-    described = _inspect(
-        pool,
-        framework,
-        options,
-        form=form,
-        path=path.resolve(),
-        name=path.name,
-    )
-    source = Path(described.get("onnx", path.resolve()))
-    return _described_program(source, form, path.name, described, pool)
+def _open_file(path: Path, form: str, framework: str, pool: Pool, options: CheckOptions) -> LoadedProgram:
+    described = _inspect(pool, framework, options, form=form, path=path.resolve(), name=path.name)
+    source = described.onnx or path.resolve()
+    return _described_program(source, form, path.name, described, pool, options)
 
 
-def _inspect(pool: Pool, framework: str, options: CheckOptions, **payload: Any) -> dict[str, Any]:
-    folder = pool.workspace.job_folder()
-    full = {"folder": str(folder), "seed": options.seed, "origin": "", **payload}
-    full["path"] = str(full["path"])
+def _inspect(
+    pool: Pool, framework: str, options: CheckOptions, *, form: str, path: Path, name: str, origin: str = ""
+) -> Described:
+    request = InspectRequest(form, path, name, pool.workspace.job_folder(), origin, options.seed)
     try:
         report = pool.run(
             worker_for_framework(framework),
-            "driftline.programs.inspect:inspect",
-            full,
+            INSPECT,
+            request,
             timeout=options.timeout,
             memory_limit=options.memory_limit,
             fresh=True,  # a user's module leaves traces in the process that imports it
         )
     except WorkerStartError as error:
-        raise DriftlineError(f"{payload['name']} needs {framework}, which cannot be imported here: {error}.") from error
-    if report.ending != "done":
+        raise DriftlineError(f"{name} needs {framework}, which cannot be imported here: {error}.") from error
+    if report.answer is None:
         words = {
             "timeout": f"did not load within {options.timeout:g} s; raise --timeout",
             "memory": f"ran out of memory while loading ({report.detail})",
             "died": f"killed its process while loading ({report.detail}). Its last words: {last_words(report.log)}",
         }
-        raise DriftlineError(f"{payload['name']} {words[report.ending]}.")
-    if "problem" in report.result:
-        raise DriftlineError(report.result["problem"])
-    return report.result
+        raise DriftlineError(f"{name} {words[report.ending]}.")
+    if report.answer.described is None:
+        raise DriftlineError(report.answer.problem)
+    return report.answer.described
 
 
-def _described_program(path: Path, form: str, name: str, described: dict[str, Any], pool: Pool) -> OpenProgram:
+def _described_program(
+    path: Path, form: str, name: str, described: Described, pool: Pool, options: CheckOptions
+) -> LoadedProgram:
     digest = file_digest(path)
-    data = tuple(described.get("data", ()))
-    for data_file in data:
+    for data_file in described.data:
         _keep_file(path.with_name(data_file), data_file, pool)
     program = Program(
         form=form,
-        framework=described["framework"],
+        framework=described.framework,
         digest=digest,
         path=_keep_file(path, digest, pool),
         name=name,
-        inputs=tuple(TensorSpec(s["name"], s["dtype"], tuple(s["shape"])) for s in described["inputs"]),
-        outputs=tuple(described.get("outputs", ())),
-        operators=tuple(described.get("operators", ())),
-        data=data,
-        weights=described.get("weights", 0) or (path.stat().st_size if form in ("torch", "onnx") else 0),
-        state=described.get("state", ""),
+        inputs=described.inputs,
+        outputs=described.outputs,
+        operators=described.operators,
+        data=described.data,
+        weights=described.weights or (path.stat().st_size if form in ("torch", "onnx") else 0),
+        state=described.state,
     )
-    example = load_tensors(described["example"]) if "example" in described else {}
-    known = Known.from_json(described.get("known", {}))
+    room = room_for_inputs(options.memory_limit)
+    try:
+        example = load_tensors(described.example, most=room) if described.example else {}
+    except TooLarge as error:
+        raise TooLarge(f"The example inputs of {name}: {error}. Give smaller ones, or raise --memory.") from error
+    known = described.known
     if program.operators:
         known = replace(known, size=len(program.operators))
-    return OpenProgram(
-        program, example, known, without=described.get("without", ""), notes=tuple(described.get("notes", ()))
-    )
+    return LoadedProgram(program, example, known, without=described.without, notes=described.notes)
 
 
 def _keep_bundle(bundle: SourceBundle, pool: Pool) -> Path:

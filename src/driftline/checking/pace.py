@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from driftline.backends.presets import rank_of
 from driftline.core.config import cache_home
+from driftline.core.private import private_folder, write_private
 from driftline.core.program import Program
 from driftline.core.target import Target
 
@@ -56,10 +56,8 @@ def note_durations(program: Program, taken: Iterable[tuple[Target, float]]) -> N
         record[key] = [*record.get(key, ()), round(seconds, 2)][-KEPT:]
     path = _path()
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        part.write_text(json.dumps(record))
-        os.replace(part, path)
+        private_folder(path.parent)
+        write_private(path, [json.dumps(record).encode()])
 
 
 def _key(target: Target, program: Program) -> str:

@@ -1,7 +1,8 @@
 """Explained, not just failed: does a row agree if its target may compute less precisely?
 
-Asked of the rows of `driftline check` alone. Hunts, audits and the searches that explain a failure judge strictly:
-whether less precision is good enough is for the person who deploys the model to decide (`accept.py`).
+Asked of the rows of `driftline check`, and of what a hunt is about to record. Screening, audits and the searches that
+explain a failure judge strictly: whether less precision is good enough is for the person who deploys the model to
+decide (`accept.py`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 from dataclasses import replace
 
 from driftline.backends import BACKENDS
+from driftline.checking.accept import accepts_any
 from driftline.checking.checker import Checker, TargetResult
 from driftline.core.case import Case
 from driftline.core.execution import Execution, Outcome
@@ -17,7 +19,7 @@ from driftline.core.target import Target
 from driftline.core.verdict import Judgement, Verdict
 from driftline.oracle.effect import effect_of
 from driftline.oracle.judge import NoShadow, Reference
-from driftline.oracle.policies import explained_by, is_of_precision, may, plausible, program_uses
+from driftline.oracle.policies import does, explained_by, is_of_precision, may, plausible, program_uses
 
 
 def reviewed(checker: Checker, case: Case, result: TargetResult, reference: Reference) -> TargetResult:
@@ -37,7 +39,7 @@ def _explained(
     checker: Checker, case: Case, result: TargetResult, execution: Execution, reference: Reference
 ) -> TargetResult:
     trait = checker.trait(case, result.target, execution)
-    if result.flaky or result.blame or not is_of_precision(result.verdict, trait):
+    if result.flaky or (result.blame and case.deployed) or not is_of_precision(result.verdict, trait):
         return result
     uses = program_uses(reference, trait.arithmetic)
     candidates = plausible(uses, reference, trait.arithmetic, on_gpu=runs_on_gpu(result.target))
@@ -45,12 +47,13 @@ def _explained(
     if not policies:
         return result
     first = result.verdict
-    evidence = {
-        **first.evidence,
-        "agrees_with": list(policies),
-        "accept": accepting(result.target, policies),
-        "otherwise": first.reason,
-    }
+    if accepts_any(case.options.accept, result.target):
+        told = replace(first.evidence, policies=policies, accepted=policies, otherwise=first.reason)
+        agreed = Verdict(Judgement.PASS, f"agrees; {does(policies, uses)}, as accepted", evidence=told)
+        return replace(result, verdict=agreed)
+    evidence = replace(
+        first.evidence, policies=policies, accept=accepting(result.target, policies), otherwise=first.reason
+    )
     reason = f"agrees if it may {may(policies, uses)}"
     return replace(result, verdict=Verdict(Judgement.REDUCED, reason, first.kind, evidence))
 

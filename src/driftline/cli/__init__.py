@@ -6,7 +6,6 @@ Commands are imported when they are used, so `--help` is quick and a broken one 
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import traceback
 from typing import Any
@@ -14,17 +13,27 @@ from typing import Any
 import click
 
 from driftline import __version__
+from driftline.cli.clock import process_age, start
+from driftline.cli.output import OutputLost, output_that_may_end
+from driftline.core.config import cache_home
 from driftline.core.errors import DriftlineError, InternalError
+from driftline.core.full_disk import disk_full, no_room
+from driftline.core.notices import listen
+from driftline.core.plugins import one_command
+from driftline.core.streams import plain_streams
 from driftline.core.text import did_you_mean
 
 # command -> (module, one line of help). The help is repeated here so that listing commands imports none of them.
 _COMMANDS = {
     "doctor": "Show every compiler: available or not, version, and how to install it.",
     "check": "Run a program on many compilers and say which of them is wrong.",
+    "inputs": "Find inputs on which a program becomes NaN, overflows or loses its digits, or prove there are none.",
     "hunt": "Make programs, run them on all compilers, and keep every bug once.",
     "patterns": "Audit the compilers' own rewrite rules: list, show, audit, diff.",
+    "inductor": "The TorchInductor lab: what torch.compile makes of a model, kernel by kernel.",
     "models": "List real architectures with seeded weights, or write one to a file.",
     "bugs": "Browse what was found.",
+    "causes": "List, show and check the causes that explain bugs.",
     "replay": "Run a stored bug again: still fails, fixed, or differs.",
     "diagnose": "Explain a bug: localise, reduce and ablate it within a budget.",
     "localize": "Find the operators of a failing program that fail by themselves.",
@@ -79,11 +88,24 @@ def cli() -> None:
 
 
 def main() -> None:
-    sys.exit(run(sys.argv[1:]))
+    with output_that_may_end():
+        code = run(sys.argv[1:], began=process_age())
+    sys.exit(code)
 
 
-def run(arguments: list[str]) -> int:
-    """Run a command line and return its exit code; every kind of trouble gets its own."""
+def run(arguments: list[str], *, began: float = 0.0) -> int:
+    """Run a command line and return its exit code; every kind of trouble gets its own. `began`: so many seconds ago."""
+    start(began)
+    listen(_say)
+    with plain_streams(), one_command():
+        return _run(arguments)
+
+
+def _say(line: str) -> None:
+    click.echo(f"driftline: {line}", err=True)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         result = cli.main(arguments, prog_name="driftline", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -99,10 +121,13 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing more to say
-        return 0
+    except OutputLost as error:
+        click.echo(f"driftline: the output cannot be written: {error}. What was found is in the store.", err=True)
+        return DriftlineError.exit_code
     except Exception as error:
+        if no_room(error):
+            click.echo(f"driftline: {disk_full(cache_home())}", err=True)
+            return DriftlineError.exit_code
         report_internal_error(str(error) if isinstance(error, InternalError) else traceback.format_exc())
         return InternalError.exit_code
 

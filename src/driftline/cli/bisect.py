@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from driftline.cli.common import json_option, note, print_json, store_option
+from driftline.cli.common import json_option, note, plugin_option, print_json, store_option, trust_option
 from driftline.cli.explaining import failing_for
 from driftline.core.errors import DriftlineError
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 @click.option("--keep", is_flag=True, help="Keep the environments that are made; without it they are removed again.")
 @click.option("--max-download", default="1GB", show_default=True, help="A release that is larger is not asked.")
 @store_option
+@plugin_option
+@trust_option
 @json_option
 def bisect(
     subject: str,
@@ -41,6 +43,7 @@ def bisect(
     keep: bool,
     max_download: str,
     store: Path,
+    plugins: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Find the releases of a compiler that show a bug: the first bad one, the first good one again.
@@ -58,21 +61,25 @@ def bisect(
     stretch whose ends differ. Each runs in an environment of its own; the reference stays that of the framework
     installed here. A release that cannot run the case says nothing (skip). Exit code 1: at least one release shows it.
     """
-    from driftline.campaign.bisection import Wish, bisect_failing, keep_bisection, parse_releases
+    from driftline.campaign.bisection import ReleaseWish, bisect_failing, keep_bisection, parse_releases
     from driftline.campaign.failing import is_program
     from driftline.checking.checker import Checker
+    from driftline.core.case import CheckOptions
+    from driftline.core.plugins import load_plugins
     from driftline.core.target import Target
     from driftline.execute.pool import Pool
     from driftline.report.results import SCHEMA
     from driftline.store import Store
 
-    wish = Wish(package, good, bad, tuple(parse_releases(releases)), installed, keep, parse_size(max_download))
+    wish = ReleaseWish(package, good, bad, tuple(parse_releases(releases)), installed, keep, parse_size(max_download))
+    load_plugins(plugins)
     wanted = Target.parse(target) if target else None
+    options = CheckOptions(plugins=tuple(str(Path(p).resolve()) for p in plugins))
     if not is_program(subject):
         Store.open(store).close()  # a store that is not there must not be made by asking
     with Store.create(store) as kept, Pool() as pool:
         checker = Checker(pool)
-        failing = failing_for(subject, kept, checker, target=wanted)
+        failing = failing_for(subject, kept, checker, target=wanted, options=options)
         bisected = bisect_failing(checker, failing, wish, report=note, tried=_tell)
         keep_bisection(kept, bisected)
     if as_json:
@@ -95,16 +102,17 @@ def _tell(trial: Trial) -> None:
 
 
 def _show(bisected: Bisected) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from driftline.report.screen import Screen
 
     colours = {"good": "green", "bad": "red", "skip": "yellow"}
     table = Table(bisected.package, "answer", "seconds", "why", box=None, header_style="bold")
     for trial in bisected.in_order:
         answer = Text(str(trial.answer), style=colours[trial.answer])
         table.add_row(trial.release, answer, f"{trial.seconds:.0f}", Text(trial.reason))
-    Console().print(table)
+    Screen().print(table)
     existing = len(bisected.search.existing)
     asked = f" ({len(bisected.trials)} of {existing} releases asked)" if existing else ""
     click.echo(f"\n{bisected.failing.bug.id}: {bisected.search.summary()}.{asked}")

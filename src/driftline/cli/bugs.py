@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
 
 import click
 
-from driftline.cli.common import json_option, print_json, store_option
+from driftline.cli.cause_options import causes_option, library_of
+from driftline.cli.common import json_option, note, print_json, store_option
+from driftline.core.errors import DriftlineError
+from driftline.core.text import did_you_mean
 from driftline.core.verdict import Status
+
+LISTED = 100  # bugs on a screen, unless more are asked for
 
 
 @click.group()
@@ -16,28 +23,74 @@ def bugs() -> None:
 
 
 @bugs.command("list")
+@click.option("--compiler", metavar="NAME", default="", help="Only bugs of this backend or converter.")
+@click.option("--kind", metavar="KIND", default="", help="Only bugs of this kind, such as wrong-value or crash.")
+@click.option("--status", type=click.Choice([str(status) for status in Status]), help="Only bugs with this status.")
+@click.option("--since", metavar="TIME", default="", help="Only bugs first seen since 2026-01-31, or 2h or 7d ago.")
+@click.option("--limit", type=click.IntRange(0), help="Bugs to show, 0: all.  [default: 100; with --json: all]")
 @store_option
+@causes_option
 @json_option
-def list_bugs(store: Path, as_json: bool) -> None:
-    """List all bugs, the newest first."""
+def list_bugs(
+    compiler: str,
+    kind: str,
+    status: str | None,
+    since: str,
+    limit: int | None,
+    store: Path,
+    folders: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """List bugs, the most serious first: those of one cause together, and which of them look alike.
+
+    \b
+      driftline bugs list --compiler inductor --kind wrong-value
+      driftline bugs list --status new --since 2h
+    """
+    from driftline.report.alike import alike
     from driftline.report.results import SCHEMA, bug_json
-    from driftline.store import Store
+    from driftline.store import Store, listing, sound_bugs
 
+    library = library_of(folders)
+    wanted = listing.BugFilter(compiler, kind, status or "", parse_since(since) if since else "")
     with Store.open(store) as kept:
-        found = [kept.bug(bug.id) for bug in kept.bugs()]
-    if as_json:
-        print_json({"schema": SCHEMA, "bugs": [bug_json(bug, store) for bug in found]})
-        return
-    from driftline.report.terminal import show_bugs
+        for given, field in ((compiler, "backend"), (kind, "kind")):
+            if given and given not in (known := listing.kinds_of(kept, field)):
+                name = "compiler" if field == "backend" else "kind"
+                has = ", ".join(known) or "no bugs"
+                raise DriftlineError(f"--{name} {given}: no bug has it.{did_you_mean(given, known)} There are: {has}.")
+        most = limit if limit is not None else -1 if as_json else LISTED
+        total = listing.count_bugs(kept, wanted)
+        shown = listing.list_bugs(kept, wanted, most=most or -1)
+        like = alike(kept.bugs())
+        if as_json:
+            whole = sound_bugs(kept, [bug.id for bug in shown])
+            found = [{**bug_json(bug, store, library), "like": like.get(bug.id)} for bug in whole]
+            print_json({"schema": SCHEMA, "bugs": found, "total": total})
+            return
+    from driftline.report.bug_list import show_bugs
 
-    show_bugs(found, store)
+    show_bugs(shown, store, library, total=total, like=like)
+    for gap in kept.gaps:
+        note(f"driftline: {gap}")
+
+
+def parse_since(text: str) -> str:
+    """A moment as the store writes it, from a date, a moment, or how long ago it was."""
+    if ago := re.fullmatch(r"(\d{1,6})([mhd])", text):
+        seconds = int(ago[1]) * {"m": 60, "h": 3600, "d": 86400}[ago[2]]
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(max(time.time() - seconds, 0)))
+    if re.fullmatch(r"\d{4}-\d\d(-\d\d(T\d\d:\d\d(:\d\dZ?)?)?)?", text):
+        return text
+    raise DriftlineError(f"--since {text}: write a date such as 2026-01-31, or how long ago, such as 30m, 2h or 7d.")
 
 
 @bugs.command("show")
 @click.argument("bug")
 @store_option
+@causes_option
 @json_option
-def show(bug: str, store: Path, as_json: bool) -> None:
+def show(bug: str, store: Path, folders: tuple[Path, ...], as_json: bool) -> None:
     """Show one bug: program, inputs, evidence, log, what explains it, and the commands that replay it and explain more.
 
     A unique prefix of its name is enough.
@@ -46,15 +99,16 @@ def show(bug: str, store: Path, as_json: bool) -> None:
     from driftline.report.results import SCHEMA, bug_json
     from driftline.store import Store
 
+    library = library_of(folders)
     with Store.open(store) as kept:
         found = kept.bug(bug)
         if as_json:
             explanation = explained_so_far(kept, found.id).to_json(kept)
-            print_json({"schema": SCHEMA, "bug": {**bug_json(found, store), "explanation": explanation}})
+            print_json({"schema": SCHEMA, "bug": {**bug_json(found, store, library), "explanation": explanation}})
             return
         from driftline.report.terminal import show_bug
 
-        show_bug(found, kept)
+        show_bug(found, kept, library)
 
 
 @bugs.command("mark")

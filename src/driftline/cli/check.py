@@ -7,8 +7,18 @@ from pathlib import Path
 
 import click
 
-from driftline.cli.common import Ticker, json_option, note, plugin_option, print_json, seed_option, store_option
-from driftline.cli.explaining import Explained, diagnose_option, explain
+from driftline.cli.cause_options import causes_option, library_of
+from driftline.cli.common import (
+    json_option,
+    note,
+    plugin_option,
+    print_json,
+    seed_option,
+    sizes_options,
+    store_option,
+    trust_option,
+)
+from driftline.cli.explaining import diagnose_option, explain
 from driftline.cli.layers import look_layers, require_layers, require_page, show_views, write_page
 from driftline.cli.settings import naming_the_file, settings_of_run
 from driftline.cli.verdict_options import (
@@ -40,27 +50,14 @@ class _WithPresets(click.Command):
 )
 @click.option(
     "--inputs",
-    metavar="FILE.npz|example|random|specials",
+    metavar="FILE.npz|example|random|specials|symbolic",
     default="example",
     show_default=True,
     help="Where the tensors come from: a file, the program's own example, normal random numbers, or NaN, infinities,"
-    " signed zeros, subnormals and extremes among them (in a model: in single places).",
+    " signed zeros, subnormals and extremes among them (in a model: in single places); symbolic: inputs that a solver"
+    " finds, on which the program becomes NaN, overflows or loses its digits (see `driftline inputs`).",
 )
-@click.option(
-    "--dim",
-    "dims",
-    metavar="NAME=SIZE",
-    multiple=True,
-    help="Size of a dimension that the model leaves open, by its name: batch=2,seq=128. Several sizes in one check:"
-    " seq=16/33.",
-)
-@click.option(
-    "--shape",
-    "shapes",
-    metavar="INPUT=AxBxC",
-    multiple=True,
-    help="Shape of an input: input_ids=2x128. Several shapes in one check: x=2x8/3x8.",
-)
+@sizes_options
 @click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="Number of input samples.")
 @click.option(
     "--reference",
@@ -91,6 +88,7 @@ class _WithPresets(click.Command):
 @accept_option
 @fail_on_option
 @baseline_option
+@causes_option
 @click.option("--timeout", type=click.FloatRange(0.1), help="Seconds for one target.  [default: 300]")
 @click.option("--memory", type=click.IntRange(1), default=8, show_default=True, help="GiB of memory for one target.")
 @diagnose_option
@@ -98,6 +96,7 @@ class _WithPresets(click.Command):
 @seed_option
 @store_option
 @plugin_option
+@trust_option
 @json_option
 def check(
     program: str,
@@ -117,6 +116,7 @@ def check(
     accept: tuple[str, ...],
     fail_on: str | None,
     baseline: Path | None,
+    folders: tuple[Path, ...],
     timeout: float | None,
     memory: int,
     diagnose: bool,
@@ -159,6 +159,7 @@ def check(
 
     Exit codes: 0 clean, 1 a row has a verdict of --fail-on, 5 nothing was compared; 2, 3 and 4 as everywhere.
     """
+    from driftline.campaign.explanations import ExplainedBugs
     from driftline.campaign.layering import check_taps
     from driftline.campaign.session import (
         check_program,
@@ -171,7 +172,6 @@ def check(
     from driftline.checking.checker import Checker, Skipped
     from driftline.checking.deployed import deploy
     from driftline.checking.open import open_program
-    from driftline.checking.pace import expected
     from driftline.cli import report_internal_error
     from driftline.core.case import CheckOptions
     from driftline.core.plugins import load_plugins
@@ -180,7 +180,9 @@ def check(
     from driftline.execute.pool import Pool
     from driftline.inputs.sizes import Sizes
     from driftline.oracle.choice import parse_oracle
+    from driftline.report.annotated import is_accepted
     from driftline.report.baseline import compare_check, read_baseline
+    from driftline.report.progress import CheckProgress
     from driftline.report.results import check_json
     from driftline.store import Store
 
@@ -191,6 +193,7 @@ def check(
         fail_on or settings.fail_on or "fail", "--fail-on" if fail_on else settings.said_by("fail_on")
     )
     before = read_baseline(baseline) if baseline else None
+    library = library_of(folders)
     usual = targets is None and settings.targets is not None
     targets = settings.targets if usual else targets
     with naming_the_file(settings.said_by("targets") if usual else ""):
@@ -218,7 +221,7 @@ def check(
         accept=accepted,
     )
     with Store.create(store) as kept, Pool() as pool:
-        with Ticker(f"Checking {program}") as ticker:
+        with CheckProgress(f"Checking {program}") as progress:
             opened = open_program(program, pool, options)
             if reference:
                 opened = deploy(opened, open_program(reference, pool, options))
@@ -228,7 +231,6 @@ def check(
             if usual and wanted:
                 wanted, unfit = fitting_targets(opened.runs, wanted)
             chosen, _ = choose_targets(opened.runs, wanted)
-            ticker.expect(len(chosen))
             result = check_program(
                 Checker(pool, jobs),
                 kept,
@@ -240,7 +242,8 @@ def check(
                 options=options,
                 lifted=lift,
                 keep_reduced=Judgement.REDUCED in counted,
-                progress=lambda target, row: ticker.checked(target, row, expected(target, opened.program)),
+                library=library,
+                listener=progress,
             )
         result = replace(
             result,
@@ -248,22 +251,27 @@ def check(
             notes=(*result.notes, *(unused_accept(accepted, chosen) if accept else ())),
         )
         views = look_layers(result, kept, pool, taps) if layers else []
-        explained = explain([bug.id for bug in result.bugs.values()], kept, pool) if diagnose else Explained()
+        explained = (
+            explain([bug.id for bug in result.bugs.values()], kept, pool, library) if diagnose else ExplainedBugs()
+        )
     compared = compare_check(before, result, counted) if before else None
     if as_json:
         more = {"layers": views} if layers else {}
-        print_json({**check_json(result, compared), **more, **explained.to_json()})
+        print_json({**check_json(result, compared, library), **more, **explained.to_json()})
     else:
+        from driftline.report.diagnosis import show_diagnoses
         from driftline.report.terminal import show_check
 
-        show_check(result, explained=diagnose, baseline=compared)
+        show_check(result, explained=diagnose, baseline=compared, library=library)
         show_views(views)
-        explained.show()
+        show_diagnoses(explained.bodies)
     if out is not None:
         write_page(out, views)
     if result.internal_error:
         report_internal_error(result.internal_error)
-    code = exit_code(result, counted, compared.known if compared else (), wanted or ())
+    accepted_here = [target for target, bug in result.bugs.items() if is_accepted(bug, library)]
+    excused = (*(compared.known if compared else ()), *accepted_here)
+    code = exit_code(result, counted, excused, wanted or ())
     for skipped in result.outcome.skipped:
         if code == 4 and skipped.target in (wanted or ()):
             note(f"driftline: {skipped.target} {skipped.reason}")

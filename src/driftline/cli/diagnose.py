@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
+from driftline.cli.cause_options import causes_option, library_of
 from driftline.cli.common import json_option, print_json
-from driftline.cli.explaining import Explaining, explaining_options, show_diagnosis
+from driftline.cli.explaining import Explaining, explaining_options
 
 
 @click.command()
 @explaining_options(budget="5m")
 @click.option("--bisect", is_flag=True, help="Also ask other releases of the compiler; makes environments of them.")
+@causes_option
 @json_option
-def diagnose(as_json: bool, bisect: bool, **given: Any) -> int:
+def diagnose(as_json: bool, bisect: bool, folders: tuple[Path, ...], **given: Any) -> int:
     """Explain a bug: where it lies, how small it gets, and what it depends on.
 
     BUG is a name from `driftline bugs list`, CASE the id of one of its cases. A PROGRAM (model.onnx, model.pt2,
@@ -29,15 +32,25 @@ def diagnose(as_json: bool, bisect: bool, **given: Any) -> int:
     with the bug and stands in its report.
     """
     from driftline.campaign.diagnosis import diagnose_failing
+    from driftline.report.annotated import causes_of
+    from driftline.report.diagnosis import show_diagnosis
     from driftline.report.results import SCHEMA
 
+    library = library_of(folders)
     with Explaining("Diagnosing", **given) as asked:
         found = diagnose_failing(
-            asked.checker, asked.store, asked.failing, budget=asked.budget, bisect=bisect, listener=asked.progress
+            asked.checker,
+            asked.store,
+            asked.failing,
+            budget=asked.budget,
+            bisect=bisect,
+            library=library,
+            listener=asked.progress,
         )
+        causes = causes_of(asked.store.bug(asked.failing.bug.id), library)
     body = found.to_json()
     if as_json:
-        print_json({"schema": SCHEMA, **body})
+        print_json({"schema": SCHEMA, **body, "causes": [cause.note() for cause in causes]})
     else:
-        show_diagnosis(body)
+        show_diagnosis(body, causes)
     return asked.exit_code(found.internal_errors)

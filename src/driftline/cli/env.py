@@ -64,11 +64,12 @@ def _describe(environment: Environment) -> dict[str, Any]:
 
 
 def _print_table(entries: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from driftline.report.screen import Screen
 
     table = Table("release", "with", "size", "made", box=None, header_style="bold")
     for entry in entries:
         size = f"{entry['size_bytes'] / 1e6:,.0f} MB"
         table.add_row(entry["requirement"], ", ".join(entry["extras"]), size, entry["made"].replace("T", " "))
-    Console().print(table)
+    Screen().print(table)

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from driftline.cli.common import (
-    Activity,
-    Ticker,
-    new_bug_line,
-    note,
-    parse_budget,
-    plugin_option,
-    seed_option,
-    store_option,
-)
+from driftline.cli.clock import elapsed
+from driftline.cli.common import parse_budget, plugin_option, seed_option, sizes_options, store_option, trust_option
 from driftline.core.errors import InternalError
+from driftline.report.progress import Activity, CheckProgress
 
 if TYPE_CHECKING:
+    from driftline.campaign.explanations import ExplainedBugs
     from driftline.campaign.failing import Failing
+    from driftline.causes import Library
     from driftline.checking.checker import Checker
     from driftline.core.target import Target
     from driftline.execute.pool import Pool
-    from driftline.store import Bug, Store
+    from driftline.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,8 +30,10 @@ def explaining_options(budget: str) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         for option in (
             plugin_option,
+            trust_option,
             store_option,
             seed_option,
+            sizes_options,
             click.option(
                 "--inputs", metavar="FILE.npz|example|random|specials", default="example", help="Of a PROGRAM."
             ),
@@ -57,79 +53,16 @@ def diagnose_option(function: F) -> F:
     )
 
 
-@dataclass
-class Explained:
-    """The explanations of several bugs, and the bugs that were met on the way."""
-
-    bodies: list[dict[str, Any]] = field(default_factory=list)
-    met: dict[str, Bug] = field(default_factory=dict)  # by id
-    new: set[str] = field(default_factory=set)  # those met that the store did not know before
-    asked: bool = False
-
-    def meet(self, bugs: Sequence[Bug], known: Collection[str]) -> list[Bug]:
-        """Those of the bugs that are met for the first time and were not known before."""
-        fresh = [bug for bug in bugs if bug.id not in known and bug.id not in self.met]
-        self.met |= {bug.id: bug for bug in bugs}
-        self.new |= {bug.id for bug in fresh}
-        return fresh
-
-    def to_json(self) -> dict[str, Any]:
-        return {"diagnoses": self.bodies} if self.asked else {}
-
-    def show(self) -> None:
-        for body in self.bodies:
-            click.echo()
-            show_diagnosis(body)
-
-
-def explain(bugs: Sequence[str], store: Store, pool: Pool) -> Explained:
-    """Explain bugs one after the other; what cannot be explained is said on stderr."""
-    from driftline.campaign.diagnosis import EACH, Diagnosis, diagnose_bugs
+def explain(bugs: Sequence[str], store: Store, pool: Pool, library: Library) -> ExplainedBugs:
+    """Explain bugs one after the other, with progress; what cannot be explained is said on stderr."""
+    from driftline.campaign.diagnosis import EACH
+    from driftline.campaign.explanations import ExplainedBugs, explain_bugs
     from driftline.checking.checker import Checker
 
-    unique = list(dict.fromkeys(bugs))
-    explained = Explained(asked=True)
-    if unique:
-        known = {bug.id for bug in store.bugs()}
-        with Activity("Explaining", EACH * len(unique)) as progress:
-            for found in diagnose_bugs(Checker(pool), store, unique, listener=progress):
-                if isinstance(found, Diagnosis):
-                    explained.bodies.append(found.to_json())
-                    for bug in explained.meet(found.met, known):
-                        progress(new_bug_line(bug))
-                else:
-                    note(f"driftline: {found}")
-    return explained
-
-
-def show_diagnosis(body: dict[str, Any]) -> None:
-    from driftline.report.program import reduced_text
-
-    click.echo(f"{body['bug']} on {body['target']}, explained in {body['seconds']:.0f} s")
-    for sentence in body["summary"]:
-        click.echo(f"  {sentence}")
-    if body["reduction"]:
-        click.echo(f"\n{reduced_text(body['reduction'])}")
-        for other in body["reduction"].get("others", ()):
-            click.echo(f"\nMet on the way, and kept as a bug of its own: {other}")
-    again = list(_again(body))
-    if again:
-        click.echo("\nAgain:")
-    for command, shows in again:
-        click.echo(f"  {command}  # {shows}")
-
-
-def _again(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The commands that show it again, and what each of them shows."""
-    for suspect in (body["localization"] or {}).get("suspects", ()):
-        yield suspect["command"], f"the suspect alone, {suspect['title']}: fails"
-    asked = "the reduced program" if body["reduction"] else "the program that was found"
-    for cure in (body["ablation"] or {}).get("cures", ()):
-        if cure["confirmed"]:
-            yield cure["command"], f"{asked} with this cure: passes"
-    for cure in body["on_original"]:
-        passes = "passes" if cure["answer"] == "pass" else "does not pass"
-        yield cure["command"], f"the program that was found, with this cure: {passes}"
+    if not bugs:
+        return ExplainedBugs(asked=True)
+    with Activity("Explaining", EACH * len(bugs)) as progress:
+        return explain_bugs(Checker(pool), store, bugs, library=library, listener=progress)
 
 
 def failing_for(subject: str, store: Store, checker: Checker, *, target: Target | None = None, **given: Any) -> Failing:
@@ -138,8 +71,8 @@ def failing_for(subject: str, store: Store, checker: Checker, *, target: Target 
 
     if not is_program(subject):
         return find_failing(subject, store, checker, target=target, **given)
-    with Ticker(f"Checking {subject}", 1 if target else None) as ticker:
-        return find_failing(subject, store, checker, target=target, **given, progress=ticker.checked)
+    with CheckProgress(f"Checking {subject}", 1 if target else None) as progress:
+        return find_failing(subject, store, checker, target=target, **given, listener=progress)
 
 
 class Explaining:
@@ -158,6 +91,8 @@ class Explaining:
         budget: str,
         target: str | None,
         inputs: str,
+        dims: tuple[str, ...],
+        shapes: tuple[str, ...],
         seed: int,
         store: Path,
         plugins: tuple[str, ...],
@@ -165,6 +100,7 @@ class Explaining:
         self._title = title
         self.budget = parse_budget(budget)
         self._subject, self._target, self._inputs = subject, target, inputs
+        self._dims, self._shapes = dims, shapes
         self._seed, self._place, self._plugins = seed, store, plugins
         self._open = ExitStack()
 
@@ -182,18 +118,21 @@ class Explaining:
         from driftline.core.plugins import load_plugins
         from driftline.core.target import Target
         from driftline.execute.pool import Pool
+        from driftline.inputs.sizes import Sizes
         from driftline.store import Store
 
         load_plugins(self._plugins)
         check_strategy(self._inputs)
+        sizes = Sizes.parse(self._dims, self._shapes)
         wanted = Target.parse(self._target) if self._target else None
         options = CheckOptions(seed=self._seed, plugins=tuple(str(Path(p).resolve()) for p in self._plugins))
+        self.budget = max(1.0, self.budget - elapsed())  # a program is checked outside of it
         if not is_program(self._subject):
             Store.open(self._place).close()  # a store that is not there must not be made by asking
         self.store = opening.enter_context(Store.create(self._place))
         self.checker = Checker(opening.enter_context(Pool()))
         self.failing = failing_for(
-            self._subject, self.store, self.checker, target=wanted, inputs=self._inputs, options=options
+            self._subject, self.store, self.checker, target=wanted, inputs=self._inputs, sizes=sizes, options=options
         )
         self.progress = opening.enter_context(Activity(self._title, self.budget))
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from driftline.cli.common import note, plugin_option, store_option
+from driftline.cli.cause_options import causes_option, library_of
+from driftline.cli.common import note, plugin_option, store_option, trust_option
 
 if TYPE_CHECKING:
     from driftline.report.export.script import Exported
@@ -28,7 +29,17 @@ _EXAMPLES = {"script": "bug.py", "issue": "issue.md", "pytest": "test_bug.py", "
 @click.option("--original", is_flag=True, help="The case as it was found, even when there is a reduced one.")
 @store_option
 @plugin_option
-def export(subject: str, form: str, out: Path | None, original: bool, store: Path, plugins: tuple[str, ...]) -> int:
+@trust_option
+@causes_option
+def export(
+    subject: str,
+    form: str,
+    out: Path | None,
+    original: bool,
+    store: Path,
+    plugins: tuple[str, ...],
+    folders: tuple[Path, ...],
+) -> int:
     """Write a bug down for those who can fix it.
 
     BUG is a name from `driftline bugs list`, CASE the id of one of its cases. The reduced case is taken when there is
@@ -41,14 +52,16 @@ def export(subject: str, form: str, out: Path | None, original: bool, store: Pat
       onnx     a folder with the model, its inputs and what should come out
       json     all that is known
 
-    A script and a test are run in a clean process before they are called valid. The plugins of a bug are known; name
-    one with --plugin when its file has moved. Exit code 0: valid; 1: not valid, and the reason is said.
+    A script and a test are run in a clean process before they are called valid. The plugins that a bug needs are code
+    and are not loaded by themselves: give them again with --plugin. Exit code 0: valid; 1: not valid, and the reason is
+    said.
     """
     from driftline.campaign.exporting import subject_of
     from driftline.campaign.failing import find_failing
     from driftline.checking.checker import Checker
     from driftline.core.case import CheckOptions
     from driftline.core.plugins import load_plugins
+    from driftline.core.streams import write_exactly
     from driftline.execute.pool import Pool
     from driftline.report.export.model import require_folder
     from driftline.report.formats import require_place, write
@@ -58,24 +71,26 @@ def export(subject: str, form: str, out: Path | None, original: bool, store: Pat
         require_folder(out)
     elif out:
         require_place(out, example=_EXAMPLES[form])
+    library = library_of(folders)
     load_plugins(plugins)
     options = CheckOptions(plugins=tuple(str(Path(p).resolve()) for p in plugins))
     with Store.open(store) as kept, Pool() as pool:
         checker = Checker(pool)
         failing = find_failing(subject, kept, checker, options=options)
-        gathered = subject_of(kept, checker, failing, original=original)
+        gathered = subject_of(kept, checker, failing, original=original, library=library)
     if form == "onnx":
         return _write_model(gathered, out)
     text, made = _written(gathered, form)
     if out:
         write(out, text)
     else:
-        click.echo(text, nl=False)
+        write_exactly(text)
     note(_verdict(gathered, form, made, out, store))
     return 0 if made.valid else 1
 
 
 def _written(subject: Subject, form: str) -> tuple[str, Exported]:
+    from driftline.core.quoting import comment
     from driftline.core.text import to_json
     from driftline.report.export.issue import issue_text
     from driftline.report.export.script import export_script, export_test
@@ -89,7 +104,7 @@ def _written(subject: Subject, form: str) -> tuple[str, Exported]:
         return to_json({"schema": SCHEMA, **facts(subject, made.to_json())}, indent=1) + "\n", made
     if made.valid:
         return made.text, made
-    return f"# NOT VALID: {made.reason}.\n{made.text}", made
+    return f"# NOT VALID: {comment(made.reason)}.\n{made.text}", made
 
 
 def _verdict(subject: Subject, form: str, made: Exported, out: Path | None, store: Path) -> str:
@@ -97,6 +112,7 @@ def _verdict(subject: Subject, form: str, made: Exported, out: Path | None, stor
 
     what = {"pytest": "test"}.get(form, "script")
     place = f" Written to {out}." if out else ""
+    place += f" Report it at {subject.tracker.url}." if form == "issue" and subject.tracker.url else ""
     reduced = "" if subject.reduction else f" Not reduced: {command('reduce', subject.bug.id, store)} makes it smaller."
     if made.valid:
         return f"valid: {made.reason}; {made.lines} lines.{reduced if made.lines > 25 else ''}{place}"

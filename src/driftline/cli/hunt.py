@@ -6,11 +6,14 @@ from pathlib import Path
 
 import click
 
+from driftline.cli.cause_options import causes_option, library_of
+from driftline.cli.clock import elapsed
 from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, seed_option, store_option
-from driftline.cli.explaining import Explained, diagnose_option, explain
+from driftline.cli.explaining import diagnose_option
 from driftline.cli.settings import naming_the_file, settings_of_run
-from driftline.cli.verdict_options import baseline_option
+from driftline.cli.verdict_options import accept_option, baseline_option
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
+from driftline.core.quoting import shell
 
 _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
 
@@ -40,8 +43,10 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
     help="Go on with the last hunt in the store that did not come to its end; with a longer --budget, also with one"
     " that did: what it left unexamined comes first.",
 )
+@accept_option
 @diagnose_option
 @baseline_option
+@causes_option
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the report here, as report.html for example.")
 @seed_option
 @store_option
@@ -56,8 +61,10 @@ def hunt(
     jobs: int,
     timeout: float,
     resume: bool,
+    accept: tuple[str, ...],
     diagnose: bool,
     baseline: Path | None,
+    folders: tuple[Path, ...],
     out: Path | None,
     seed: int,
     store: Path,
@@ -73,36 +80,46 @@ def hunt(
     \b
       driftline hunt                                     ten minutes on everything that is installed
       driftline hunt --budget 1h --targets inductor,onnxruntime --seed 7
+      driftline hunt --accept reduced-precision          only what is plainly wrong is a bug
       driftline hunt --resume                            after Ctrl-C, a crash, or a power cut
       driftline report --out report.html                 what was found, for people
 
     The same seed gives the same programs. Exit codes: 0 nothing found, 1 bugs found, 3 Driftline itself failed
     somewhere (what was found is kept), 5 no program came to a verdict, 130 interrupted (resume it); 2 and 4 as
-    everywhere. With --baseline, bugs of the earlier run do not count.
+    everywhere. What --accept (or driftline.toml) names is counted apart and is no bug. With --baseline, bugs of the
+    earlier run do not count; nor do those that a cause with `accepted = true` explains (--causes).
     """
-    from driftline.campaign.diagnosis import unreported
-    from driftline.campaign.hunt import Hunter
-    from driftline.campaign.plan import HuntPlan, choose_lanes, resumable
-    from driftline.checking.checker import Skipped
-    from driftline.cli.hunt_progress import HuntProgress
-    from driftline.core.plugins import load_plugins
+    from driftline.campaign.session import require_target
+    from driftline.checking.accept import parse_accept
+    from driftline.core.plugins import load_plugins, plugin_words
     from driftline.core.target import parse_targets
-    from driftline.execute.pool import Pool
-    from driftline.generate import GENERATORS
-    from driftline.inputs.strategies import INPUTS
+    from driftline.report.annotated import accepted_among
     from driftline.report.baseline import read_baseline
+    from driftline.report.diagnosis import show_diagnoses
+    from driftline.report.hunt_progress import HuntProgress
     from driftline.report.hunts import hunt_json, show_hunt
-    from driftline.store import Store
+    from driftline.store.hunts import HuntLog
+    from driftline.workbench import Workbench
 
     load_plugins(plugins)
+    library = library_of(folders)
     before = read_baseline(baseline) if baseline else None
     said_by = ""
+    agreed: tuple[str, ...] = ()
+    if not resume:
+        project = settings_of_run("accept")
+        agreed = parse_accept(accept) if accept else parse_accept(project.accept, project.said_by("accept"))
+    elif accept:
+        raise DriftlineError("--resume goes on with what was accepted then; leave out --accept.")
     if not resume and targets is None:
         settings = settings_of_run("targets")
         targets, said_by = settings.targets, settings.said_by("targets") if settings.targets else ""
+    with naming_the_file(said_by):
+        for target in parse_targets(targets) if targets is not None else ():
+            require_target(target)
     if budget and programs:
         raise DriftlineError("Give --budget or --programs, not both.")
-    seconds = parse_budget(budget) if budget else 0.0 if programs else 600.0
+    seconds = parse_budget(budget) if budget else None
     if resume and (targets or generators):
         raise DriftlineError("--resume goes on with what was asked for then; leave out --targets and --generators.")
     if resume and not (store / "store.db").is_file():
@@ -115,55 +132,37 @@ def hunt(
         if out.suffix not in _SUFFIXES:
             raise DriftlineError(f"--out {out}: the name must end in {', '.join(_SUFFIXES)}.")
         require_place(out)
-    with Store.create(store) as kept:
-        if resume:
-            going, plan = resumable(kept, more_time=bool(budget or programs))
-            if budget and seconds <= going.seconds:
-                raise DriftlineError(
-                    f"--budget {budget} counts from the beginning of the hunt, which has run for {going.seconds:.0f} s"
-                    " already; give more than that."
-                )
-            load_plugins(plan.plugins)
-            skipped: list[Skipped] = []
-            if budget or programs:
-                plan = HuntPlan(**{**vars(plan), "seconds": seconds, "programs": programs or 0})
-        else:
-            going = None
-            with naming_the_file(said_by):
-                chosen, skipped = choose_lanes(parse_targets(targets) if targets is not None else None)
-            plan = HuntPlan(
-                targets=tuple(str(target) for target in chosen),
-                generators=_names(generators or ",".join(GENERATORS), GENERATORS),
-                inputs=_names(inputs, INPUTS),
-                seed=seed,
-                seconds=seconds,
-                programs=programs or 0,
-                timeout=timeout,
-                plugins=tuple(str(Path(p).resolve()) for p in plugins),
-            )
+    with Workbench(store, plugins=plugins, jobs=jobs, library=library) as bench:
         try:
-            with Pool() as pool, HuntProgress(plan) as progress:
-                result = Hunter(pool, kept, plan, jobs=jobs, listener=progress).run(going, skipped)
+            with HuntProgress() as progress:
+                result = bench.hunt(
+                    seconds=seconds,
+                    programs=programs or 0,
+                    targets=[targets] if targets is not None else None,
+                    generators=_names(generators) if generators else None,
+                    inputs=_names(inputs),
+                    seed=seed,
+                    timeout=timeout,
+                    accept=agreed,
+                    resume=resume,
+                    diagnose=diagnose,
+                    spent=elapsed(),
+                    listener=progress,
+                )
         except KeyboardInterrupt:
-            command = f"driftline hunt --resume --store {store}"
+            if not HuntLog(bench.store).unfinished():
+                raise  # while bugs were explained: there is nothing to resume
+            command = shell(["driftline", "hunt", "--resume", "--store", store, *plugin_words()])
             note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
             return 130
-        explained = Explained()
-        if diagnose:
-            with Pool() as pool:
-                explained = explain(unreported(result.new, result.bugs), kept, pool)
-            for bug in explained.met.values():
-                result.add(bug, new=bug.id in explained.new)
         if out:
-            from driftline.report import write_report
-
-            write_report(kept, out)
+            bench.report(out)
         if as_json:
             known = {"baseline": before.hunt_json(result.bugs)} if before else {}
-            print_json({**hunt_json(result, kept), **known, **explained.to_json()})
+            print_json({**hunt_json(result, bench.store, library), **known, **result.explained.to_json()})
         else:
-            show_hunt(result, kept, out)
-            explained.show()
+            show_hunt(result, bench.store, out, library)
+            show_diagnoses(result.explained.bodies)
             if before:
                 click.echo(before.hunt_line(result.bugs))
     if result.internal_errors:
@@ -171,16 +170,11 @@ def hunt(
 
         report_internal_error(result.internal_errors[0])
         return InternalError.exit_code
-    if set(result.bugs) - (before.bugs if before else set()):
+    excused = accepted_among(result.bugs.values(), library) | (before.bugs if before else frozenset())
+    if set(result.bugs) - excused:
         return 1
     return 0 if result.judged or result.bugs else NOTHING_COMPARED
 
 
-def _names(text: str, registry: object) -> tuple[str, ...]:
-    """Names from a list, each one known."""
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    for name in names:
-        registry.get(name)  # type: ignore[attr-defined]
-    if not names:
-        raise DriftlineError("An empty list was given; leave the option out to use all.")
-    return names
+def _names(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

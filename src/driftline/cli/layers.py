@@ -48,7 +48,7 @@ def look_layers(result: CheckResult, store: Store, pool: Pool, taps: str) -> lis
 
 def show_views(views: Sequence[dict[str, Any]]) -> None:
     from driftline.report.layer_table import show_layers
-    from driftline.report.terminal import console
+    from driftline.report.screen import console
 
     out = console()
     for body in views:

@@ -9,6 +9,7 @@ import click
 
 from driftline.cli.common import Activity, json_option, note, parse_budget, print_json, seed_option, store_option
 from driftline.core.errors import DriftlineError, InternalError
+from driftline.core.quoting import shell
 from driftline.core.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -116,39 +117,27 @@ def audit(
     nothing found, 1 wrong rules found, 3 Driftline itself failed somewhere (what was found is kept), 130 interrupted
     (resume it); 2 and 4 as everywhere.
     """
-    from driftline.patterns.audit import Audit, AuditPlan
     from driftline.report.audits import audit_json, show_audit
-    from driftline.store import Store
-    from driftline.store.audits import AuditLog
+    from driftline.workbench import Workbench
 
-    seconds = parse_budget(budget) if budget else 1800.0
     if resume and (only or compilers):
         raise DriftlineError("--resume goes on with what was asked for then; leave out --only and --compilers.")
-    plan = AuditPlan(_compilers(compilers), only, seconds, seed)
-    with Store.create(store) as kept, _checker(jobs) as checker:
-        log = AuditLog(kept)
-        going = (log.unfinished() or (log.last() if budget else None)) if resume else None
-        if resume and going is None:
-            raise DriftlineError(f"There is no unfinished audit in {store}; leave out --resume to start one.")
-        if going and budget and seconds <= going.seconds:
-            raise DriftlineError(
-                f"--budget {budget} counts from the beginning of the audit, which has run for {going.seconds:.0f} s"
-                " already; give more than that."
-            )
-        if going:
-            old = {**going.plan, "compilers": tuple(going.plan["compilers"])}
-            plan = AuditPlan(**{**old, "seconds": seconds} if budget else old)
+    seconds = parse_budget(budget) if budget else None
+    wanted = None if resume else _compilers(compilers)
+    with Workbench(store, jobs=jobs) as bench:
         try:
-            with Activity("Auditing rewrite rules", plan.seconds) as activity:
-                result = Audit(checker, kept, plan, jobs=jobs, tell=activity, going=going, more_time=bool(budget)).run()
+            with Activity("Auditing rewrite rules", seconds or 1800.0) as activity:
+                result = bench.audit(
+                    seconds=seconds, compilers=wanted, only=only, seed=seed, resume=resume, listener=activity
+                )
         except KeyboardInterrupt:
-            command = f"driftline patterns audit --resume --store {store}"
+            command = shell(["driftline", "patterns", "audit", "--resume", "--store", store])
             note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
             return 130
         if as_json:
-            print_json(audit_json(result, kept))
+            print_json(audit_json(result, bench.store))
         else:
-            show_audit(result, kept)
+            show_audit(result, bench.store)
     if result.internal_errors:
         from driftline.cli import report_internal_error
 
@@ -181,28 +170,14 @@ def diff(other_torch_env: str, as_json: bool) -> int:
 
 
 def _compilers(text: str | None) -> tuple[str, ...]:
-    """The compilers asked for; one that is not there is an error only when it was asked for."""
-    from driftline.core.errors import BackendUnavailable
-    from driftline.patterns.audit import available_compilers
+    from driftline.patterns.audit import available_compilers, chosen_compilers
 
-    states = available_compilers()
     if text is None:
-        for name, reason in states.items():
+        for name, reason in available_compilers().items():
             if reason:
                 note(f"driftline: {name} is left out: {reason}")
-        return tuple(name for name, reason in states.items() if not reason)
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    for name in names:
-        if name not in states:
-            raise DriftlineError(
-                f"--compilers {name}: its rules cannot be listed.{did_you_mean(name, states)}"
-                f" Those of {', '.join(states)} can."
-            )
-        if states[name]:
-            raise BackendUnavailable(f"--compilers {name}: {states[name]}.")
-    if not names:
-        raise DriftlineError("An empty list was given; leave --compilers out to take all.")
-    return names
+        return chosen_compilers(None)
+    return chosen_compilers([part.strip() for part in text.split(",") if part.strip()])
 
 
 def _rules(compilers: str | None) -> tuple[dict[str, str], list[Rule]]:

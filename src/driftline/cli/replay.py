@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from driftline.cli.common import json_option, note, print_json, store_option
+from driftline.cli.common import json_option, note, plugin_option, print_json, store_option, trust_option
 
 if TYPE_CHECKING:
     from driftline.checking.checker import TargetResult
@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 @click.argument("bug", metavar="BUG|CASE")
 @click.option("--target", metavar="TARGET", help="Another target than the bug's own, such as another version.")
 @store_option
+@plugin_option
+@trust_option
 @json_option
-def replay(bug: str, target: str | None, store: Path, as_json: bool) -> int:
+def replay(bug: str, target: str | None, store: Path, plugins: tuple[str, ...], as_json: bool) -> int:
     """Run a stored bug again and say: still fails, fixed, or differs; on another target, passes instead of fixed.
 
     BUG is its name as `driftline bugs list` shows it; a unique prefix is enough. Exit code 0 means fixed or passes, 1
     means that it still fails or fails in another way. The id of a stored CASE, such as a part of a program that another
     command names, runs that case: 0 means that it passes.
+
+    The plugins that a store names are code and are not loaded by themselves: give them again with --plugin.
     """
     from driftline.campaign.replay import replay as run_again
     from driftline.campaign.replay import replay_case
@@ -36,6 +40,7 @@ def replay(bug: str, target: str | None, store: Path, as_json: bool) -> int:
     from driftline.report.results import SCHEMA, bug_json
     from driftline.store import Store
 
+    load_plugins(plugins)
     Store.open(store).close()
     with Store.create(store) as kept, Pool() as pool:
         if re.fullmatch(r"[0-9a-f]{16}", bug):
@@ -43,7 +48,6 @@ def replay(bug: str, target: str | None, store: Path, as_json: bool) -> int:
             return _show_case(bug, result, as_json)
         stored = kept.bug(bug)
         case = kept.load_case(stored.findings[0].case_id)
-        load_plugins(case.options.plugins)
         if not as_json:
             note(f"Running {case.program.name} on {target or case.targets[0]} ...")
         answer = run_again(kept, bug, Checker(pool), Target.parse(target) if target else None)

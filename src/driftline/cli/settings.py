@@ -5,6 +5,7 @@
     fail_on = ["fail", "rejected"]
     store = "build/driftline"                     # from the folder of the file
     timeout = 600
+    causes = ["team/causes"]                      # default of --causes, from the folder of the file
 
 The command line wins over the file, and every run says which file it took settings from.
 """
@@ -37,6 +38,7 @@ class Settings:
     fail_on: str | None = None
     store: Path | None = None
     timeout: float | None = None
+    causes: tuple[Path, ...] = ()
     given: frozenset[str] = field(default=frozenset())
 
     def said_by(self, key: str) -> str:
@@ -79,7 +81,7 @@ def naming_the_file(said_by: str) -> Iterator[None]:
 def _parsed(path: Path) -> Mapping[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise DriftlineError(f"{path} is not valid TOML: {error}. Correct it there, or remove the file.") from error
 
 
@@ -93,7 +95,7 @@ def _shared_table(path: Path) -> Mapping[str, Any] | None:
         return None
     try:
         tool = tomllib.loads(text).get("tool", {})
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         if "[tool.driftline" in text:
             raise DriftlineError(f"{path} is not valid TOML: {error}. Correct it there.") from error
         return None
@@ -110,6 +112,7 @@ def _read(path: Path, table: Mapping[str, Any]) -> Settings:
         "fail_on": lambda value: ",".join(_texts(path, "fail_on", value)),
         "store": lambda value: _store(path, value),
         "timeout": lambda value: _seconds(path, value),
+        "causes": lambda value: tuple(path.parent / Path(text).expanduser() for text in _texts(path, "causes", value)),
     }
     for key in table:
         if key not in readers:
@@ -133,12 +136,15 @@ def _texts(path: Path, key: str, value: Any) -> list[str]:
 
 
 def _store(path: Path, value: Any) -> Path:
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or "\0" in value:
         raise DriftlineError(f'{path}: store must be a folder, as in store = ".driftline".')
-    return path.parent / Path(value).expanduser()
+    try:
+        return path.parent / Path(value).expanduser()
+    except RuntimeError as error:  # ~somebody whom nobody knows
+        raise DriftlineError(f"{path}: store = {value!r}: {error}. Write the folder in full.") from error
 
 
 def _seconds(path: Path, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0.1:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.1 <= value <= 1e9:
         raise DriftlineError(f"{path}: timeout must be a number of seconds, at least 0.1.")
     return float(value)

@@ -27,8 +27,8 @@ def accept_option(function: F) -> F:
         multiple=True,
         metavar="[TARGET=]POLICY",
         help="Arithmetic that is good enough for you, for all targets or for one; may be repeated. Policies:"
-        " half-accumulation, tf32, double-as-single, flush-to-zero, requantise, requantise-2, fast-exp; none accepts"
-        " nothing, whatever driftline.toml says.",
+        " half-accumulation, tf32, double-as-single, flush-to-zero, requantise, requantise-2, fast-exp;"
+        " reduced-precision accepts them all; none accepts nothing, whatever driftline.toml says.",
     )(function)
 
 

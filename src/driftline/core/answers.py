@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import platform
 import sys
 import time
@@ -21,12 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from driftline.core.config import cache_home
+from driftline.core.private import private_folder, write_private
 
 FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Answer:
+class RememberedAnswer:
     """What was found out, and when, in seconds since 1970."""
 
     value: Any
@@ -34,20 +34,20 @@ class Answer:
     remembered: bool = True
 
 
-def remembered(name: str, key: Any, make: Callable[[], Any], *, fresh: bool = False) -> Answer:
+def remembered(name: str, key: Any, make: Callable[[], Any], *, fresh: bool = False) -> RememberedAnswer:
     """The answer called `name` to this key, from the cache or from `make`. `fresh`: do not look, but keep it."""
     if not fresh and (known := recalled(name, key)):
         return known
     return keep(name, key, make())
 
 
-def recalled(name: str, key: Any) -> Answer | None:
+def recalled(name: str, key: Any) -> RememberedAnswer | None:
     """The answer to this key, if it is known."""
     return _read(_place(name, key))
 
 
-def keep(name: str, key: Any, value: Any) -> Answer:
-    made = Answer(value, time.time(), remembered=False)
+def keep(name: str, key: Any, value: Any) -> RememberedAnswer:
+    made = RememberedAnswer(value, time.time(), remembered=False)
     _write(_place(name, key), made)
     return made
 
@@ -60,21 +60,19 @@ def _digest(key: Any) -> str:
     return hashlib.sha256(json.dumps([FORMAT, key], sort_keys=True).encode()).hexdigest()
 
 
-def _read(path: Path) -> Answer | None:
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+def _read(path: Path) -> RememberedAnswer | None:
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         held = json.loads(path.read_text())
         if held["digest"] == _digest(held["value"]):
-            return Answer(held["value"], float(held["made"]))
+            return RememberedAnswer(held["value"], float(held["made"]))
     return None
 
 
-def _write(path: Path, answer: Answer) -> None:
+def _write(path: Path, answer: RememberedAnswer) -> None:
     body = {"made": answer.made, "digest": _digest(answer.value), "value": answer.value}
     with contextlib.suppress(OSError):  # a cache that cannot be written only costs time
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        part.write_text(json.dumps(body))
-        os.replace(part, path)
+        private_folder(path.parent)
+        write_private(path, [json.dumps(body).encode()])
 
 
 def releases(packages: Iterable[str]) -> dict[str, str]:

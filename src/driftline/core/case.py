@@ -47,7 +47,8 @@ class CheckOptions:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> CheckOptions:
-        return CheckOptions(**{**value, "plugins": tuple(value["plugins"]), "accept": tuple(value.get("accept", ()))})
+        known = {key: type(default)(value[key]) for key, default in vars(CheckOptions()).items() if key in value}
+        return CheckOptions(**known)
 
 
 @dataclass(frozen=True)

@@ -1,74 +1,262 @@
-"""What class of evidence a failure rests on: a wrong finite number, a lost NaN, a flushed subnormal, and so on.
+"""What was measured of a failure: a record from which every sentence about it is made, and that causes are held to.
 
-A variation of a failing program whose evidence is of another class most likely shows another bug.
+A verdict carries one. It has fields for the numbers of every oracle; what does not apply stays empty, and JSON leaves
+it out. Nothing reads the sentences: whoever needs to know more than they do today adds a field.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
-from driftline.core.verdict import Kind
+from driftline.core.wire import own_form
 
-_NEGATED = 1e-3  # how close, relatively, a number must come to the expected one with the other sign
-_SMALLEST_NORMAL = {
-    "float64": 2.0**-1022, "float32": 2.0**-126, "bfloat16": 2.0**-126, "float16": 2.0**-14,
-    "float8_e4m3fn": 2.0**-6, "float8_e5m2": 2.0**-14,
-}  # fmt: skip
-_OF_NUMBERS = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE)
+Number = int | float
+Totals = Mapping[str, tuple[float, float]]
 
 
-class Evidence(StrEnum):
-    """The class of what was seen at the element that the verdict names."""
+class Fault(StrEnum):
+    """What is wrong with elements of an output."""
 
-    FINITE = "finite-value"  # a wrong number where a number is expected
+    NUMBER = "finite-value"  # a wrong number where a number is expected
     SIGN = "sign"  # the right number with the wrong sign
     SUBNORMAL = "subnormal"  # both numbers are subnormal, or zero
-    CHOICE = "choice"  # an invalid choice among equals, such as the index of a maximum
+    BEYOND_RANGE = "beyond-range"  # what is expected does not fit a narrower type; what came fits it
+    TIES = "order-of-ties"  # an invalid choice among equals, such as the index of a maximum
     NAN_LOST = "nan-lost"
     NAN_MADE = "nan-made"
-    INFINITY = "infinity"  # an infinity on one side, or another one than expected
+    INFINITY_LOST = "infinity-lost"
+    INFINITY_MADE = "infinity-made"
+    INFINITY_TURNED = "infinity-turned"  # the other infinity
     ILL_CONDITIONED = "ill-conditioned"  # most other elements move too much to be judged at all
     OTHER = "other"  # not seen in numbers: an error, a dtype, a shape
 
-    def stands_for(self, other: Evidence) -> bool:
+    def stands_for(self, other: Fault) -> bool:
         """Is the other most likely the same bug? What is seen more clearly in a smaller program is."""
         return other is self or other in _CLEARER.get(self, ())
 
 
 _CLEARER = {
-    Evidence.FINITE: (Evidence.SIGN,),
-    Evidence.CHOICE: (Evidence.FINITE, Evidence.SIGN),  # the numbers among which was chosen
-    Evidence.ILL_CONDITIONED: (Evidence.FINITE, Evidence.SIGN),
+    Fault.NUMBER: (Fault.SIGN,),
+    Fault.TIES: (Fault.NUMBER, Fault.SIGN),  # the numbers among which was chosen
+    Fault.ILL_CONDITIONED: (Fault.NUMBER, Fault.SIGN),
 }
 
 
-def evidence_class(kind: str | None, evidence: Mapping[str, Any]) -> Evidence:
-    """The class of a failure, from the kind and the evidence of its verdict."""
-    if kind not in _OF_NUMBERS:
-        return Evidence.OTHER
-    if evidence.get("choice"):
-        return Evidence.CHOICE
-    expected, got = _number(evidence.get("expected")), _number(evidence.get("got"))
-    if expected is None or got is None:
-        return Evidence.FINITE
-    if math.isnan(expected) or math.isnan(got):
-        return Evidence.NAN_LOST if math.isnan(expected) else Evidence.NAN_MADE
-    if math.isinf(expected) or math.isinf(got):
-        return Evidence.INFINITY
-    if max(abs(expected), abs(got)) < _SMALLEST_NORMAL.get(str(evidence.get("dtype")), 0.0):
-        return Evidence.SUBNORMAL
-    if 2 * int(evidence.get("unjudged") or 0) > int(evidence.get("size") or 0) > 0:
-        return Evidence.ILL_CONDITIONED
-    if expected and abs(got + expected) <= _NEGATED * abs(expected):
-        return Evidence.SIGN
-    return Evidence.FINITE
+class Region(StrEnum):
+    """How the wrong elements lie in their tensor."""
+
+    ALL = "every-element"
+    SLICES = "whole-slices"  # of one axis: rows, channels
+    TAIL = "tail-of-axis"  # the last elements of an axis, and no others
+    HEAD = "head-of-axis"
+    SCATTERED = "scattered"
 
 
-def _number(told: Any) -> float | None:
+class InputClass(StrEnum):
+    """Sorts of numbers in the inputs, without which a failure may go away."""
+
+    NAN = "nan"
+    INFINITY = "infinity"
+    SUBNORMAL = "subnormal"
+    ZERO = "zero"
+    NEGATIVE = "negative"
+    LARGE = "large"
+    TIES = "ties"
+
+
+@dataclass(frozen=True)
+class Element:
+    """One wrong element. `noise` is how far legal rounding moves it, or what was allowed; 0 where it is not known."""
+
+    place: tuple[int, ...]
+    expected: Number
+    got: Number
+    unoptimised: Number | None = None
+    noise: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        told = {"place": list(self.place), "expected": _told(self.expected), "got": _told(self.got)}
+        if self.unoptimised is not None:
+            told["unoptimised"] = _told(self.unoptimised)
+        return told | ({"noise": self.noise} if self.noise else {})
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Element:
+        unoptimised = value.get("unoptimised")
+        return Element(
+            tuple(value.get("place") or ()),
+            number(value["expected"]),
+            number(value["got"]),
+            None if unoptimised is None else number(unoptimised),
+            float(value.get("noise") or 0.0),
+        )
+
+
+@own_form
+@dataclass(frozen=True)
+class Evidence:
+    """See above. A failure without numbers (an error, a wrong shape) has the second half."""
+
+    sample: int | None = None  # which of the inputs
+    output: str = ""
+    part: str = ""  # real or imag
+    dtype: str = ""
+    elements: int = 0
+    wrong: int = 0
+    wrong_nonfinite: int = 0  # those of them that differ in being NaN or infinite
+    unjudged: int = 0
+    worst: tuple[Element, ...] = ()  # the worst first
+    faults: tuple[Fault, ...] = ()  # the one that the verdict rests on first
+    regions: tuple[Region, ...] = ()
+    narrower: str = ""  # of BEYOND_RANGE: the type whose range what came stays in
+    needs: tuple[InputClass, ...] = ()  # the failure goes away without these in the inputs: found by experiment
+    invalid_choice: str = ""  # why a choice among elements is not valid
+
+    # By the rounding-noise rule, in units of sigma.
+    z: float | None = None
+    element_z: float | None = None
+    aggregate_z: float | None = None
+    pooled_z: float | None = None  # over several inputs
+    direction: str = ""
+    error: float | None = None
+    sigma: float | None = None
+    native_z: float | None = None
+    native_worst_z: float | None = None
+    worst_case: float | None = None  # how many sigma rounding could do if all errors conspired
+    certain: bool = False  # beyond even that
+    runs: int = 0
+    unruled: tuple[str, ...] = ()  # operators without a noise rule
+    # By the rule for programs without a shadow.
+    ratio: float | None = None  # the error over what was allowed
+    allowed: float | None = None
+    native_error: float | None = None
+    # By a plain tolerance.
+    tolerance: Mapping[str, Any] = field(default_factory=dict)
+
+    # How it ended.
+    stage: str = ""
+    exception: str = ""
+    message: str = ""  # of the compiler, without addresses, paths, numbers and shapes
+    said: str = ""  # the same as it was said
+    signal: str = ""
+    traceback: str = ""
+    log: str = ""
+    wanted: tuple[str, ...] = ()  # outputs, a dtype, a shape, an error: what should have come
+    came: tuple[str, ...] = ()
+
+    # What makes it no failure.
+    policies: tuple[str, ...] = ()  # less precise arithmetic under which the outputs are legal
+    accept: str = ""  # the option that accepts them
+    otherwise: str = ""  # what would be said without them
+    accepted: tuple[str, ...] = ()
+    unspecified: tuple[str, ...] = ()  # clauses of `oracle.specification`
+    blank: bool = False  # NaN everywhere on both sides
+    disputed: str = ""
+    totals: Totals = field(default_factory=dict)  # for pooling over inputs
+
+    @property
+    def fault(self) -> Fault:
+        """The one that the verdict rests on."""
+        return self.faults[0] if self.faults else Fault.OTHER
+
+    @property
+    def first(self) -> Element | None:
+        return self.worst[0] if self.worst else None
+
+    @property
+    def raised(self) -> str:
+        """The error, or how the process died, as a sentence quotes it."""
+        what = self.exception or self.signal
+        return f"{what}: {self.said}" if self.said else what
+
+    @property
+    def size(self) -> float:
+        """How far off: in sigmas, or over what was allowed; 1 where there is no measure (an error, a wrong shape)."""
+        return next((found for found in (self.z, self.pooled_z, self.ratio) if found is not None), 1.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """What is known, as JSON that every parser takes."""
+        told: dict[str, Any] = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value is None or (not value and one.name != "sample" and not isinstance(value, float)):
+                continue
+            told[one.name] = _json(value)
+        return told
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Evidence:
+        """Keys that this release does not know are left out: a newer one may have written them."""
+        known: dict[str, Any] = {}
+        for name in _NAMES:
+            if name in value:
+                known[name] = _READ.get(name, _plain)(value[name])
+        return Evidence(**known)
+
+
+_NAMES = tuple(one.name for one in fields(Evidence))
+NOTHING = Evidence()
+
+
+def number(told: Any) -> Number:
+    """A number from JSON, where NaN and infinities are text; or from the text of a Python or numpy number."""
+    if isinstance(told, bool) or not isinstance(told, str):
+        return told if isinstance(told, (int, float)) else math.nan
+    if told in ("True", "False"):
+        return told == "True"
     try:
-        return float(told)
-    except (TypeError, ValueError):  # a boolean, a complex number, or nothing
-        return None
+        return int(told)
+    except ValueError:
+        try:
+            return float(told)
+        except ValueError:
+            return math.nan
+
+
+def _told(value: Number) -> Number | str:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, Element):
+        return value.to_json()
+    if isinstance(value, tuple):
+        return [_json(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _json(item) for key, item in value.items()}
+    return _told(value) if isinstance(value, float) else value
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _number_or_none(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _members(kind: type[StrEnum]) -> Any:
+    known = {str(member): member for member in kind}
+
+    def read(values: Iterable[str]) -> tuple[StrEnum, ...]:
+        return tuple(known[value] for value in values if value in known)
+
+    return read
+
+
+_READ: dict[str, Any] = {
+    "worst": lambda values: tuple(Element.from_json(value) for value in values),
+    "faults": _members(Fault),
+    "regions": _members(Region),
+    "needs": _members(InputClass),
+    "totals": lambda values: {key: tuple(map(float, pair)) for key, pair in values.items()},
+    **dict.fromkeys(
+        ("z", "element_z", "aggregate_z", "pooled_z", "error", "sigma", "native_z", "native_worst_z", "worst_case",
+         "ratio", "allowed", "native_error"),
+        _number_or_none,
+    ),
+}  # fmt: skip

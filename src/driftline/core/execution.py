@@ -68,6 +68,7 @@ class Execution:
     version: str = ""
     problem: str = ""  # set when the harness, not the compiler, is why there is no result
     converter: str = ""  # who made the form that ran, when it is not the program's own
+    taken_by: str = ""  # the plainest form of the same compiler, when that takes and runs what this target refused
 
     def summary(self) -> dict[str, Any]:
         """Everything but the tensors."""
@@ -80,4 +81,5 @@ class Execution:
             "peak_memory": self.peak_memory,
             "version": self.version,
             "converter": self.converter,
+            "taken_by": self.taken_by,
         }

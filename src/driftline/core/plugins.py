@@ -1,20 +1,63 @@
-"""`--plugin file.py`: a file that registers backends (or generators, ...) when it is imported."""
+"""`--plugin file.py`: a file that registers backends (or generators, ...) when it is imported.
+
+A store remembers which plugins a case needs, and anybody may have written it: what it names is not imported for that.
+`load_plugins` is for files that the user named in this run; `approved` finds among these what a store asks for.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from driftline.core.errors import DriftlineError
+from driftline.core.quoting import one_line, shell
 from driftline.core.text import first_line
+
+_given: dict[str, None] = {}  # resolved paths that were loaded, in that order
+_typed: dict[str, None] = {}  # those of them that were given to the command that runs
+
+
+def approved(stored: Iterable[str], what: str) -> tuple[str, ...]:
+    """For each plugin that a store names, the file that the user gave: the same one, or one of the same name when it
+    has moved. `what` needs them, in the words of the sentence that refuses."""
+    by_name = {Path(path).name: path for path in _given}
+    found = []
+    for path in stored:
+        place = str(Path(path).resolve())
+        chosen = place if place in _given else by_name.get(Path(path).name)
+        if chosen is None:
+            raise DriftlineError(
+                f"{one_line(what)} needs the plugin {one_line(path)}. It is Python code that only the store names, and"
+                f" was not loaded; if you trust the file, add {shell(['--plugin', path])}."
+            )
+        found.append(chosen)
+    return tuple(dict.fromkeys(found))
+
+
+def plugin_words() -> list[str]:
+    """`--plugin FILE` for each file of this run, for the commands that it prints."""
+    return [word for path in _typed for word in ("--plugin", path)]
+
+
+@contextmanager
+def one_command() -> Iterator[None]:
+    """While a command of the command line runs: plugins that are loaded now are those that were typed with it."""
+    _typed.clear()
+    try:
+        yield
+    finally:
+        _typed.clear()
 
 
 def load_plugins(paths: Iterable[str]) -> None:
-    """Import each file once."""
+    """Import each file once. The caller vouches for them: the user named them in this run."""
     for given in paths:
         path = Path(given).resolve()
+        _given[str(path)] = None
+        _typed[str(path)] = None
         name = f"driftline_plugin_{path.stem}_{abs(hash(str(path))):x}"
         if name in sys.modules:
             continue
@@ -30,6 +73,12 @@ def load_plugins(paths: Iterable[str]) -> None:
         except SyntaxError as error:
             del sys.modules[name]
             raise DriftlineError(f"Plugin {given} has a syntax error in line {error.lineno}: {error.msg}.") from error
+        except SystemExit as error:
+            del sys.modules[name]
+            raise DriftlineError(
+                f"Plugin {given} ends the process when it is imported (sys.exit({error.code!r})); remove that call, or"
+                ' put it under if __name__ == "__main__".'
+            ) from error
         except Exception as error:
             del sys.modules[name]
             raise DriftlineError(

@@ -43,6 +43,8 @@ class Program:
     inputs: tuple[TensorSpec, ...] = ()
     outputs: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()
+    pattern: str = ""  # what a small one computes, as people write it: `relu(clamp(float))`
+    circumstances: tuple[str, ...] = ()  # what else a failure of it depends on: `with gradient`, `after another call`
     data: tuple[str, ...] = ()  # files beside `path` that hold weights, named by their content
     weights: int = 0  # bytes of its weights, as far as they are known
     state: str = ""  # digest of weights, example inputs and data files, which the text alone does not fix
@@ -59,6 +61,10 @@ class Program:
 
     def to_json(self) -> dict[str, Any]:
         value = self._to_json()
+        if self.pattern:
+            value["pattern"] = self.pattern
+        if self.circumstances:
+            value["circumstances"] = list(self.circumstances)
         if self.data:
             value["data"] = list(self.data)
         if self.weights:
@@ -89,6 +95,8 @@ class Program:
             inputs=tuple(TensorSpec(s["name"], s["dtype"], tuple(s["shape"])) for s in value["inputs"]),
             outputs=tuple(value["outputs"]),
             operators=tuple(value["operators"]),
+            pattern=value.get("pattern", ""),
+            circumstances=tuple(value.get("circumstances", ())),
             data=tuple(value.get("data", ())),
             weights=int(value.get("weights", 0)),
             state=value["state"],

@@ -13,12 +13,18 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from driftline.core.caches import is_cache, parts, with_parts
+from driftline.core.errors import DriftlineError
 
 Path = tuple[str, ...]
 
 
+DEEPEST = 100  # levels of containers in containers
+
+
 def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every leaf with its path, depth first, in the order of the containers."""
+    """Every leaf with its path, depth first, in the order of the containers. One that holds itself has no end, and is
+    refused like one that is nested too deep."""
+    _require_end(path)
     if isinstance(value, Mapping):
         items = [(str(key), item) for key, item in value.items()]
     elif isinstance(value, (tuple, list)):
@@ -44,6 +50,8 @@ def flatten(value: Any, root: str) -> dict[str, Any]:
 def rebuild(value: Any, replace: Callable[[str, Any], Any], path: Path = ()) -> Any:
     """The same structure with each leaf replaced by `replace(name, leaf)`."""
 
+    _require_end(path)
+
     def inner(name: str, item: Any) -> Any:
         return rebuild(item, replace, (*path, name))
 
@@ -61,6 +69,14 @@ def rebuild(value: Any, replace: Callable[[str, Any], Any], path: Path = ()) -> 
     if is_cache(value):
         return with_parts(value, {name: inner(name, item) for name, item in parts(value).items()})
     return replace(".".join(path), value)
+
+
+def _require_end(path: Path) -> None:
+    if len(path) > DEEPEST:
+        raise DriftlineError(
+            f"A container at {'.'.join(path[:3])}... is nested more than {DEEPEST} levels deep, or holds itself."
+            " Give and return tensors in plain tuples, lists and dicts."
+        )
 
 
 def _mapping_like(value: Mapping[Any, Any], made: dict[Any, Any]) -> Any:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from driftline.core.errors import DriftlineError
 
-_HEAD = re.compile(r"^[A-Za-z_][\w.-]*$")
+_HEAD = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Target:
             if key in options:
                 raise DriftlineError(f"Target {text!r} sets {key!r} twice; keep one of them.")
             options[key] = value
-        if not all(_HEAD.match(piece) for piece in name.split(":")) or (("@" in head) and not version):
+        if not all(_HEAD.fullmatch(piece) for piece in name.split(":")) or (("@" in head) and not version):
             raise DriftlineError(
                 f"Target {text!r} is not of the form backend[@version][:option=value ...], as in 'onnxruntime:opt=off'."
             )

@@ -9,17 +9,21 @@ as pairs and named in the metadata.
 from __future__ import annotations
 
 import json
+import math
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from driftline.core.errors import DamagedFile, NotNumbers, TooLarge
+
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
+Shape = tuple[int, ...]
 
 _CODES = {
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16",
@@ -35,6 +39,7 @@ FLOATS = ("float64", "float32", "float16", *_EXTENDED)
 DTYPES = (*_CODES, *_COMPLEX)
 
 ANY_SIZE = -1  # a dimension that the program leaves open
+MOST_AXES = 64  # of a numpy array
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,11 @@ def is_float(dtype: str) -> bool:
     return dtype in FLOATS
 
 
+def bytes_of(specs: Iterable[TensorSpec]) -> int:
+    """What tensors take, before they exist; open dimensions count as 1. Python's integers do not overflow."""
+    return sum(math.prod(abs(size) for size in spec.shape) * numpy_dtype(spec.dtype).itemsize for spec in specs)
+
+
 def spec_of(name: str, array: Array) -> TensorSpec:
     return TensorSpec(name, array.dtype.name, tuple(array.shape))
 
@@ -85,11 +95,11 @@ def save_tensors(path: Path | str, tensors: Mapping[str, Array]) -> None:
     os.replace(part, path)
 
 
-def packed(tensors: Mapping[str, Array]) -> list[bytes]:
+def packed(tensors: Mapping[str, Array]) -> list[bytes | memoryview]:
     """The bytes that stand for named arrays in a file, in pieces."""
     header: dict[str, Any] = {}
     metadata: dict[str, str] = {}
-    blobs: list[bytes] = []
+    blobs: list[memoryview] = []
     offset = 0
     for name, value in tensors.items():
         array = np.asarray(value)
@@ -101,13 +111,16 @@ def packed(tensors: Mapping[str, Array]) -> list[bytes]:
             array = pairs.astype(dtype, copy=False)
         code = _CODES.get(dtype)
         if code is None:
-            raise TypeError(f"tensor {name!r} has dtype {array.dtype}, which cannot be stored")
+            raise NotNumbers(
+                f"The tensor {name!r} has the dtype {array.dtype}, which is not one of numbers that Driftline knows."
+                f" Use one of {', '.join(DTYPES)}."
+            )
         if array.dtype.byteorder == ">":
             array = array.astype(array.dtype.newbyteorder("<"))
-        blob = np.ascontiguousarray(array).tobytes()
-        header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [offset, offset + len(blob)]}
+        blob = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data  # not a copy: arrays may be large
+        header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [offset, offset + blob.nbytes]}
         blobs.append(blob)
-        offset += len(blob)
+        offset += blob.nbytes
     if metadata:
         header["__metadata__"] = metadata
     text = json.dumps(header).encode()
@@ -115,24 +128,57 @@ def packed(tensors: Mapping[str, Array]) -> list[bytes]:
     return [struct.pack("<Q", len(text)), text, *blobs]
 
 
-def load_tensors(path: Path | str) -> Arrays:
-    """Read what `save_tensors` wrote; the arrays are writable and own their memory."""
+def load_tensors(path: Path | str, *, most: int | None = None) -> Arrays:
+    """Read what `save_tensors` wrote; the arrays are writable and own their memory. Raises `DamagedFile` for anything
+    else, and `TooLarge` for more than `most` bytes."""
     with open(path, "rb") as file:
-        return read_tensors(file)
+        size = os.fstat(file.fileno()).st_size
+        if most is not None and size > most:
+            raise TooLarge(f"{Path(path).name} holds {in_bytes(size)} of tensors, and {in_bytes(most)} may be used")
+        try:
+            return read_tensors(file)
+        except DamagedFile as error:
+            raise DamagedFile(f"{path} is not a whole safetensors file: {error}.") from error
 
 
 def read_tensors(file: BinaryIO) -> Arrays:
-    """The same from where an open file stands."""
-    (length,) = struct.unpack("<Q", file.read(8))
-    header = json.loads(file.read(length))
-    metadata = header.pop("__metadata__", {})
-    arrays: Arrays = {}
-    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"][0]):
-        start, end = entry["data_offsets"]
-        dtype = numpy_dtype(_NAMES[entry["dtype"]])
-        array = np.frombuffer(bytearray(file.read(end - start)), dtype=dtype).reshape(entry["shape"])
-        if f"complex:{name}" in metadata:
-            # a view, not arithmetic: infinity times 1j is NaN
-            array = array.view(metadata[f"complex:{name}"]).reshape(array.shape[:-1])
-        arrays[name] = array
-    return {name: arrays[name] for name in header}
+    """The same from where an open file stands. Nothing is allocated that the file does not hold."""
+    begin = file.tell()
+    room = file.seek(0, os.SEEK_END) - begin - 8
+    file.seek(begin)
+    try:
+        (length,) = struct.unpack("<Q", file.read(8))
+        if length > room:
+            raise ValueError("its header is longer than the file")
+        header = json.loads(file.read(length))
+        metadata = header.pop("__metadata__", {})
+        arrays: Arrays = {}
+        end = 0
+        for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"][0]):
+            array, end = _read_one(file, entry, end, room - length)
+            if f"complex:{name}" in metadata:
+                # a view, not arithmetic: infinity times 1j is NaN
+                array = array.view(metadata[f"complex:{name}"]).reshape(array.shape[:-1])
+            arrays[name] = array
+        return {name: arrays[name] for name in header}
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, struct.error, RecursionError) as error:
+        raise DamagedFile(str(error) or type(error).__name__) from error
+
+
+def _read_one(file: BinaryIO, entry: Mapping[str, Any], begin: int, room: int) -> tuple[Array, int]:
+    start, end = entry["data_offsets"]
+    dtype, shape = numpy_dtype(_NAMES[entry["dtype"]]), tuple(entry["shape"])
+    if not all(type(size) is int and size >= 0 for size in (start, end, *shape)) or len(shape) > MOST_AXES:
+        raise ValueError("a shape or an offset is not a size")
+    if start != begin or end > room or end - start != math.prod(shape) * dtype.itemsize:
+        raise ValueError("what it says of its tensors does not fit its length")
+    return np.frombuffer(bytearray(file.read(end - start)), dtype=dtype).reshape(shape), end
+
+
+def in_bytes(count: float) -> str:
+    """A number of bytes in words: `3 MiB`."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} TiB"

@@ -9,10 +9,14 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+LONGEST = 200  # characters of a name that is compared with others: the time grows with the square
+
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint such as ` Did you mean 'inductor'?`, or the empty string when nothing is near."""
-    names = list(known)
+    names = [name for name in known if len(name) <= LONGEST]
+    if len(word) > LONGEST:
+        return ""
     matches = difflib.get_close_matches(word, names, n=2, cutoff=0.5)
     if not matches and len(word) > 2:
         matches = [name for name in names if name.startswith(word)][:2]
@@ -68,6 +72,14 @@ def last_words(log: str, lines: int = 3) -> str:
     """The last lines of a log, without the list of modules that Python's fault handler ends with."""
     said = [line for line in log.splitlines() if line.strip() and not line.startswith("Extension modules:")]
     return "\n".join(said[-lines:])
+
+
+def parse_json(text: str | bytes) -> Any:
+    """As `json.loads`, but every text that is not JSON, also one nested without end, is a `ValueError`."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
 
 
 def to_json(value: Any, indent: int | None = None) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+
+from driftline.core.evidence import NOTHING, Evidence
 
 
 class Judgement(StrEnum):
@@ -33,6 +33,7 @@ class Kind(StrEnum):
     CRASH = "crash"
     TIMEOUT = "timeout"
     OOM = "out-of-memory"
+    REDUCED_PRECISION = "reduced-precision"  # right under a less precise arithmetic, which the evidence names
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,13 @@ class Verdict:
     judgement: Judgement
     reason: str
     kind: Kind | None = None
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Evidence = NOTHING
 
     @property
     def agrees(self) -> bool:
         """A pass, or NaN everywhere on both sides: that says nothing of a compiler, but of a case that is known to give
         a number in the place of NaN it says that the failure is gone."""
-        return self.judgement is Judgement.PASS or bool(self.evidence.get("blank"))
+        return self.judgement is Judgement.PASS or self.evidence.blank
 
 
 @dataclass(frozen=True)

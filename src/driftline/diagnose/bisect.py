@@ -19,19 +19,19 @@ ALIKE = 0.6  # share of the words that two messages have in common, in order
 _WRONG_NUMBERS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS)
 
 
-class Answer(StrEnum):
+class ReleaseAnswer(StrEnum):
     GOOD = "good"
     BAD = "bad"
     SKIP = "skip"  # it cannot run the case, so it says nothing
 
 
 @dataclass(frozen=True)
-class Change:
+class ReleaseChange:
     """Between two releases the answer changes. Those in between, if any, could not say or were not asked."""
 
     before: str
     after: str
-    to: Answer
+    to: ReleaseAnswer
     unclear: tuple[str, ...] = ()
     unasked: tuple[str, ...] = ()
 
@@ -41,7 +41,7 @@ class Bisection:
     """What was asked, and what follows from it."""
 
     releases: tuple[str, ...]  # that were searched, oldest first
-    answers: Mapping[str, Answer]  # in the order of asking
+    answers: Mapping[str, ReleaseAnswer]  # in the order of asking
     existing: tuple[str, ...] = ()  # all that there are, the searched among them, oldest first; empty: not known
 
     @property
@@ -52,36 +52,36 @@ class Bisection:
     @property
     def decided(self) -> tuple[str, ...]:
         """The releases that said good or bad, oldest first."""
-        return tuple(r for r in self.releases if self.answers.get(r, Answer.SKIP) is not Answer.SKIP)
+        return tuple(r for r in self.releases if self.answers.get(r, ReleaseAnswer.SKIP) is not ReleaseAnswer.SKIP)
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[ReleaseChange, ...]:
         found = []
         for before, after in itertools.pairwise(self.decided):
             if self.answers[before] is not self.answers[after]:
                 between = self.line[self.line.index(before) + 1 : self.line.index(after)]
                 unclear = tuple(r for r in between if r in self.answers)
                 unasked = tuple(r for r in between if r not in self.answers)
-                found.append(Change(before, after, self.answers[after], unclear, unasked))
+                found.append(ReleaseChange(before, after, self.answers[after], unclear, unasked))
         return tuple(found)
 
     @property
     def ranges(self) -> tuple[tuple[str, str], ...]:
         """The stretches that show the bug, each by its oldest and newest release that was seen bad."""
         found: list[list[str]] = []
-        last = Answer.GOOD
+        last = ReleaseAnswer.GOOD
         for release in self.decided:
             answer = self.answers[release]
-            if answer is Answer.BAD and last is Answer.BAD:
+            if answer is ReleaseAnswer.BAD and last is ReleaseAnswer.BAD:
                 found[-1][1] = release
-            elif answer is Answer.BAD:
+            elif answer is ReleaseAnswer.BAD:
                 found.append([release, release])
             last = answer
         return tuple((first, latest) for first, latest in found)
 
     @property
     def always_bad(self) -> bool:
-        return bool(self.decided) and all(self.answers[r] is Answer.BAD for r in self.decided)
+        return bool(self.decided) and all(self.answers[r] is ReleaseAnswer.BAD for r in self.decided)
 
     def summary(self) -> str:
         """One sentence for people, which claims nothing of releases that were not asked."""
@@ -93,7 +93,9 @@ class Bisection:
             return self._bad_everywhere()
         oldest = self.decided[0]
         among = "" if self._nothing_open(older_than=oldest) else " of those asked"
-        parts = [f"bad in {oldest}, the oldest that runs it{among}"] if self.answers[oldest] is Answer.BAD else []
+        parts = (
+            [f"bad in {oldest}, the oldest that runs it{among}"] if self.answers[oldest] is ReleaseAnswer.BAD else []
+        )
         return "; ".join([*parts, *(_sentence(change, bool(self.existing)) for change in self.changes)])
 
     def _bad_everywhere(self) -> str:
@@ -114,8 +116,8 @@ class Bisection:
         return bool(self.existing) and all(r in self.answers for r in self.line[: self.line.index(older_than)])
 
 
-def _sentence(change: Change, all_known: bool) -> str:
-    came = change.to is Answer.BAD
+def _sentence(change: ReleaseChange, all_known: bool) -> str:
+    came = change.to is ReleaseAnswer.BAD
     first, opposite = ("first bad", "good") if came else ("good since", "bad")
     which = f"one of {', '.join((*change.unclear, change.after))}" if change.unclear else change.after
     among = " of those asked" if change.unasked or not all_known else ""
@@ -127,15 +129,15 @@ def _sentence(change: Change, all_known: bool) -> str:
     return f"{first} {which}{among} ({why})"
 
 
-def bisect(releases: Sequence[str], ask: Callable[[str], Answer], *, first: Sequence[str] = ()) -> Bisection:
+def bisect(releases: Sequence[str], ask: Callable[[str], ReleaseAnswer], *, first: Sequence[str] = ()) -> Bisection:
     """Find every change of the answer along `releases` (oldest first) that can be told from the known ones.
 
     Those in `first` are asked before all others: what is cheap, and what is already known to be bad. Then the two ends.
     Between two releases with the same answer nothing more is asked.
     """
-    answers: dict[str, Answer] = {}
+    answers: dict[str, ReleaseAnswer] = {}
 
-    def know(release: str) -> Answer:
+    def know(release: str) -> ReleaseAnswer:
         if release not in answers:
             answers[release] = ask(release)
         return answers[release]
@@ -149,16 +151,16 @@ def bisect(releases: Sequence[str], ask: Callable[[str], Answer], *, first: Sequ
     return Bisection(tuple(releases), answers)
 
 
-def _find_end(line: Sequence[str], know: Callable[[str], Answer]) -> None:
+def _find_end(line: Sequence[str], know: Callable[[str], ReleaseAnswer]) -> None:
     """Ask the first of the line; while it cannot run the case, go inwards by growing steps."""
     at, step = 0, 1
-    while at < len(line) and know(line[at]) is Answer.SKIP:
+    while at < len(line) and know(line[at]) is ReleaseAnswer.SKIP:
         at, step = at + step, 2 * step
 
 
-def _most_telling(releases: Sequence[str], answers: Mapping[str, Answer]) -> str:
+def _most_telling(releases: Sequence[str], answers: Mapping[str, ReleaseAnswer]) -> str:
     """The release nearest to the middle of a stretch whose ends differ; nothing when all stretches are settled."""
-    decided = [i for i, r in enumerate(releases) if answers.get(r, Answer.SKIP) is not Answer.SKIP]
+    decided = [i for i, r in enumerate(releases) if answers.get(r, ReleaseAnswer.SKIP) is not ReleaseAnswer.SKIP]
     for left, right in itertools.pairwise(decided):
         open_ones = [i for i in range(left + 1, right) if releases[i] not in answers]
         if answers[releases[left]] is not answers[releases[right]] and open_ones:

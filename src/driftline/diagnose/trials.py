@@ -10,9 +10,9 @@ from driftline.core.errors import InternalError
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
 from driftline.diagnose.reduce.question import ONCE, Votes
-from driftline.diagnose.reduce.search import Answer, Reply
+from driftline.diagnose.reduce.search import BudgetEnded, CandidateAnswer, Reply
 from driftline.diagnose.reduce.signature import Signature
-from driftline.execute.pool import WorkerStartError
+from driftline.execute.pool import PoolExpired, WorkerStartError
 from driftline.oracle.judge import Reference
 
 
@@ -22,7 +22,7 @@ class Trials:
     def __init__(self, checker: Checker, case: Case, signature: Signature, votes: Votes = ONCE) -> None:
         self._checker = checker
         self._case = case
-        self._signature = signature.of_any_evidence()
+        self._signature = signature.of_any_fault()
         self._votes = votes
         self.internal_errors: list[str] = []
 
@@ -34,7 +34,7 @@ class Trials:
         """As often as a flaky failure needs: one that is the same is enough."""
         reply = self._once(target, fresh)
         for _ in range(self._votes.runs - 1):
-            if reply.answer is not Answer.PASS:
+            if reply.answer is not CandidateAnswer.PASS:
                 break
             reply = self._once(target, fresh=True)
         return reply
@@ -43,16 +43,18 @@ class Trials:
         try:
             execution = self._checker.execute(self._case, target, fresh=fresh)
             verdict = self._checker.judge(self._case, target, execution, self._reference)
+        except PoolExpired as ended:
+            raise BudgetEnded from ended
         except WorkerStartError as error:
-            return Reply(Answer.NEITHER, f"cannot start: {error}")
+            return Reply(CandidateAnswer.NEITHER, f"cannot start: {error}")
         except InternalError as error:
             self.internal_errors.append(str(error))
-            return Reply(Answer.NEITHER, "Driftline itself failed")
+            return Reply(CandidateAnswer.NEITHER, "Driftline itself failed")
         if verdict.agrees:
-            return Reply(Answer.PASS, verdict.reason)
+            return Reply(CandidateAnswer.PASS, verdict.reason)
         if verdict.judgement is not Judgement.FAIL:
-            return Reply(Answer.NEITHER, f"{verdict.judgement}: {execution.problem or verdict.reason}")
+            return Reply(CandidateAnswer.NEITHER, f"{verdict.judgement}: {execution.problem or verdict.reason}")
         seen = Signature.of_verdict(execution, verdict)
         if self._signature.covers(seen):
-            return Reply(Answer.SAME, verdict.reason)
-        return Reply(Answer.OTHER, verdict.reason, str(seen))
+            return Reply(CandidateAnswer.SAME, verdict.reason)
+        return Reply(CandidateAnswer.OTHER, verdict.reason, str(seen))

@@ -1,4 +1,4 @@
-"""Messages between processes: length-prefixed JSON over a Unix socket.
+"""Messages between processes: length-prefixed JSON over a Unix socket, of the types that a link declares.
 
 Not stdout, which compilers write to as they please, and not pickle, which runs code. Standard library only: the worker
 side runs in environments that have little else.
@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import select
 import socket
 import struct
 import time
-from typing import Any
+from typing import Generic
+
+from driftline.core.wire import codec_of
+from driftline.execute.messages import Link, Received, Sent
 
 _LENGTH = struct.Struct("<I")
 
@@ -24,35 +28,45 @@ class ChannelTimeout(Exception):
     """Nothing arrived in time. What did arrive in part is kept for the next call."""
 
 
-class Channel:
+class Channel(Generic[Sent, Received]):
     """One end of a socket pair."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, link: Link[Sent, Received]) -> None:
+        self._encode, self._decode = codec_of(link.sends).encode, codec_of(link.receives).decode
         self._socket = sock
         self._buffer = bytearray()
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def send(self, message: dict[str, Any], fd: int | None = None) -> None:
-        """Send one message, with an open file descriptor beside it if given."""
-        data = json.dumps(message).encode()
-        frame = _LENGTH.pack(len(data)) + data
+    def send(self, message: Sent, fd: int | None = None, timeout: float | None = None) -> None:
+        """Send one message, with an open file descriptor beside it if given. Raises `ChannelTimeout` when the other
+        side does not read it in time; the channel is of no use then."""
+        data = json.dumps(self._encode(message)).encode()
+        rest = memoryview(_LENGTH.pack(len(data)) + data)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        fds = [] if fd is None else [fd]
         try:
-            self._socket.settimeout(None)  # another thread may have closed it meanwhile
-            if fd is None:
-                self._socket.sendall(frame)
-            else:
-                rest = frame[socket.send_fds(self._socket, [frame], [fd]) :]
-                if rest:  # sending nothing fails too, once who has read it all has closed its end
-                    self._socket.sendall(rest)
-        except OSError as error:
+            # Not `settimeout`, which another thread of ours that receives would feel too.
+            poller = select.poll()
+            poller.register(self._socket, select.POLLOUT)
+            while rest:
+                left = None if deadline is None else max(deadline - time.monotonic(), 0.0) * 1000
+                if not poller.poll(left):
+                    raise ChannelTimeout("what was sent is not read")
+                with contextlib.suppress(BlockingIOError, TimeoutError):
+                    if fds:
+                        rest = rest[socket.send_fds(self._socket, [rest], fds, socket.MSG_DONTWAIT) :]
+                        fds = []
+                    else:
+                        rest = rest[self._socket.send(rest, socket.MSG_DONTWAIT) :]
+        except (OSError, ValueError) as error:  # ValueError: another thread has closed it meanwhile
             raise ChannelClosed(str(error)) from error
 
-    def receive(self, timeout: float | None = None) -> dict[str, Any]:
+    def receive(self, timeout: float | None = None) -> Received:
         return self.receive_with_fds(timeout)[0]
 
-    def receive_with_fds(self, timeout: float | None = None) -> tuple[dict[str, Any], list[int]]:
+    def receive_with_fds(self, timeout: float | None = None) -> tuple[Received, list[int]]:
         """The next message, and the descriptors that arrived meanwhile, in order: they may belong to messages after it.
         A timeout of 0 takes only what is there."""
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -70,7 +84,7 @@ class Channel:
                 raise ChannelClosed("end of stream")
             fds += received
             self._buffer += data
-        return json.loads(frame), fds
+        return self._decode(json.loads(frame)), fds
 
     @property
     def pending(self) -> bool:
@@ -98,7 +112,7 @@ class Channel:
         self._socket.close()
 
 
-def channel_pair() -> tuple[Channel, socket.socket]:
+def channel_pair(link: Link[Sent, Received]) -> tuple[Channel[Sent, Received], socket.socket]:
     """Our end as a channel, and the raw socket to hand to another process."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    return Channel(ours), theirs
+    return Channel(ours, link), theirs

@@ -21,10 +21,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from driftline.backends.packages import installing
+from driftline.core.announce import Announce
 from driftline.core.config import cache_home
 from driftline.core.errors import BackendUnavailable, DriftlineError
+from driftline.core.private import open_private, private_folder
 from driftline.core.text import did_you_mean
-from driftline.execute.installer import Installer, Reporter, names
+from driftline.execute.installer import Installer, names
 from driftline.execute.releases import canonical
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)==(\d[A-Za-z0-9.!+_-]*)")
@@ -33,20 +36,6 @@ _BUILDING = ".building-"
 
 # What every worker needs: arrays, and the small floats that numpy itself does not know.
 _BASICS = ("numpy", "ml_dtypes")
-# What else the releases whose requirement begins so need to be usable here, when their own metadata does not say it.
-_COMPANIONS = {
-    "apache-tvm==": ("onnx",),
-    "apache-tvm==0.25.": ("apache-tvm-ffi==0.1.12",),  # what it needs it asks for without an upper bound
-    "iree-base-compiler==": ("iree-base-runtime=={version}", "onnx"),
-    "litert-torch==": ("torch==2.13.0",),
-}
-# The module that shows whether an installed release works at all.
-_MODULES = {
-    "tensorflow-cpu": "tensorflow",
-    "apache-tvm": "tvm",
-    "iree-base-compiler": "iree.compiler",
-    "onnxruntime-gpu": "onnxruntime",
-}
 
 
 @dataclass(frozen=True)
@@ -99,7 +88,7 @@ def require_environment(packages: Sequence[str], version: str) -> Environment:
     return environment
 
 
-def add_environment(requirement: str, extras: Sequence[str] = (), report: Reporter = lambda line: None) -> Environment:
+def add_environment(requirement: str, extras: Sequence[str] = (), report: Announce = lambda line: None) -> Environment:
     """Make an environment, check that the package imports there, and record it. Nothing half-made is left behind."""
     package, version = _parse(requirement)
     for extra in extras:
@@ -115,11 +104,12 @@ def add_environment(requirement: str, extras: Sequence[str] = (), report: Report
         if existing:
             return existing
         final, building = _home() / name, _home() / f"{_BUILDING}{name}"
-        wanted = (*extras, *(c for c in _companions(package, version) if not names([c]) & names(extras)))
+        known = installing(package)
+        wanted = (*extras, *(c for c in known.requirements(version) if not names([c]) & names(extras)))
         try:
             installer = Installer(building, lock, report)
             installer.install([f"{package}=={version}", *(b for b in _BASICS if b not in names(wanted)), *wanted])
-            installer.check_import(_MODULES.get(package, package.replace("-", "_")))
+            installer.check_import(known.module or package.replace("-", "_"))
             environment = Environment(package, version, str(final), wanted, time.strftime("%Y-%m-%dT%H:%M:%S"))
             (building / _RECORD).write_text(json.dumps(asdict(environment), indent=1))
             shutil.rmtree(final, ignore_errors=True)
@@ -148,12 +138,6 @@ def folder_size(path: str) -> int:
     return sum(f.stat().st_size for f in Path(path).rglob("*") if f.is_file() and not f.is_symlink())
 
 
-def _companions(package: str, version: str) -> list[str]:
-    requirement = f"{package}=={version}"
-    matching = [group for start, group in _COMPANIONS.items() if requirement.startswith(start)]
-    return [companion.format(version=version) for group in matching for companion in group]
-
-
 def _home() -> Path:
     return cache_home() / "environments"
 
@@ -177,7 +161,7 @@ def _reuse(package: str, version: str, extras: Sequence[str]) -> Environment | N
 
 
 @contextlib.contextmanager
-def _locked(name: str, report: Reporter) -> Iterator[int]:
+def _locked(name: str, report: Announce) -> Iterator[int]:
     """Hold the lock of one release. It is freed by the kernel when the last process that holds it ends, however."""
     lock = _open_lock(name)
     try:
@@ -193,12 +177,12 @@ def _locked(name: str, report: Reporter) -> Iterator[int]:
 
 def _open_lock(name: str) -> int:
     folder = _home() / ".locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    return os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    private_folder(folder)
+    return open_private(folder / name)
 
 
 def _sweep() -> None:
-    """Delete what builders left that were killed: folders in the making whose lock nobody holds."""
+    """Delete what killed builders left: unfinished folders whose lock is free."""
     for folder in _home().glob(f"{_BUILDING}*"):
         lock = _open_lock(folder.name.removeprefix(_BUILDING))
         try:

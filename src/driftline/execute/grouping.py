@@ -18,8 +18,8 @@ def evenly(items: Sequence[Item], pieces: int) -> Iterator[Sequence[Item]]:
 
 
 def in_company(items: Iterable[Item], company: Callable[[Item], str], size: int) -> Iterator[Sequence[Item]]:
-    """Those of one company may be compiled together, and are in groups of about one size, lest the last one is alone;
-    who has no company is."""
+    """Programs of one company may be compiled together: they are split into groups of about equal size, so that no
+    group of one is left over. Each program without a company gets a group of its own."""
     companies: dict[str, list[Item]] = {}
     for item in items:
         companies.setdefault(company(item), []).append(item)

@@ -9,16 +9,15 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from driftline.core.announce import Announce
 from driftline.core.errors import DriftlineError
 from driftline.core.text import did_you_mean, first_line
 from driftline.execute.cpu_torch import is_gpu_only, stand_in_for_gpu
 from driftline.execute.releases import canonical, for_cpu, resolve
-
-Reporter = Callable[[str], None]
 
 
 def names(requirements: Sequence[str]) -> set[str]:
@@ -37,7 +36,7 @@ class Installer:
 
     folder: Path
     lock: int
-    report: Reporter
+    report: Announce
     requirements: list[str] = field(default_factory=list)
     uv: str | None = None
 

@@ -20,19 +20,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from driftline.backends.packages import installing
 from driftline.core.errors import DriftlineError
 from driftline.core.text import first_line
 from driftline.execute.cpu_torch import is_gpu_only
-
-# A package of pure Python is offered in releases whose compiled half is not: those older than all of the half's fail.
-_COMPILED_HALF = {"jax": "jaxlib"}
 
 
 def list_releases(package: str) -> list[str]:
     """Releases with wheels for this Python, oldest first; no pre-releases, no builds that differ in a local suffix."""
     versions = _listed(package)
-    half = _COMPILED_HALF.get(package)
-    if half:
+    if half := installing(package).compiled_half:  # releases that are older than all of the half's fail
         oldest = release_key(_listed(half)[0])
         versions = [version for version in versions if release_key(version) >= oldest]
     return versions
@@ -70,7 +67,7 @@ class Wheel:
     name: str
     version: str
     source: str  # an address or a path
-    size: int = 0  # in bytes; 0 when nobody said
+    size: int = 0  # in bytes; 0 when unknown
 
     @property
     def pin(self) -> str:
@@ -133,7 +130,7 @@ def _resolved_by_pip(requirements: Sequence[str]) -> tuple[Wheel, ...]:
 
 
 def _file_size(wheel: Wheel) -> int:
-    """In bytes; 0 when nobody says."""
+    """In bytes; 0 when unknown."""
     if wheel.size:
         return wheel.size
     with contextlib.suppress(OSError, ValueError):

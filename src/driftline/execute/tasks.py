@@ -1,6 +1,6 @@
 """What workers are asked to do: probe a backend, or run a program on it.
 
-A task turns everything a compiler does into a plain dict. Tensors stay in files.
+A task turns everything a compiler does into a value (`execute/requests.py`). Tensors stay in files.
 """
 
 from __future__ import annotations
@@ -8,64 +8,76 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from driftline.backends import BACKENDS
-from driftline.backends.base import Backend, Blamed
+from driftline.backends.base import Availability, Backend, Blamed, Options
 from driftline.core.errors import DriftlineError
 from driftline.core.execution import Failure, Outcome, Stage
+from driftline.core.full_disk import no_room
 from driftline.core.plugins import load_plugins
-from driftline.core.tensors import Arrays, load_tensors, save_tensors
+from driftline.core.task import Context
+from driftline.core.tensors import Arrays, save_tensors
+from driftline.core.wire import encode
 from driftline.execute.grouping import in_company
-from driftline.execute.shelf import Shelf
-from driftline.execute.shelf import load_samples as load_samples
-from driftline.execute.shelf import save_samples as save_samples
-from driftline.execute.worker import Context
+from driftline.execute.requests import (
+    PROBE,
+    RESULTS,
+    RUN,
+    RUN_MANY,
+    TENSORS,
+    TOGETHER,
+    BatchJob,
+    ProbeRequest,
+    Ran,
+    RanMany,
+    ResultLine,
+    RunManyRequest,
+    RunRequest,
+)
+from driftline.execute.shelf import Shelf, load_samples
 from driftline.programs.opened import OpenedProgram, ProgramChanged, open_axes
 
 Keep = Callable[[Arrays, int], str]  # puts the outputs for a sample away, and says where
 
 
-def probe(payload: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Is this backend usable here?"""
-    load_plugins(payload["plugins"])
-    found = BACKENDS.get(payload["backend"]).probe()
-    return {
-        "available": found.available,
-        "version": found.version,
-        "devices": list(found.devices),
-        "reason": found.reason,
-    }
+@PROBE.serve
+def probe(request: ProbeRequest, context: Context) -> Availability:
+    load_plugins(request.plugins)
+    return BACKENDS.get(request.backend).probe()
 
 
-def run(payload: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Compile a program once and run it on every input sample."""
-    load_plugins(payload["plugins"])
-    backend = BACKENDS.get(payload["backend"])
-    samples = [load_tensors(path) for path in payload["inputs"]]
+@RUN.serve
+def run(request: RunRequest, context: Context) -> Ran:
+    case = request.case
+    load_plugins(case.plugins)
+    backend = BACKENDS.get(request.backend)
+    samples = case.samples()
     stage = _StageClock(context)
-    opened = {**payload, "open_axes": open_axes(samples)}
-    program = OpenedProgram.from_payload(opened, samples[0], stage.enter)
-    folder = Path(payload["folder"])
+    program = OpenedProgram.of(case, samples[0], stage.enter)
+    program.open_axes = open_axes(samples)
+    program.captured = Path(request.captured) if request.captured else None
 
     def keep(arrays: Arrays, index: int) -> str:
-        path = folder / f"{index}.safetensors"
+        path = case.folder / f"{index}.safetensors"
         save_tensors(path, arrays)
         return str(path)
 
-    return {"version": backend.version(), **_run(backend, payload["options"], program, samples, keep, stage)}
+    version = backend.version()
+    return replace(_run(backend, request.options, program, samples, keep, stage), version=version)
 
 
 def _run(
     backend: Backend,
-    options: dict[str, str],
+    options: Options,
     program: OpenedProgram,
     samples: Sequence[Arrays],
     keep: Keep,
     stage: _StageClock,
-) -> dict[str, Any]:
-    answer: dict[str, Any] = {"outputs": []}
+) -> Ran:
+    outputs: list[str] = []
+    outcome, failure, problem = Outcome.OK, None, ""
     anew = bool(program.open_axes) and backend.fixes_sizes(program)
     if anew:
         program.open_axes = {}
@@ -80,73 +92,70 @@ def _run(
                 compiled = backend.compile(program, options)
                 stage.enter(Stage.RUN)
             program.reseed()
-            answer["outputs"].append(keep(compiled(arrays), index))
-        answer["outcome"] = Outcome.OK
+            outputs.append(keep(compiled(arrays), index))
     except MemoryError:
-        answer["outcome"] = Outcome.OOM
-    except (ProgramChanged, DriftlineError) as error:  # what the user can mend, not what the compiler did
-        answer["outcome"] = Outcome.ERROR
-        answer["problem"] = str(error)
+        outcome = Outcome.OOM
+    except (ProgramChanged, DriftlineError) as error:  # what the user can fix, not what the compiler did
+        outcome, problem = Outcome.ERROR, str(error)
     except Exception as error:
-        answer["outcome"] = _classify(backend, error)
-        answer["failure"] = Failure.of(error).to_json()
-    answer["stage"] = stage.current
-    answer["durations"] = stage.finish()
-    return answer
+        if no_room(error):
+            raise
+        outcome, failure = _classify(backend, error), Failure.of(error)
+    return Ran(outcome, stage.current, tuple(outputs), stage.finish(), failure, problem)
 
 
 def _shapes(arrays: Arrays) -> list[tuple[int, ...]]:
     return [array.shape for array in arrays.values()]
 
 
-RESULTS = "results.jsonl"
-TENSORS = "tensors"
-TOGETHER = "together"  # the stage of programs that are compiled as one
-
-
-def run_many(payload: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Run many programs, each by itself, and write each result down as soon as it is there: should a program kill
-    this process, those before it are safe, and the last stage tells which one it was."""
-    load_plugins(payload["plugins"])
-    backend, options = BACKENDS.get(payload["backend"]), payload["options"]
-    folder = Path(payload["folder"])
-    batch = [_Job(job, context) for job in payload["jobs"]]
+@RUN_MANY.serve
+def run_many(request: RunManyRequest, context: Context) -> RanMany:
+    """Write each result down as soon as it is there: should a program kill this process, those before it are safe, and
+    the last stage tells which one it was."""
+    load_plugins(request.plugins)
+    backend, options = BACKENDS.get(request.backend), request.options
+    folder = request.folder
+    batch = [_Job(job, context) for job in request.jobs]
     with open(folder / RESULTS, "a") as results, Shelf(folder / TENSORS) as shelf, backend.watching() as behaviour:
 
-        def note(job: _Job, **what: Any) -> None:
-            results.write(json.dumps({"number": job.number, **what}) + "\n")
+        def note(line: ResultLine) -> None:
+            results.write(json.dumps(encode(ResultLine, line)) + "\n")
             results.flush()
 
         def keeper(job: _Job) -> Keep:
             def keep(arrays: Arrays, index: int) -> str:
                 place = shelf.put(arrays)
-                note(job, finished=place)
+                note(ResultLine(job.number, finished=place))
                 return place
 
             return keep
 
-        for group in in_company(batch, lambda job: str(job.payload["company"]), backend.together):
+        for group in in_company(batch, lambda job: job.asked.company, backend.together):
             together = _run_in_company(backend, options, group, shelf, context)
             for job in group:
                 context.lap()
-                answer, program = together.get(job.number, (None, None))
-                if answer is None or program is None:
-                    samples = load_samples(job.payload["tensors"])
-                    program = OpenedProgram.from_payload(job.payload, samples[0], job.stage.enter)
-                    answer = _run(backend, options, program, samples, keeper(job), job.stage)
+                ran, program = together.get(job.number, (None, None))
+                if ran is None or program is None:
+                    samples = load_samples(job.asked.tensors)
+                    program = job.opened(samples[0], job.stage.enter)
+                    ran = _run(backend, options, program, samples, keeper(job), job.stage)
                 if behaviour:
-                    answer["behaviour"] = behaviour(program)
-                note(job, **answer)
-    return {}
+                    ran = replace(ran, behaviour=tuple(behaviour(program)))
+                note(ResultLine(job.number, ran=ran))
+    return RanMany()
 
 
 class _Job:
     """One program of many; its stages are announced with its number."""
 
-    def __init__(self, payload: dict[str, Any], context: Context) -> None:
-        self.payload = payload
-        self.number = int(payload["number"])
+    def __init__(self, asked: BatchJob, context: Context) -> None:
+        self.asked = asked
+        self.number = asked.number
         self.stage = _StageClock(_Numbered(context, self.number))
+
+    def opened(self, example: Arrays, enter: Callable[[str], None] = lambda stage: None) -> OpenedProgram:
+        asked = self.asked
+        return OpenedProgram(asked.program, example=example, grad=asked.grad, seed=asked.seed, enter=enter)
 
 
 class _Numbered:
@@ -158,11 +167,11 @@ class _Numbered:
         self._context.enter(f"{self._number} {stage}")
 
 
-_Answers = dict[int, tuple[dict[str, Any], OpenedProgram]]  # by number, each with its program
+_Answers = dict[int, tuple[Ran, OpenedProgram]]  # by number, each with its program
 
 
 def _run_in_company(
-    backend: Backend, options: dict[str, str], group: Sequence[_Job], shelf: Shelf, context: Context
+    backend: Backend, options: Options, group: Sequence[_Job], shelf: Shelf, context: Context
 ) -> _Answers:
     """Results by number, of programs compiled together. One that fails must not cost all of them their company: they
     are tried again without it, or where nobody tells which one it is, in halves. What is missing at the end is to be
@@ -183,13 +192,10 @@ def _run_in_company(
     return answers
 
 
-def _run_together(backend: Backend, options: dict[str, str], group: Sequence[_Job], shelf: Shelf) -> _Answers:
+def _run_together(backend: Backend, options: Options, group: Sequence[_Job], shelf: Shelf) -> _Answers:
     """Results by number. Nothing when this backend does not do it at all."""
-    samples = [load_samples(job.payload["tensors"]) for job in group]
-    programs = [
-        OpenedProgram.from_payload(job.payload, own[0], lambda stage: None)
-        for job, own in zip(group, samples, strict=True)
-    ]
+    samples = [load_samples(job.asked.tensors) for job in group]
+    programs = [job.opened(own[0]) for job, own in zip(group, samples, strict=True)]
     group[0].stage.announce(TOGETHER)
     places: list[list[str]] = [[] for _ in group]
     compiled = backend.compile_together(programs, samples, options)
@@ -199,9 +205,8 @@ def _run_together(backend: Backend, options: dict[str, str], group: Sequence[_Jo
         programs[0].reseed()
         for kept, outputs in zip(places, compiled([own[index] for own in samples]), strict=True):
             kept.append(shelf.put(outputs))
-    done = {"outcome": Outcome.OK, "stage": Stage.RUN, "durations": {}}
     return {
-        job.number: ({**done, "outputs": kept}, program)
+        job.number: (Ran(Outcome.OK, Stage.RUN, tuple(kept)), program)
         for job, kept, program in zip(group, places, programs, strict=True)
     }
 

@@ -22,59 +22,87 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from driftline.core.config import cache_home
+from driftline.core.task import Service
+from driftline.execute import sandbox
 from driftline.execute.channel import Channel, ChannelClosed
+from driftline.execute.messages import (
+    NURSERY,
+    WORKER,
+    Answered,
+    Entered,
+    Exited,
+    Fork,
+    Forked,
+    FromNursery,
+    FromWorker,
+    Job,
+    Kill,
+    Lap,
+    Mistaken,
+    NotReady,
+    OutOfMemory,
+    Ready,
+    Serve,
+    Started,
+    ToNursery,
+    Warm,
+)
 from driftline.execute.processes import children, kill, kill_tree
+from driftline.execute.workspace import temporary_folder
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class Context:
-    """What a task may say while it works."""
+class _Context:
+    """What a task says while it works goes to the parent: see `driftline.core.task.Context`."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel[FromWorker, Job]) -> None:
         self._channel = channel
 
     def enter(self, stage: str) -> None:
-        """Announce a stage, so that a crash can be placed."""
-        self._channel.send({"stage": stage})
+        self._channel.send(Entered(stage))
 
     def lap(self) -> None:
-        """One of many things is done: the time limit is for the next one."""
-        self._channel.send({"lap": True})
+        self._channel.send(Lap())
 
 
 def main() -> None:
-    control = Channel(socket.socket(fileno=int(sys.argv[1])))
-    log = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    control = Channel(socket.socket(fileno=int(sys.argv[1])), NURSERY)
+    log = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     _redirect(log)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.dont_write_bytecode = True
     _adopt_orphans()
     try:
-        warm = control.receive()["warm"]
+        warm = control.receive()
+        assert isinstance(warm, Warm)
         started = time.monotonic()
-        for path, argument in warm:
+        for path, argument in warm.calls:
             _resolve(path)(argument)
-        control.send({"ready": True, "seconds": time.monotonic() - started})
+        control.send(Ready(time.monotonic() - started))
     except ChannelClosed:
         return
     except BaseException as error:  # the import of a compiler may do anything, sys.exit included
         traceback.print_exc()
-        control.send({"ready": False, "error": f"{type(error).__name__}: {error}"})
+        control.send(NotReady(f"{type(error).__name__}: {error}"))
         return
-    os._exit(_Nursery(control).run())  # as forked workers do: what compilers do at exit is nobody's business
+    os._exit(_Nursery(control).run())  # as forked workers do, skipping what compilers do at exit
 
 
 class _Nursery:
     """Forks workers, kills them when told to, and tells the parent how they ended. Workers go by numbers: unlike
     process ids, these are never given twice."""
 
-    def __init__(self, control: Channel) -> None:
+    def __init__(self, control: Channel[FromNursery, ToNursery]) -> None:
         self._control = control
         self._workers: dict[int, int] = {}  # pid -> number; a pid stays valid until it is reaped here
         self._sockets: list[int] = []  # received, for workers to come
@@ -99,12 +127,13 @@ class _Nursery:
                     ready = []
                     message, fds = self._control.receive_with_fds()
                     self._sockets += fds
-                    if message["op"] == "fork":
-                        self._fork(message["number"], message["log"], self._sockets.pop(0))
-                    elif message["op"] == "kill":
-                        self._kill(message["number"])
-                    elif message["op"] == "serve":
-                        return self._become_worker(message["log"], self._sockets.pop(0))
+                    match message:
+                        case Fork(number, log):
+                            self._fork(number, log, self._sockets.pop(0))
+                        case Kill(number):
+                            self._kill(number)
+                        case Serve(log):
+                            return self._become_worker(log, self._sockets.pop(0))
         except ChannelClosed:
             return 0
         finally:
@@ -124,7 +153,7 @@ class _Nursery:
                 os._exit(status)
         os.close(fd)
         self._workers[pid] = number
-        self._control.send({"forked": number, "pid": pid})
+        self._control.send(Forked(number, pid))
 
     def _kill(self, number: int) -> None:
         for pid, known in self._workers.items():
@@ -140,7 +169,7 @@ class _Nursery:
         for other in self._sockets:
             os.close(other)
         _adopt_orphans()
-        return serve(Channel(socket.socket(fileno=fd)), log)
+        return serve(Channel(socket.socket(fileno=fd), WORKER), log)
 
     def _reap(self) -> None:
         reaped = False
@@ -155,49 +184,60 @@ class _Nursery:
             self._own.discard(pid)
             if pid in self._workers:
                 number = self._workers.pop(pid)
-                self._control.send({"exited": number, "status": status, "peak_memory": usage.ru_maxrss * 1024})
+                self._control.send(Exited(number, status, usage.ru_maxrss * 1024))
         if reaped:  # what a dead worker had started is now a child of ours; so are, in turn, the children of those
             kill(set(children(os.getpid())) - set(self._workers) - self._own)
 
 
-def serve(channel: Channel, log: str) -> int:
+def serve(channel: Channel[FromWorker, Job], log: str) -> int:
     """Run jobs until the socket closes. A job names a function; its answer or its exception goes back as JSON.
     Returns the exit code: a task that calls `sys.exit` gets what it asked for."""
-    log_fd = os.open(log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-    context = Context(channel)
+    log_fd = os.open(log, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    memory = _open_peak_memory()
+    _use_own_folder(temporary_folder(Path(log)))
+    sandbox.enter([os.path.dirname(os.path.dirname(log)), cache_home() / "compilers"])  # the workspace
+    context = _Context(channel)
     try:
         while True:
             job = channel.receive()
-            channel.send({"started": True})
+            channel.send(Started())
             os.ftruncate(log_fd, 0)
             _restore_streams(log_fd)
-            _reset_peak_memory()
+            _reset_peak_memory(memory)
             answer = _answer(job, context)
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(Exception):  # the task may have closed or replaced it
                     stream.flush()
-            answer["peak_memory"] = _peak_memory()
             try:
-                channel.send(answer)
+                channel.send(replace(answer, peak_memory=_peak_memory()))
             except (TypeError, ValueError) as error:
-                complaint = f"the task's answer is not plain data: {error}"
-                channel.send({"error": complaint, "traceback": "", "peak_memory": 0})
+                channel.send(Mistaken(f"the task's answer is not plain data: {error}", ""))
     except ChannelClosed:
         return 0
     except SystemExit as exit:
         return exit.code if isinstance(exit.code, int) else int(exit.code is not None)
 
 
-def _answer(job: dict[str, Any], context: Context) -> dict[str, Any]:
+def _use_own_folder(folder: Path) -> None:
+    """What a compiler leaves among its temporary files, or in the folder it runs in, goes when its worker goes."""
+    folder.mkdir(mode=0o700)
+    os.chdir(folder)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+
+
+def _answer(job: Job, context: _Context) -> Answered | OutOfMemory | Mistaken:
     try:
-        return {"result": _resolve(job["task"])(job["payload"], context)}
+        service = _resolve(job.task)
+        if not isinstance(service, Service):
+            return Answered(service(job.request, context))
+        return Answered(service.answer(job.request, context))
     except MemoryError:
-        return {"memory_error": True}
+        return OutOfMemory()
     except (SystemExit, ChannelClosed):
         raise
     except BaseException as error:
         # A task turns the compiler's errors into values; what arrives here is a mistake of the task's.
-        return {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+        return Mistaken(f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
 def _resolve(path: str) -> Any:
@@ -221,10 +261,18 @@ def _restore_streams(log_fd: int) -> None:
     faulthandler.enable(2)
 
 
-def _reset_peak_memory() -> None:
+def _open_peak_memory() -> int:
+    """Opened early: a worker in its sandbox may not write to /proc."""
+    try:
+        return os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+
+
+def _reset_peak_memory(fd: int) -> None:
     """Without this a worker would report the hungriest of all its jobs."""
-    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
-        file.write("5")
+    with contextlib.suppress(OSError):
+        os.write(fd, b"5")
 
 
 def _peak_memory() -> int:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from driftline.core.config import cache_home
 from driftline.core.errors import DriftlineError
+from driftline.core.private import open_private, private_folder
 
 _LOCK = ".lock"
 
@@ -29,12 +30,13 @@ class Workspace:
         scratch = cache_home() / "scratch"
         self._owner = os.getpid()
         try:
-            scratch.mkdir(parents=True, exist_ok=True)
+            private_folder(scratch)
             _sweep(scratch)
             self.root = scratch / f"run-{self._owner}-{secrets.token_hex(4)}"
             self._lock = _acquire(self.root.with_name(self.root.name + _LOCK), create=True)
+            self.root.mkdir(mode=0o700)
             for name in ("jobs", "logs", "tmp", "programs"):
-                (self.root / name).mkdir(parents=True)
+                (self.root / name).mkdir(mode=0o700)
         except OSError as error:
             raise DriftlineError(
                 f"Cannot write to the cache folder {scratch}: {error.strerror}."
@@ -59,15 +61,24 @@ class Workspace:
             atexit.unregister(self.close)
 
 
+def temporary_folder(log: Path) -> Path:
+    """Where the worker with this log keeps its temporary files; removed with the log when the worker has ended."""
+    return log.parent.parent / "tmp" / log.stem
+
+
 def _acquire(path: Path, *, create: bool) -> int | None:
     """The open, locked file; `None` when somebody else has it, or it is gone."""
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+        fd = open_private(path, os.O_RDWR | (os.O_CREAT if create else 0))
     except FileNotFoundError:
         return None
+    except DriftlineError:
+        if create:
+            raise
+        return None  # a link: not a lock of ours
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(fd).st_ino == path.stat().st_ino:
+        if os.fstat(fd).st_ino == path.lstat().st_ino:
             return fd
     except (BlockingIOError, FileNotFoundError):
         pass

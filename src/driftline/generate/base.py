@@ -38,7 +38,7 @@ class Blueprint:
 
 
 @dataclass(frozen=True)
-class Request:
+class GeneratorRequest:
     """Which program is wanted: the `number`-th of an arm under a seed. Equal requests give equal programs."""
 
     form: str
@@ -60,6 +60,6 @@ class Generator:
         """Subjects it can be asked for: operators, suites."""
         raise NotImplementedError
 
-    def make(self, request: Request) -> Blueprint:
+    def make(self, request: GeneratorRequest) -> Blueprint:
         """The program that is asked for. Raises `NoProgram` when there is none."""
         raise NotImplementedError

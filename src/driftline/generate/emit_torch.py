@@ -44,7 +44,7 @@ def _owned(graph: Graph, number: int) -> str:
 
 
 def _frozen(graph: Graph) -> bool:
-    """A parameter may have become a running mean: valid where nobody asks for gradients, and only if it says so."""
+    """A parameter may have become a running mean: valid without gradients, and only if it says so."""
     return not graph.grad and any(OPERATORS[node.op].statistics for node in graph.nodes)
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from driftline.core.wire import own_form
+
 
 @dataclass(frozen=True)
 class TensorType:
@@ -88,6 +90,7 @@ class Node:
         return Node(value["op"], tuple(value["inputs"]), outputs, attributes)
 
 
+@own_form
 @dataclass(frozen=True)
 class Graph:
     """Leaves, nodes in an order that can be run, and the numbers of the values that are returned."""

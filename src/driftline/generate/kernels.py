@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from driftline.core.tensors import Array
-from driftline.generate.base import NoProgram, Request
+from driftline.generate.base import GeneratorRequest, NoProgram
 from driftline.generate.emit_onnx import OnnxWriter, apply
 from driftline.generate.operator import Use
 from driftline.generate.random_graph import random_graph
@@ -90,7 +90,7 @@ class _Listener(OnnxWriter):
 
 
 def _nodes(operator: str) -> list[str]:
-    graph = random_graph(Request("onnx", operator, number=0))
+    graph = random_graph(GeneratorRequest("onnx", operator, number=0))
     types, listener = graph.types(), _Listener()
     for node in graph.nodes:
         names = [str(number) for number in node.inputs]

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from driftline.generate.base import Blueprint, Generator, NoProgram, Request
+from driftline.generate.base import Blueprint, Generator, GeneratorRequest, NoProgram
 from driftline.generate.blueprint import LANGUAGE
 from driftline.generate.graph import Graph, Node
 from driftline.generate.operator import Draw, Invalid
@@ -27,7 +27,7 @@ class Mutate(Generator):
     def arms(self, form: str) -> Sequence[str]:
         return [name for name in _CHANGES if form == "torch" or _CHANGES[name] is not _ask_gradient]
 
-    def make(self, request: Request) -> Blueprint:
+    def make(self, request: GeneratorRequest) -> Blueprint:
         if request.base is None:
             raise NoProgram("there is no program to change")
         language = LANGUAGE[request.form]

@@ -113,7 +113,9 @@ class Draw:
 
 _SIZES = (1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 7, 8, 8, 11, 13, 15, 16, 17, 31, 32, 33, 64)
 
-Rule = Callable[[Sequence[TensorType], Mapping[str, Any]], Sequence[TensorType]]
+Types = Sequence[TensorType]
+Attributes = Mapping[str, Any]
+TypeRule = Callable[[Sequence[TensorType], Mapping[str, Any]], Sequence[TensorType]]
 Text = str | Callable[[Use], str]  # an expression; in a template {0} {1} are inputs, {name} attributes as Python writes
 OnnxWords = str | Callable[["OnnxWriter", Use], "str | Sequence[str]"]  # an operator type, or code that adds nodes
 
@@ -131,7 +133,7 @@ class Operator:
     """One row of the table."""
 
     name: str
-    infer: Rule
+    infer: TypeRule
     draw: Callable[[Draw, TensorType], tuple[Sequence[Need], dict[str, Any]]]
     torch: Form | None = None
     onnx: Form | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from driftline.generate.base import Blueprint, Generator, NoProgram, Request
+from driftline.generate.base import Blueprint, Generator, GeneratorRequest, NoProgram
 
 
 class OperatorTests(Generator):
@@ -29,7 +29,7 @@ class OperatorTests(Generator):
             return onnx_arms()
         return ()
 
-    def make(self, request: Request) -> Blueprint:
+    def make(self, request: GeneratorRequest) -> Blueprint:
         seed = f"{request.seed}/{request.number}"
         if request.form == "torch":
             from driftline.generate.optests_torch import make_torch

@@ -20,7 +20,7 @@ from driftline.core.tensors import DTYPES, TensorSpec
 from driftline.generate.base import Blueprint, NoProgram
 from driftline.generate.torch_samples import (
     TESTED,
-    Sample,
+    ProposedCall,
     dtype_name,
     dtypes_of,
     operators,
@@ -101,14 +101,14 @@ def make_torch(arm: str, seed: str, avoid: Set[str] = frozenset()) -> Blueprint:
     raise NoProgram(f"{arm} with {dtype}: {problem}")
 
 
-def _single(name: str, dtype: str, sample: Sample, rng: random.Random) -> Blueprint:
+def _single(name: str, dtype: str, sample: ProposedCall, rng: random.Random) -> Blueprint:
     draft = _Draft()
     result, _ = draft.call(name, sample)
     grad = rng.random() < 0.25 and _has_gradient(name, dtype)
     return draft.finished((name,), (dtype,), result, grad)
 
 
-def _pair(first: str, second: str, dtype: str, sample: Sample, rng: random.Random, avoid: Set[str]) -> Blueprint:
+def _pair(first: str, second: str, dtype: str, sample: ProposedCall, rng: random.Random, avoid: Set[str]) -> Blueprint:
     draft = _Draft()
     expression, value = draft.call(first, sample)
     draft.writer.assign(expression, value)
@@ -125,14 +125,14 @@ def _pair(first: str, second: str, dtype: str, sample: Sample, rng: random.Rando
     raise NoProgram(f"nothing that was tried follows {first}")
 
 
-def _follower(name: str, passed: torch.Tensor, rng: random.Random) -> Sample | None:
+def _follower(name: str, passed: torch.Tensor, rng: random.Random) -> ProposedCall | None:
     """The operator's sample with this tensor in the place of its only one; a second operand is the same, reversed."""
     op, dtype = operators()[name], dtype_name(passed.dtype)
     if dtype not in dtypes_of(op):
         return None
     kind = type(op).__name__
     if kind == "BinaryUfuncInfo":
-        return Sample((passed, passed.flip(list(range(passed.ndim)))), {})
+        return ProposedCall((passed, passed.flip(list(range(passed.ndim)))), {})
     fitting = [
         sample
         for sample in samples_of(name, dtype)
@@ -144,7 +144,7 @@ def _follower(name: str, passed: torch.Tensor, rng: random.Random) -> Sample | N
     if not fitting:
         return None
     chosen = rng.choice(fitting)
-    return Sample((passed, *chosen.args[1:]), chosen.kwargs)
+    return ProposedCall((passed, *chosen.args[1:]), chosen.kwargs)
 
 
 class _Draft:
@@ -154,7 +154,7 @@ class _Draft:
         self.writer = Writer()
         self._original: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # the copy and what it is of, by its id
 
-    def call(self, name: str, sample: Sample) -> tuple[str, Any]:
+    def call(self, name: str, sample: ProposedCall) -> tuple[str, Any]:
         """The expression of the call, and its value."""
         args, kwargs = self._copied((sample.args, sample.kwargs), {})
         try:
@@ -256,7 +256,7 @@ def _differentiable(model: Any, tensors: Sequence[torch.Tensor]) -> bool:
     try:
         with quiet():
             backward(cotangents(model(*leaves), 0))
-    except Exception:  # no gradient is asked for then; eager's refusal is nobody's bug
+    except Exception:  # then no gradient is asked for: that eager refuses is no bug
         return False
     return any(leaf.grad is not None for leaf in leaves)
 

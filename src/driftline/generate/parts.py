@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
+from driftline.core.identity import WITH_GRADIENT
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
 from driftline.generate.table import OPERATORS
 
 MOST_VALUES = 24
 # What a dtype is tried as, so that a failure that is not about the dtype is always seen in the same one.
-_PLAINER = {
+_TRIED_AS = {
     "float64": ("float32",),
     "float16": ("float32",),
     "bfloat16": ("float32", "float16"),
@@ -35,7 +36,6 @@ _TRANSPARENT = {
 # ONNX operators that mean something else than ours of the same name.
 _OTHER_MEANING = {"Flatten", "Gather", "Max", "Mean", "Min", "Scatter", "Sum"}
 _VARIANTS = {"div:floor_rounding": "div_floor", "div:trunc_rounding": "div_trunc"}
-AFTER_ANOTHER_CALL = " after another call"  # ends the pattern of what is right in a first call
 _WORDS = {"float32": "float", "int32": "int", "complex64": "complex"}
 
 
@@ -50,7 +50,7 @@ class Part:
 
 def cut(graph: Graph, nodes: Iterable[int], *, ends_only: bool = False) -> Part:
     """The part made of these nodes. What they read from elsewhere becomes an input, what others read an output; with
-    `ends_only` only what none of them reads, since a compiler may fuse only what nobody else looks at."""
+    `ends_only` only what none of them reads, since a compiler may fuse only what nothing else reads."""
     kept = sorted(set(nodes))
     produced = graph.produced()
     types = graph.types()
@@ -137,8 +137,19 @@ def pattern(graph: Graph) -> str:
         return f"{'+'.join(sorted(names))}({', '.join(dtypes)})"
     read = {number for node in graph.nodes for number in node.inputs}
     ends = [span[0] for span in graph.produced() if not any(number in read for number in span)]
-    grown = " with gradient" if graph.grad else ""
+    grown = f" {WITH_GRADIENT}" if graph.grad else ""
     return "; ".join(dict.fromkeys(words(number) for number in ends)) + grown
+
+
+def operators_named(graph: Graph) -> tuple[str, ...]:
+    """The operators of a small graph by their usual names, each once, without those that only pass elements on."""
+    computes = any(node.op not in _TRANSPARENT for node in graph.nodes)
+    return tuple(dict.fromkeys(_kind(n.op) for n in graph.nodes if n.op not in _TRANSPARENT or not computes))
+
+
+def usual_names(coverage: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """The operators of a program that is no graph of ours, by the names in our own table where they are the same."""
+    return tuple(dict.fromkeys(_usual(operator) for operator, _ in coverage))
 
 
 def _kind(operator: str) -> str:
@@ -176,8 +187,8 @@ def _squashed(name: str) -> str:
 def plainer(part: Graph) -> list[tuple[Graph, str, str]]:
     """The same graph in plainer dtypes, the plainest first: (graph, old dtype, new dtype)."""
     found = []
-    for old in sorted({leaf.type.dtype for leaf in part.leaves} & set(_PLAINER)):
-        for new in _PLAINER[old]:
+    for old in sorted({leaf.type.dtype for leaf in part.leaves} & set(_TRIED_AS)):
+        for new in _TRIED_AS[old]:
             leaves = tuple(
                 replace(leaf, type=leaf.type.with_dtype(new)) if leaf.type.dtype == old else leaf
                 for leaf in part.leaves

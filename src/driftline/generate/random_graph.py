@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from driftline.generate.base import Blueprint, Generator, NoProgram, Request
+from driftline.generate.base import Blueprint, Generator, GeneratorRequest, NoProgram
 from driftline.generate.blueprint import LANGUAGE, blueprint, emit
 from driftline.generate.graph import Graph, Leaf, Node, TensorType, value_name
 from driftline.generate.operator import FLOATS, Draw, Invalid, Need, Operator
@@ -37,11 +37,11 @@ class RandomGraph(Generator):
         language = LANGUAGE[form]
         return [name for name, operator in OPERATORS.items() if operator.form(language)]
 
-    def make(self, request: Request) -> Blueprint:
+    def make(self, request: GeneratorRequest) -> Blueprint:
         return varied(random_graph(request), request.form)
 
 
-def random_graph(request: Request, length: int = 0) -> Graph:
+def random_graph(request: GeneratorRequest, length: int = 0) -> Graph:
     """The graph of a request; `length` fixes the number of operators."""
     language = LANGUAGE[request.form]
     rng = random.Random(f"{request.seed}/{request.form}/{request.arm}/{request.number}")

@@ -52,7 +52,7 @@ def operators() -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Sample:
+class ProposedCall:
     """One call that the table proposes."""
 
     args: tuple[Any, ...]
@@ -60,7 +60,7 @@ class Sample:
 
 
 @lru_cache(4096)
-def samples_of(name: str, dtype: str) -> tuple[Sample, ...]:
+def samples_of(name: str, dtype: str) -> tuple[ProposedCall, ...]:
     """The samples of the table, always with the same numbers."""
     op = operators()[name]
     seed = int.from_bytes(hashlib.sha256(f"{name}/{dtype}".encode()).digest()[:4], "little")
@@ -70,7 +70,7 @@ def samples_of(name: str, dtype: str) -> tuple[Sample, ...]:
         try:
             for made in islice(op.sample_inputs("cpu", getattr(torch, dtype), set_seed=False), _MOST_SAMPLES):
                 seed_everything(seed)  # for the next one: their order may differ, their numbers must not
-                sample = Sample((made.input, *made.args), dict(made.kwargs))
+                sample = ProposedCall((made.input, *made.args), dict(made.kwargs))
                 tensors = list(tensors_in([sample.args, sample.kwargs]))
                 if all(_usable(tensor) for tensor in tensors):
                     found.append(sample)
@@ -79,7 +79,7 @@ def samples_of(name: str, dtype: str) -> tuple[Sample, ...]:
     return tuple(sorted(found, key=_sorting_key))
 
 
-def _sorting_key(sample: Sample) -> str:
+def _sorting_key(sample: ProposedCall) -> str:
     """Some samples come from sets of strings, whose order differs from process to process."""
 
     def described(value: Any) -> Any:

@@ -14,7 +14,7 @@ from driftline.programs.torch_names import Unwritable, literal, path_of
 
 
 @dataclass(frozen=True)
-class Call:
+class WrittenCall:
     """One call that was made."""
 
     function: Any
@@ -23,11 +23,13 @@ class Call:
     result: Any
 
 
-def calls_of(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Call], Any]:
+def calls_of(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[list[WrittenCall], Any]:
     """The call itself when the function has a path, else the calls that it makes in turn; and the result."""
     if path_of(function):
         result = function(*args, **kwargs)
-        return [Call(function, args, kwargs, result)], result
+        return [WrittenCall(function, args, kwargs, result)], result
     with _Recorder() as recorder:
         result = function(*args, **kwargs)
     return recorder.calls, result
@@ -38,13 +40,13 @@ class _Recorder(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls: list[Call] = []
+        self.calls: list[WrittenCall] = []
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        self.calls.append(Call(func, args, kwargs or {}, result))
+        self.calls.append(WrittenCall(func, args, kwargs or {}, result))
         return result
 
 
@@ -58,7 +60,7 @@ class Writer:
     _kept: list[Any] = field(default_factory=list)  # an id is only good while its object lives
     _made: int = 0
 
-    def write(self, calls: Sequence[Call], result: Any) -> str:
+    def write(self, calls: Sequence[WrittenCall], result: Any) -> str:
         """Adds all calls but the last as lines; gives the expression of the result."""
         for call in calls[:-1]:
             self.assign(self._call(call), call.result)
@@ -87,7 +89,7 @@ class Writer:
     def knows(self, tensor: torch.Tensor) -> bool:
         return id(tensor) in self._names
 
-    def _call(self, call: Call) -> str:
+    def _call(self, call: WrittenCall) -> str:
         path = path_of(call.function)
         if path is None:
             raise NoProgram(f"no path is known of {call.function}")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from driftline.core.tensors import ANY_SIZE, TensorSpec, is_float
-from driftline.inputs.known import Known
+from driftline.programs.known import Known
 
 _BY_NAME = (
     (r"past|cache|kv", 8),
@@ -20,6 +20,7 @@ _BY_NAME = (
     (r"height|width|image|pixel|^(h|w)$", 64),
     (r"seq|len|token|time|frame|step", 16),
 )
+_LONGEST = 200  # characters of a name that is read as an expression
 _TOTAL = re.compile(r"total|^(attention_)?mask|key_len|kv_len|past_(and|plus)_|_(and|plus)_past")
 
 
@@ -31,9 +32,11 @@ def names_of(known: Known) -> list[str]:
 
 def expression(name: str, every: Mapping[str, object]) -> ast.expr | None:
     """The sum or product of other names that a name spells, if it does."""
+    if len(name) > _LONGEST:
+        return None
     try:
         tree = ast.parse(name, mode="eval").body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     inner = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     legal = (ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Name, ast.Load, ast.Constant)
@@ -42,6 +45,7 @@ def expression(name: str, every: Mapping[str, object]) -> ast.expr | None:
         and inner
         and inner <= set(every)
         and all(isinstance(n, legal) for n in ast.walk(tree))
+        and all(type(n.value) is int for n in ast.walk(tree) if isinstance(n, ast.Constant))
     ):
         return tree
     return None

@@ -1,42 +1,90 @@
-"""A user's own data: `.npz` files (never with pickled objects) and the safetensors files Driftline writes."""
+"""A user's own data: `.npz` files (never with pickled objects) and the safetensors files Driftline writes.
+
+They come from anywhere, and a small file may claim to hold terabytes: what it says of its size is looked at first, and
+every kind of damage is one sentence.
+"""
 
 from __future__ import annotations
 
+import io
+import math
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from driftline.core.case import Inputs
-from driftline.core.errors import DriftlineError
-from driftline.core.tensors import DTYPES, Arrays, TensorSpec, load_tensors
-from driftline.core.text import did_you_mean
+from driftline.core.errors import DriftlineError, TooLarge
+from driftline.core.tensors import DTYPES, Array, Arrays, TensorSpec, in_bytes, load_tensors
+from driftline.core.text import did_you_mean, first_line
+from driftline.inputs.room import ROOM
+
+_SINGLE_ARRAY = b"\x93NUMPY"
 
 
-def read_inputs(path: Path, specs: Sequence[TensorSpec]) -> Inputs:
-    """The file's arrays, checked against what the program takes."""
-    arrays = _read(path)
+def read_inputs(path: Path, specs: Sequence[TensorSpec], room: int = ROOM) -> Inputs:
+    """The file's arrays, checked against what the program takes. More than `room` bytes are refused."""
+    arrays = _read(path, specs, room)
     check_inputs(arrays, specs, str(path))
     return Inputs({spec.name: arrays[spec.name] for spec in specs}, f"file {path.name}")
 
 
-def _read(path: Path) -> Arrays:
+def _read(path: Path, specs: Sequence[TensorSpec], room: int) -> Arrays:
     try:
         if path.suffix == ".safetensors":
-            return load_tensors(path)
-        if not zipfile.is_zipfile(path):  # numpy would take it for a pickle
-            raise zipfile.BadZipFile
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except ValueError as error:
-        if "allow_pickle" in str(error):
-            raise DriftlineError(
-                f"{path} holds Python objects, which Driftline refuses to unpickle; save plain arrays with numpy.savez."
-            ) from error
-        raise DriftlineError(f"{path} cannot be read: {error}. Save it again with numpy.savez.") from error
-    except (OSError, zipfile.BadZipFile, AttributeError) as error:
-        raise DriftlineError(f"{path} is not an .npz file. Save the inputs with numpy.savez.") from error
+            return load_tensors(path, most=room)
+        with open(path, "rb") as file:
+            if file.read(len(_SINGLE_ARRAY)) == _SINGLE_ARRAY:
+                name = specs[0].name if specs else "x"
+                raise DriftlineError(
+                    f"{path} is a single array (.npy), and inputs have names."
+                    f" Save it with numpy.savez('inputs.npz', **{{{name!r}: array}})."
+                )
+            return _read_archive(file, path, room)
+    except TooLarge as error:
+        raise TooLarge(f"--inputs {path}: {error}. Raise --memory, or give smaller inputs.") from error
+    except DriftlineError:
+        raise
+    except Exception as error:  # a damaged archive makes its readers raise anything
+        raise DriftlineError(
+            f"{path} is not an .npz file, or it is damaged ({type(error).__name__}: {first_line(str(error), 100)})."
+            " Save the inputs with numpy.savez."
+        ) from error
+
+
+def _read_archive(file: IO[bytes], path: Path, room: int) -> Arrays:
+    arrays: Arrays = {}
+    with zipfile.ZipFile(file) as archive:
+        total = sum(member.file_size for member in archive.infolist())
+        if total > room:
+            raise TooLarge(f"it holds {in_bytes(total)}, and inputs may take {in_bytes(room)}")
+        for member in archive.infolist():
+            with archive.open(member) as stream:
+                name = member.filename.removesuffix(".npy")
+                arrays[name] = _read_array(stream.read(member.file_size + 1), f"{path}: {name!r}")
+    return arrays
+
+
+def _read_array(data: bytes, where: str) -> Array:
+    """An array as `numpy.save` writes it. `numpy.load` would allocate whatever the header says."""
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, by_column, dtype = read(stream)
+    if dtype.hasobject:
+        raise DriftlineError(
+            f"{where} holds Python objects, which Driftline refuses to unpickle; save plain arrays with numpy.savez."
+        )
+    held = len(data) - stream.tell()
+    if math.prod(shape) * dtype.itemsize != held or any(size < 0 for size in shape):
+        raise DriftlineError(
+            f"{where} is damaged: its shape {list(shape)} of {dtype} does not fit the {held} bytes that it holds."
+            " Save it again with numpy.savez."
+        )
+    array = np.frombuffer(data, dtype, math.prod(shape), stream.tell()).reshape(shape, order="F" if by_column else "C")
+    return np.array(array, dtype.newbyteorder("="), order="C")
 
 
 def check_inputs(arrays: Arrays, specs: Sequence[TensorSpec], where: str) -> None:

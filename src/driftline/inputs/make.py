@@ -7,7 +7,7 @@ program, else from the example. An index stays an index and a mask a mask, whate
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,14 +16,16 @@ from driftline.core.errors import DriftlineError
 from driftline.core.tensors import Array, Arrays, TensorSpec, is_float, numpy_dtype
 from driftline.inputs.dimensions import past_name, size_of
 from driftline.inputs.domain import integer_range
-from driftline.inputs.known import NOTHING_KNOWN, Known
 from driftline.inputs.like import rule_of
 from driftline.inputs.plan import InputPlan
+from driftline.inputs.room import ROOM, require_room
 from driftline.inputs.sizes import NOT_GIVEN, Chosen, Sizes, choose
 from driftline.inputs.structured import is_structured, structured
+from driftline.programs.known import NOTHING_KNOWN, Known
 from driftline.programs.layout import InputLayout
 
-STRATEGIES = ("example", "random", "specials")
+STRATEGIES = ("example", "random", "specials", "symbolic")
+_PIECE = 1 << 20  # elements
 UNKNOWN = "range:0:7"  # integers of which nothing is known
 
 
@@ -35,12 +37,15 @@ class InputMaker:
     example: Arrays
     known: Known = NOTHING_KNOWN
     sizes: Sizes = NOT_GIVEN
+    room: int = ROOM  # bytes that one sample may take
 
     def chosen(self, number: int) -> Chosen:
         return choose(self.specs, self.example, self.known, self.sizes.turn(number))
 
     def plans(self, number: int) -> tuple[InputPlan, ...]:
-        return planned(self.specs, self.example, self.known, self.chosen(number))
+        chosen = self.chosen(number)
+        require_room([replace(spec, shape=chosen.shapes[spec.name]) for spec in self.specs], self.room)
+        return planned(self.specs, self.example, self.known, chosen)
 
     def random(self, seed: int, number: int) -> Inputs:
         plans, chosen = self.plans(number), self.chosen(number)
@@ -121,8 +126,8 @@ def ordinary_array(plan: InputPlan, rng: np.random.Generator) -> Array:
         return structured(plan, rng, shape)
     values: Array
     if is_float(dtype):
-        values = np.asarray(rng.standard_normal(shape))
-    elif dtype.startswith("complex"):
+        return _normal(rng, shape, dtype)
+    if dtype.startswith("complex"):
         values = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
     elif dtype == "bool":
         values = rng.integers(0, 2, shape)
@@ -130,6 +135,16 @@ def ordinary_array(plan: InputPlan, rng: np.random.Generator) -> Array:
         low, high = integer_range(plan) or (0, 7)
         values = rng.integers(low, high, shape, dtype=np.dtype(dtype).type, endpoint=True)
     return np.asarray(values).astype(numpy_dtype(dtype))
+
+
+def _normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
+    """Drawn in float64, piece by piece: a large tensor is never held twice."""
+    values = np.empty(shape, numpy_dtype(dtype))
+    flat = values.reshape(-1)
+    for start in range(0, flat.size, _PIECE):
+        piece = flat[start : start + _PIECE]
+        piece[:] = rng.standard_normal(piece.size).astype(flat.dtype)
+    return values
 
 
 def _sized(chosen: Chosen) -> str:

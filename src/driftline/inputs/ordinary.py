@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from driftline.core.tensors import Array, is_float, numpy_dtype
+from driftline.core.tensors import Array, Shape, is_float, numpy_dtype
 from driftline.inputs.domain import fixed, folded, integer_range, part_of, repaired, shape_of
 from driftline.inputs.plan import InputPlan
 from driftline.inputs.strategies import InputStrategy
 from driftline.inputs.structured import is_structured, structured
 
-Shape = tuple[int, ...]
 Distribution = Callable[[np.random.Generator, Shape, str], Array]
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from driftline.core.errors import DriftlineError
-from driftline.core.tensors import ANY_SIZE, Arrays, TensorSpec
+from driftline.core.tensors import ANY_SIZE, Arrays, Shape, TensorSpec
 from driftline.core.text import did_you_mean
 from driftline.inputs.dimensions import default_size, evaluated, expression, names_of, place_size, total_of
-from driftline.inputs.known import Known
-
-Shape = tuple[int, ...]
+from driftline.programs.known import Known
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,24 @@ class Sizes:
         return Sizes(
             {name: tuple(_size(part, f"--dim {name}={text}") for part in text.split("/")) for name, text in sizes},
             {name: tuple(_shape(part, f"--shape {name}={text}") for part in text.split("/")) for name, text in whole},
+        )
+
+    @staticmethod
+    def of(dims: Mapping[str, int | Sequence[int]], shapes: Mapping[str, Sequence[Any]]) -> Sizes:
+        """From Python values: `{"batch": 2, "seq": [16, 33]}` and `{"input_ids": (2, 16)}`, or a list of shapes."""
+
+        def sizes(value: Any) -> str:
+            return "/".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+
+        def several(value: Any) -> str:
+            if not isinstance(value, (tuple, list)):
+                return str(value)
+            one = not value or not isinstance(value[0], (tuple, list))
+            return "/".join("x".join(map(str, shape)) or "()" for shape in ([value] if one else value))
+
+        return Sizes.parse(
+            [f"{name}={sizes(value)}" for name, value in dims.items()],
+            [f"{name}={several(value)}" for name, value in shapes.items()],
         )
 
     def __bool__(self) -> bool:

@@ -48,7 +48,7 @@ def segformer() -> Model:
     return Model(model, {"pixel_values": floats("pixel_values", 1, 3, 64, 64)})
 
 
-class Block(nn.Sequential):
+class ConvBlock(nn.Sequential):
     def __init__(self, narrow: int, wide: int, kernel: int = 3, stride: int = 1) -> None:
         super().__init__(
             nn.Conv2d(narrow, wide, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(wide), nn.SiLU()
@@ -60,8 +60,8 @@ class SplitBlock(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.enter, self.leave = Block(width, width, 1), Block(2 * width, width, 1)
-        self.inner = nn.ModuleList([Block(width // 2, width // 2) for _ in range(2)])
+        self.enter, self.leave = ConvBlock(width, width, 1), ConvBlock(2 * width, width, 1)
+        self.inner = nn.ModuleList([ConvBlock(width // 2, width // 2) for _ in range(2)])
 
     def forward(self, x: Tensor) -> Tensor:
         parts = list(self.enter(x).chunk(2, dim=1))
@@ -76,11 +76,11 @@ class Yolo(nn.Module):
     def __init__(self, classes: int = 5, bins: int = 8, width: int = 16) -> None:
         super().__init__()
         self.bins, self.classes = bins, classes
-        self.stem = nn.Sequential(Block(3, width, 3, 2), Block(width, width, 3, 2), SplitBlock(width))
-        self.fine = nn.Sequential(Block(width, width, 3, 2), SplitBlock(width))
-        self.coarse = nn.Sequential(Block(width, 2 * width, 3, 2), SplitBlock(2 * width))
-        self.pooled = Block(8 * width, 2 * width, 1)
-        self.join = Block(3 * width, width, 1)
+        self.stem = nn.Sequential(ConvBlock(3, width, 3, 2), ConvBlock(width, width, 3, 2), SplitBlock(width))
+        self.fine = nn.Sequential(ConvBlock(width, width, 3, 2), SplitBlock(width))
+        self.coarse = nn.Sequential(ConvBlock(width, 2 * width, 3, 2), SplitBlock(2 * width))
+        self.pooled = ConvBlock(8 * width, 2 * width, 1)
+        self.join = ConvBlock(3 * width, width, 1)
         outs = 4 * bins + classes
         self.heads = nn.ModuleList([nn.Conv2d(width, outs, 1), nn.Conv2d(2 * width, outs, 1)])
         self.register_buffer("distances", torch.arange(bins, dtype=torch.float32))

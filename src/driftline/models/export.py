@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ _AXES: dict[str, dict[int, str]] = {
 }
 
 
-class Flat(nn.Module):
+class FlatArguments(nn.Module):
     """Tensors in the order of `names` in, a tuple of tensors out: what the TorchScript exporter takes."""
 
     def __init__(self, module: Any, inputs: Mapping[str, Any]) -> None:
@@ -61,7 +62,7 @@ def onnx_model(model: tuple[Any, Mapping[str, Any]], exporter: str, opset: int, 
     import onnx
 
     module, inputs = model
-    flat = Flat(module, inputs)
+    flat = FlatArguments(module, inputs)
     given = dict(zip(flat.names, flat.example, strict=True))
     with torch.no_grad():
         results = flat(*flat.example)
@@ -76,12 +77,29 @@ def onnx_model(model: tuple[Any, Mapping[str, Any]], exporter: str, opset: int, 
             "verbose": False,
         }
         if exporter == "torchscript":
-            torch.onnx.export(flat, flat.example, data, dynamo=False, dynamic_axes=axes or None, **common)
+            with _without_packing():
+                torch.onnx.export(flat, flat.example, data, dynamo=False, dynamic_axes=axes or None, **common)
             return onnx.load_model_from_string(data.getvalue())
         shapes = (tuple(axes.get(name, {}) for name in flat.names),) if axes else None
         made = torch.onnx.export(flat, flat.example, dynamo=True, dynamic_shapes=shapes, **common)
         assert made is not None
         return made.model_proto
+
+
+@contextlib.contextmanager
+def _without_packing() -> Iterator[None]:
+    """Transformers looks for several texts packed into one row by operators that the TorchScript exporter does not
+    know (`diff`) or writes wrongly (`cumsum` of booleans). The examples have none; optimum replaces such parts too."""
+    masks: Any = sys.modules.get("transformers.masking_utils")  # the model has been built: it is here if it is needed
+    if masks is None:
+        yield
+        return
+    look = masks.find_packed_sequence_indices
+    masks.find_packed_sequence_indices = lambda position_ids: None
+    try:
+        yield
+    finally:
+        masks.find_packed_sequence_indices = look
 
 
 def dynamic_axes(inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> dict[str, dict[int, str]]:

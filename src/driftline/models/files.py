@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from driftline.core.errors import DriftlineError
+from driftline.core.errors import DriftlineError, innermost
 from driftline.core.text import first_line
 from driftline.models import build, find
 
@@ -94,9 +94,7 @@ def _silenced() -> Iterator[None]:
 
 
 def _refused(what: str, error: Exception) -> DriftlineError:
-    cause: BaseException = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
+    cause = innermost(error)
     return DriftlineError(f"{what}: {type(cause).__name__}: {first_line(str(cause))}")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-Draw = Callable[[str, tuple[int, ...]], np.ndarray[Any, Any]]
+DrawArray = Callable[[str, tuple[int, ...]], np.ndarray[Any, Any]]
 
 
 def generator(key: str) -> np.random.Generator:
@@ -51,7 +51,7 @@ def mask(batch: int, length: int, *, padding: int, left: bool = False) -> torch.
     return made
 
 
-def initialise(module: Any, special: Mapping[str, Draw] | None = None) -> Any:
+def initialise(module: Any, special: Mapping[str, DrawArray] | None = None) -> Any:
     """Give every weight and statistic of `module` seeded values; `special` has draws by the end of the weight's name.
 
     Returns the module, in evaluation mode.
@@ -70,7 +70,7 @@ def initialise(module: Any, special: Mapping[str, Draw] | None = None) -> Any:
     return module.eval()
 
 
-def _special(name: str, special: Mapping[str, Draw], shape: tuple[int, ...]) -> np.ndarray[Any, Any] | None:
+def _special(name: str, special: Mapping[str, DrawArray], shape: tuple[int, ...]) -> np.ndarray[Any, Any] | None:
     for ending, draw in special.items():
         if name.endswith(ending):
             return np.asarray(draw(name, shape), np.float32)

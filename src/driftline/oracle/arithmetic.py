@@ -7,6 +7,7 @@ units, it is never a bigger tolerance.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -104,6 +105,17 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "requantise": {"requantise": 1},
     "requantise-2": {"requantise": 2},
 }
+
+
+_WIDE = {"float32", "float64", "complex64", "complex128"}
+_DOUBLE = {"float64", "complex128"}
+
+
+def effective(names: str, uses: Collection[str]) -> str:
+    """Declared arithmetic without what makes no difference to a program that `uses` these float types."""
+    floats = {name for name in uses if name.startswith(("float", "bfloat", "complex"))}
+    idle = {"half-accumulation": floats <= _WIDE, "double-as-single": floats.isdisjoint(_DOUBLE)}
+    return "+".join(name for name in names.split("+") if name and not idle.get(name, False))
 
 
 def has_subnormals(arrays: Arrays) -> bool:

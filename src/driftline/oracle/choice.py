@@ -7,11 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from driftline.core.errors import DriftlineError
-from driftline.core.tensors import Arrays, is_float
+from driftline.core.evidence import Evidence
+from driftline.core.faults import faults_of
+from driftline.core.sentences import failing
+from driftline.core.tensors import Array, Arrays, is_float
 from driftline.core.text import did_you_mean
 from driftline.core.verdict import Judgement, Kind, Verdict
-from driftline.oracle.metrics import compare_tensors
-from driftline.oracle.outputs import called
+from driftline.oracle.differing import elements
+from driftline.oracle.metrics import TensorMetrics, compare_tensors
 
 DEFAULT = "shadow"
 
@@ -32,9 +35,22 @@ class Tolerance:
             metrics = compare_tensors(got[name], native, rtol=rtol, atol=atol)
             if metrics.mismatched:
                 kind = Kind.WRONG_NONFINITE if metrics.nonfinite_mismatched else Kind.WRONG_VALUE
-                evidence = {"output": name, **metrics.to_json()}
-                return Verdict(Judgement.FAIL, f"{called(name)}: {metrics}", kind, evidence)
+                return failing(kind, _evidence(name, metrics, got[name], native))
         return Verdict(Judgement.PASS, f"within rtol={self.rtol:g}, atol={self.atol:g} of the unoptimised run")
+
+
+def _evidence(name: str, metrics: TensorMetrics, got: Array, native: Array) -> Evidence:
+    worst = elements(native, got, [metrics.worst]) if metrics.worst is not None and native.dtype.kind != "c" else ()
+    return Evidence(
+        output=name,
+        dtype=metrics.dtype,
+        elements=metrics.size,
+        wrong=metrics.mismatched,
+        wrong_nonfinite=metrics.nonfinite_mismatched,
+        worst=worst,
+        faults=faults_of(worst, metrics.dtype),
+        tolerance=metrics.to_json(),
+    )
 
 
 def parse_oracle(text: str) -> Tolerance | None:

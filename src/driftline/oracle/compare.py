@@ -9,15 +9,15 @@ error, it must not cry wolf.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from driftline.core.evidence import NOTHING, Evidence, Fault
+from driftline.core.faults import faults_of, narrower_than
 from driftline.core.tensors import Array, is_float
-from driftline.core.text import told_apart
 from driftline.core.verdict import Kind
-from driftline.oracle.outputs import called
+from driftline.oracle.differing import elements, places, regions_of
 
 # How often the own rounding, the spread of the element and of the tensor, the largest and the rms error of the
 # unoptimised run, and one rounding of the tensor's scale are allowed.
@@ -42,11 +42,10 @@ class Expected:
 
 @dataclass(frozen=True)
 class Comparison:
-    """No `kind` means that the values agree. `evidence["ratio"]` is the worst error over what was allowed."""
+    """No `kind` means that the values agree. `evidence.ratio` is the worst error over what was allowed."""
 
     kind: Kind | None = None
-    reason: str = ""
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Evidence = NOTHING
     unjudged: int = 0
 
 
@@ -67,13 +66,9 @@ def _compare_exactly(got: Array, expected: Expected) -> Comparison:
         wrong &= got != expected.exact  # a step (floor, a comparison) that rounding may take either way
     if not wrong.any():
         return Comparison()
-    place = _first(wrong)
-    return Comparison(
-        Kind.WRONG_VALUE,
-        f"{_count(wrong)} differ; at {place}: expected {expected.native[place]}, got {got[place]}",
-        {"mismatched": int(wrong.sum()), "size": got.size, "place": list(place)}
-        | {"expected": str(expected.native[place]), "got": str(got[place])},
-    )
+    with np.errstate(all="ignore"):
+        far = np.abs(got.astype(np.float64) - expected.native.astype(np.float64))
+    return Comparison(Kind.WRONG_VALUE, _evidence(expected.native, got, wrong, far))
 
 
 def _compare_complex(got: Array, expected: Expected, signed_zero: bool) -> Comparison:
@@ -88,8 +83,7 @@ def _compare_complex(got: Array, expected: Expected, signed_zero: bool) -> Compa
         )
         comparison = _compare_floats(getattr(got, part), half, signed_zero)
         if comparison.kind:
-            reason = f"{part} part: {comparison.reason}"
-            return Comparison(comparison.kind, reason, {**comparison.evidence, "part": part}, comparison.unjudged)
+            return replace(comparison, evidence=replace(comparison.evidence, part=part))
     return Comparison()
 
 
@@ -116,45 +110,62 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
         wrong_class &= ~(near_overflow & ~np.isnan(value))
         unjudged = int((~judged).sum())
         if wrong_class.any():
-            return _nonfinite(got, expected.native, wrong_class, unjudged)
+            found = _evidence(expected.native, got, wrong_class)
+            return Comparison(Kind.WRONG_NONFINITE, replace(found, wrong_nonfinite=found.wrong), unjudged)
 
         finite = judged & np.isfinite(stored) & np.isfinite(value)
         allowed = _allowance(exact, native, spread, finite, unit, tiny, blind=expected.exact is None)
         error = np.where(finite, np.abs(value - exact), 0.0)
         ratio = error / allowed
         worst = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
-        evidence = {
-            "ratio": float(ratio[worst]),
-            "error": float(error[worst]),
-            "allowed": float(allowed[worst]),
-            "native_error": float(np.abs(native - exact)[worst]),
-            "place": [int(i) for i in worst],
-            "expected": repr(float(exact[worst])),
-            "got": repr(float(value[worst])),
-        }
-    if ratio[worst] > 1:
-        wrong = ratio > 1
-        wanted, came = told_apart(float(exact[worst]), float(value[worst]))
-        reason = (
-            f"{_count(wrong)} differ; at {_index(worst)}: expected {wanted}, got {came},"
-            f" off by {error[worst]:.3g} where rounding allows {allowed[worst]:.3g}"
+        place = tuple(int(i) for i in worst)
+        near = Evidence(
+            dtype=dtype.name,
+            elements=got.size,
+            unjudged=unjudged,
+            worst=elements(exact, value, [place], native, allowed),
+            ratio=float(ratio[worst]),
+            error=float(error[worst]),
+            allowed=float(allowed[worst]),
+            native_error=float(np.abs(native - exact)[worst]),
         )
-        evidence |= {"mismatched": int(wrong.sum()), "size": got.size}
-        return Comparison(Kind.WRONG_VALUE, reason, evidence, unjudged)
-    if signed_zero and (reason := flipped_zero({"": got}, {"": expected.native})):
-        return Comparison(Kind.WRONG_ZERO_SIGN, reason.removeprefix(": "), {}, unjudged)
-    return Comparison(evidence=evidence, unjudged=unjudged)
+        if ratio[worst] > 1:
+            found = _evidence(exact, value, ratio > 1, ratio, dtype.name, native=native, allowed=allowed)
+            seen = ("wrong", "worst", "faults", "regions", "narrower")
+            near = replace(near, **{name: getattr(found, name) for name in seen})
+            return Comparison(Kind.WRONG_VALUE, near, unjudged)
+    if signed_zero and (flipped := flipped_zero({"": got}, {"": expected.native})):
+        return Comparison(Kind.WRONG_ZERO_SIGN, flipped, unjudged)
+    return Comparison(evidence=near, unjudged=unjudged)
 
 
-def flipped_zero(got: Mapping[str, Array], expected: Mapping[str, Array]) -> str:
-    """The first output with a zero of the other sign, in words; empty when there is none."""
+def flipped_zero(got: Mapping[str, Array], expected: Mapping[str, Array]) -> Evidence | None:
+    """The first output with a zero of the other sign."""
     for name, native in expected.items():
         if is_float(native.dtype.name):
             flipped = (got[name] == 0) & (native == 0) & (np.signbit(got[name]) != np.signbit(native))
             if flipped.any():
-                place = _first(flipped)
-                return f"{called(name)}: {_count(flipped)} have the other zero; at {place}: expected {native[place]}"
-    return ""
+                found = _evidence(native, got[name], flipped)
+                return replace(found, output=name, faults=(Fault.SIGN,))
+    return None
+
+
+def _evidence(
+    expected: Array, got: Array, wrong: Array, order: Array | None = None, dtype: str = "", **more: Array | None
+) -> Evidence:
+    """What is wrong with the elements of a mask; the worst by `order` first."""
+    name = dtype or got.dtype.name
+    at = places(np.zeros(wrong.shape) if order is None else order, wrong)
+    worst = elements(expected, got, at, more.get("native"), more.get("allowed"))
+    return Evidence(
+        dtype=name,
+        elements=got.size,
+        wrong=int(wrong.sum()),
+        worst=worst,
+        faults=faults_of(worst, name),
+        regions=regions_of(wrong),
+        narrower=narrower_than(worst[0], name),
+    )
 
 
 def _allowance(
@@ -182,29 +193,6 @@ def _allowance(
     return np.asarray(own + SPREAD * np.where(finite, spread, 0.0) + noise + tiny)
 
 
-def _nonfinite(got: Array, native: Array, wrong: Array, unjudged: int) -> Comparison:
-    place = _first(wrong)
-    return Comparison(
-        Kind.WRONG_NONFINITE,
-        f"{_count(wrong)} differ in NaN or Inf; at {place}: expected {native[place]}, got {got[place]}",
-        {"mismatched": int(wrong.sum()), "size": got.size, "place": list(place)}
-        | {"expected": str(native[place]), "got": str(got[place])},
-        unjudged,
-    )
-
-
 def _class(values: Array) -> Array:
     """0 finite, 1 NaN, 2 +Inf, 3 -Inf."""
     return np.where(np.isnan(values), 1, np.where(np.isposinf(values), 2, np.where(np.isneginf(values), 3, 0)))
-
-
-def _first(mask: Array) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
-
-
-def _index(place: Any) -> tuple[int, ...]:
-    return tuple(int(i) for i in place)
-
-
-def _count(mask: Array) -> str:
-    return f"{int(mask.sum())} of {mask.size} elements"

@@ -6,21 +6,21 @@ Order: how the execution ended, whether the reference raises, then structure, dt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from driftline.core.execution import Execution, Failure, Outcome, Stage
+from driftline.core.evidence import NOTHING, Evidence, Fault
+from driftline.core.execution import Execution, Failure, Outcome
+from driftline.core.sentences import ended, failing
 from driftline.core.tensors import Array, Arrays, is_float
 from driftline.core.text import first_line
 from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.oracle.arithmetic import declared, has_subnormals
 from driftline.oracle.choice import Tolerance
 from driftline.oracle.compare import Expected, compare_values, flipped_zero
-from driftline.oracle.outputs import called
 from driftline.oracle.rule import ShadowAnswer, judge_outputs
 from driftline.oracle.specification import CLAUSES
 from driftline.oracle.statistics import POOLED_LIMIT, pooled
@@ -58,7 +58,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Trait:
+class TargetTraits:
     """What the judge must know of the target."""
 
     calls_user_code: bool  # same exceptions, same random numbers, same changes to inputs as the reference
@@ -78,7 +78,7 @@ _ENDINGS = {
 }
 
 
-def judge(execution: Execution, reference: Reference, trait: Trait) -> Verdict:
+def judge(execution: Execution, reference: Reference, trait: TargetTraits) -> Verdict:
     """The verdict on one execution."""
     if execution.problem:
         return _inconclusive(execution.problem)
@@ -95,7 +95,7 @@ def judge(execution: Execution, reference: Reference, trait: Trait) -> Verdict:
     return _judge_samples(execution.outputs, reference.samples, trait)
 
 
-def _judge_ending(execution: Execution, reference: Reference, trait: Trait) -> Verdict:
+def _judge_ending(execution: Execution, reference: Reference, trait: TargetTraits) -> Verdict:
     raised = next((s.failure for s in reference.samples if s.failure), None)
     if raised and execution.outcome is Outcome.ERROR:
         if trait.calls_user_code:
@@ -103,18 +103,14 @@ def _judge_ending(execution: Execution, reference: Reference, trait: Trait) -> V
                 Judgement.PASS, f"raises, as the reference does: {raised.type}: {first_line(raised.message)}"
             )
         return _inconclusive(f"the program itself raises {raised.type}: {raised.message}")
-    stage = {Stage.CONVERT: "converting", Stage.COMPILE: "compiling", Stage.RUN: "running"}[execution.stage]
-    words = {
-        Outcome.ERROR: f"raised while {stage}: {execution.failure}",
-        Outcome.CRASH: f"the process died while {stage}: {execution.failure}",
-        Outcome.TIMEOUT: f"no answer in time while {stage}",
-        Outcome.OOM: f"out of memory while {stage}: {execution.failure}",
-    }[execution.outcome]
-    evidence = {"failure": execution.failure.to_json() if execution.failure else None, "log": execution.log}
-    return Verdict(Judgement.FAIL, words, _ENDINGS[execution.outcome], evidence)
+    verdict = ended(_ENDINGS[execution.outcome], str(execution.stage), execution.failure, execution.log)
+    if execution.taken_by:
+        told = f"{verdict.reason} (refused as not supported, but {execution.taken_by} takes and runs it)"
+        return replace(verdict, reason=told)
+    return verdict
 
 
-def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample], trait: Trait) -> Verdict:
+def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample], trait: TargetTraits) -> Verdict:
     """Fail on the first sample that fails; an unspecified difference in any sample is told; otherwise inconclusive only
     when no sample could be judged."""
     verdicts: list[Verdict] = []
@@ -125,29 +121,22 @@ def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample]
         if flushes and has_subnormals(sample.inputs):
             verdict = _inconclusive("an input is subnormal, which this compiler declares that it may take for zero")
         if verdict.judgement is Judgement.FAIL:
-            return Verdict(verdict.judgement, verdict.reason, verdict.kind, {**verdict.evidence, "sample": index})
+            return replace(verdict, evidence=replace(verdict.evidence, sample=index))
         verdicts.append(verdict)
-    z, direction = pooled([v.evidence.get("totals", {}) for v in verdicts])
+    z, direction = pooled([v.evidence.totals for v in verdicts])
     if thorough and z > POOLED_LIMIT:  # a single input has been judged already, by its own limit
-        reason = f"bias: over {len(samples)} inputs the errors add up to {z:.1f} sigma ({direction})"
-        return Verdict(Judgement.FAIL, reason, Kind.BIAS, {"pooled_z": z, "direction": direction})
-    told = next((v for v in verdicts if "unspecified" in v.evidence), None)
+        found = Evidence(pooled_z=z, direction=direction, runs=len(samples), faults=(Fault.NUMBER,))
+        return failing(Kind.BIAS, found)
+    told = next((v for v in verdicts if v.evidence.unspecified), None)
     return told or next((v for v in verdicts if v.judgement is Judgement.PASS), verdicts[0])
 
 
-def _judge_sample(got: Arrays, sample: ReferenceSample, trait: Trait, thorough: bool) -> Verdict:
+def _judge_sample(got: Arrays, sample: ReferenceSample, trait: TargetTraits, thorough: bool) -> Verdict:
     if sample.failure:
         if not trait.calls_user_code:
             return _inconclusive(f"the reference raises {sample.failure}")
-        return Verdict(
-            Judgement.FAIL,
-            f"returns a result where the reference raises {sample.failure}",
-            Kind.MISSING_ERROR,
-            {
-                "expected": str(sample.failure),
-                "got": ", ".join(f"{n}: {a.dtype}{list(a.shape)}" for n, a in got.items()),
-            },
-        )
+        came = tuple(f"{name}: {array.dtype}{list(array.shape)}" for name, array in got.items())
+        return failing(Kind.MISSING_ERROR, Evidence(wanted=(str(sample.failure),), came=came))
     expected = sample.native
     if not trait.calls_user_code:
         expected = {name: array for name, array in expected.items() if not name.startswith("mutated:")}
@@ -161,13 +150,13 @@ def _judge_sample(got: Arrays, sample: ReferenceSample, trait: Trait, thorough: 
         return _wrong_structure(got, expected)
     for name, native in expected.items():
         array = got[name]
-        where = {"output": name}
+        where = Evidence(output=name, dtype=native.dtype.name, elements=array.size)
         if array.dtype != native.dtype:
-            reason = f"{called(name)} has dtype {array.dtype}, expected {native.dtype}"
-            return Verdict(Judgement.FAIL, reason, Kind.WRONG_DTYPE, where)
+            told = replace(where, wanted=(str(native.dtype),), came=(str(array.dtype),))
+            return failing(Kind.WRONG_DTYPE, told)
         if array.shape != native.shape:
-            reason = f"{called(name)} has shape {list(array.shape)}, expected {list(native.shape)}"
-            return Verdict(Judgement.FAIL, reason, Kind.WRONG_SHAPE, where)
+            told = replace(where, wanted=(str(list(native.shape)),), came=(str(list(array.shape)),))
+            return failing(Kind.WRONG_SHAPE, told)
     if trait.tolerance:
         return trait.tolerance.judge(got, expected)
     if sample.shadow and sample.exact is not None:
@@ -175,7 +164,9 @@ def _judge_sample(got: Arrays, sample: ReferenceSample, trait: Trait, thorough: 
     return _judge_by_spread(got, expected, sample, trait)
 
 
-def _judge_by_shadow(got: Arrays, expected: Arrays, sample: ReferenceSample, trait: Trait, thorough: bool) -> Verdict:
+def _judge_by_shadow(
+    got: Arrays, expected: Arrays, sample: ReferenceSample, trait: TargetTraits, thorough: bool
+) -> Verdict:
     """The rule proper: what rounding may do is known from the shadow."""
     assert sample.shadow and sample.exact is not None
     floats = [name for name, array in expected.items() if is_float(array.dtype.name) and array.size]
@@ -183,7 +174,7 @@ def _judge_by_shadow(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
     blank = all(np.isnan(expected[name]).all() and np.isnan(got[name]).all() for name in floats)
     if floats and len(floats) == len(expected) and blank:
         reason = "the reference is NaN everywhere: there is nothing to compare"
-        return Verdict(Judgement.INCONCLUSIVE, reason, evidence={"blank": True})
+        return Verdict(Judgement.INCONCLUSIVE, reason, evidence=Evidence(blank=True))
     ask = partial(sample.shadow, trait.arithmetic)
     try:
         judged = judge_outputs(
@@ -192,49 +183,42 @@ def _judge_by_shadow(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
     except NoShadow as error:
         return _inconclusive(f"the rounding noise could not be found out: {error}")
     if judged.finding:
-        found = judged.finding
-        reason = f"{called(found.output)}: {found.reason}"
-        if judged.unruled:
-            reason += f" (no noise rule for {', '.join(judged.unruled)}: judged generously)"
-        return Verdict(Judgement.FAIL, reason, found.kind, {"output": found.output, **found.evidence})
+        return failing(judged.finding.kind, replace(judged.finding.evidence, unruled=judged.unruled))
     if judged.unspecified:
         told = "; ".join(CLAUSES[clause].sentence for clause in judged.unspecified)
-        evidence = {"unspecified": [vars(CLAUSES[clause]) for clause in judged.unspecified]}
-        return Verdict(
-            Judgement.INCONCLUSIVE, f"differs only where the specification leaves it open: {told}", None, evidence
-        )
+        reason = f"differs only where the specification leaves it open: {told}"
+        return Verdict(Judgement.INCONCLUSIVE, reason, None, Evidence(unspecified=judged.unspecified))
     total = sum(array.size for array in expected.values())
     if total and judged.unjudged == total:
         return _inconclusive("no element could be judged: the result is too ill-conditioned")
     if trait.signed_zero and (flipped := flipped_zero(got, expected)):
-        return Verdict(Judgement.FAIL, flipped, Kind.WRONG_ZERO_SIGN)
+        return failing(Kind.WRONG_ZERO_SIGN, flipped)
     reason = "agrees with the reference"
     if judged.unjudged:
         reason += f"; {judged.unjudged} of {total} elements too ill-conditioned to judge"
     if judged.unruled:
         reason += f"; no noise rule for {', '.join(judged.unruled)}, judged generously"
-    counts = {"unjudged": judged.unjudged, "elements": total}
-    return Verdict(Judgement.PASS, reason, evidence={**judged.closest, "totals": dict(judged.totals), **counts})
+    near = replace(judged.closest, totals=dict(judged.totals), unjudged=judged.unjudged, elements=total)
+    return Verdict(Judgement.PASS, reason, evidence=near)
 
 
-def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, trait: Trait) -> Verdict:
+def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, trait: TargetTraits) -> Verdict:
     """For frameworks whose graphs have no shadow: the movement under perturbed inputs must do."""
-    worst: Mapping[str, Any] = {}
+    worst = NOTHING
     unjudged = total = 0
     for name, native in expected.items():
         array = got[name]
-        where = {"output": name}
         exact = sample.exact.get(name) if sample.exact else None
         if exact is not None and exact.shape != native.shape:
             exact = None
         comparison = compare_values(array, Expected(native, exact, sample.spread.get(name)), trait.signed_zero)
+        found = replace(comparison.evidence, output=name)
         if comparison.kind:
-            reason = f"{called(name)}: {comparison.reason}"
-            return Verdict(Judgement.FAIL, reason, comparison.kind, {**where, **comparison.evidence})
+            return failing(comparison.kind, found)
         unjudged += comparison.unjudged
         total += array.size
-        if comparison.evidence.get("ratio", -1.0) > worst.get("ratio", -1.0):
-            worst = {**where, **comparison.evidence}
+        if found.ratio is not None and found.ratio > (-1.0 if worst.ratio is None else worst.ratio):
+            worst = found
     if total and unjudged == total:
         return _inconclusive("no element could be judged: the reference itself is not stable there")
     reason = "agrees with the reference" + (f"; {unjudged} of {total} elements not judged" if unjudged else "")
@@ -257,15 +241,7 @@ def _seen_to_change(these: Arrays, others: Arrays, inputs: Arrays) -> Arrays:
 
 
 def _wrong_structure(got: Arrays, expected: Arrays) -> Verdict:
-    missing = ", ".join(called(name) for name in expected if name not in got)
-    surplus = ", ".join(called(name) for name in got if name not in expected)
-    parts = [f"misses {missing}" if missing else "", f"has {surplus} in surplus" if surplus else ""]
-    return Verdict(
-        Judgement.FAIL,
-        "the result " + " and ".join(part for part in parts if part),
-        Kind.WRONG_STRUCTURE,
-        {"expected": sorted(expected), "got": sorted(got)},
-    )
+    return failing(Kind.WRONG_STRUCTURE, Evidence(wanted=tuple(sorted(expected)), came=tuple(sorted(got))))
 
 
 def _inconclusive(reason: str) -> Verdict:

@@ -58,17 +58,29 @@ class TensorMetrics:
 
 
 def compare_tensors(actual: Any, expected: Any, *, rtol: float = 0.0, atol: float = 0.0) -> TensorMetrics:
-    """Compare two tensors of one dtype and shape (numpy, torch, TensorFlow or JAX)."""
-    a, b = to_array(actual), to_array(expected)
-    if a.dtype != b.dtype or a.shape != b.shape:
+    """Compare two tensors of one dtype and shape (numpy, torch, TensorFlow or JAX), block by block: of one on a GPU,
+    or in a form that numpy does not know, no whole copy is made."""
+    actual, expected = (value.detach() if hasattr(value, "detach") else value for value in (actual, expected))
+    (a, a_shape), (b, b_shape) = _kind(actual), _kind(expected)
+    if a != b or a_shape != b_shape:
         raise DriftlineError(
-            f"compare_tensors needs two tensors of one dtype and shape, not {a.dtype}{list(a.shape)} and"
-            f" {b.dtype}{list(b.shape)}."
+            f"compare_tensors needs two tensors of one dtype and shape, not {a}{list(a_shape)} and {b}{list(b_shape)}."
         )
     total = _Total(rtol, atol)
-    for block in _blocks(a.shape, BLOCK):
-        total.add(a[block], b[block], block)
-    return total.result(a)
+    for block in _blocks(a_shape, BLOCK):
+        total.add(_part(actual, block), _part(expected, block), block)
+    return total.result(a.name, a_shape)
+
+
+def _kind(value: Any) -> tuple[Any, tuple[int, ...]]:
+    """The dtype as numpy has it, and the shape."""
+    shape = tuple(int(size) for size in value.shape)
+    small = value[tuple(slice(0, 0) for _ in shape)] if shape and math.prod(shape) > BLOCK else value
+    return to_array(small).dtype, shape
+
+
+def _part(value: Any, block: tuple[slice, ...]) -> Array:
+    return to_array(value[block] if block else value)
 
 
 class _Total:
@@ -140,12 +152,12 @@ class _Total:
             inside = np.unravel_index(int(np.argmax(error)), error.shape)
             self._worst = tuple(int(s.start + i) for s, i in zip(block, inside, strict=True))
 
-    def result(self, like: Array) -> TensorMetrics:
+    def result(self, dtype: str, shape: tuple[int, ...]) -> TensorMetrics:
         count = max(self._finite, 1)
         return TensorMetrics(
-            dtype=like.dtype.name,
-            shape=tuple(like.shape),
-            size=like.size,
+            dtype=dtype,
+            shape=shape,
+            size=math.prod(shape),
             equal=self._equal,
             max_abs=self._max_abs,
             mean_abs=self._sum_abs / count,

@@ -18,6 +18,8 @@ ROOT2 = 2.0**0.5
 ROOT3 = 3.0**0.5
 WEIGHTS = 4  # of a cubic interpolation, each of which rounds
 NOTHING = 0.3  # the share of the samples in which a possible extreme is taken
+BLOCK = 1 << 15  # elements that are disturbed at a time
+LARGE = 1 << 20  # bytes
 NEARLY = 0.95  # some others among equal terms do not change how those round
 
 
@@ -65,8 +67,18 @@ def together(*amplitudes: Array | float) -> Array:
     return np.sqrt(total)
 
 
+def kept(amplitude: Array | None) -> Array | None:
+    """An amplitude as it is remembered between runs: a large one takes half the memory in float32, where it fits."""
+    if amplitude is None or amplitude.nbytes <= LARGE or amplitude.dtype != np.float64:
+        return amplitude
+    with np.errstate(all="ignore"):
+        short = amplitude.astype(np.float32)
+    same_range = np.array_equal(np.isinf(short), np.isinf(amplitude)) and np.array_equal(short == 0, amplitude == 0)
+    return short if same_range else amplitude
+
+
 @dataclass(frozen=True)
-class Walk:
+class RunningError:
     """Errors that are carried on: in a running sum the error made at one place is in all later ones. Each by itself is
     small, but they all point the same way, which errors drawn one by one would never do."""
 
@@ -93,7 +105,7 @@ class SharedFactors:
         return total
 
 
-Joint = Walk | SharedFactors  # errors of elements that have to do with each other
+Joint = RunningError | SharedFactors  # errors of elements that have to do with each other
 
 
 class NoiseSource:
@@ -108,13 +120,26 @@ class NoiseSource:
     def disturb(self, result: Array, amplitude: Array, dtype: str, joint: Joint | None = None) -> Array:
         """The result with an error of that size, and one error common to all elements: a constant rounded once."""
         common = (self._random.random() * 2 - 1) * self._arithmetic.accumulator(dtype)
+        if joint is None and result.size > BLOCK and result.flags.c_contiguous and result.shape == amplitude.shape:
+            # The same numbers, but what comes and goes on the way stays within the processor's cache.
+            moved = np.empty_like(result)
+            flat, sizes, into = result.reshape(-1), np.ascontiguousarray(amplitude).reshape(-1), moved.reshape(-1)
+            for start in range(0, result.size, BLOCK):
+                part = slice(start, start + BLOCK)
+                into[part] = self._moved(flat[part], sizes[part], common, dtype, None)
+            return moved
+        return self._moved(result, amplitude, common, dtype, joint)
+
+    def _moved(self, result: Array, amplitude: Array, common: float, dtype: str, joint: Joint | None) -> Array:
         with np.errstate(all="ignore"):
             moved = result * (1.0 + common)
             errors = self._errors(result)
             moved += amplitude * errors
             # An error as large as the number itself may take it to nothing, of which there is no logarithm or quotient.
-            vanishing = np.isfinite(result) & (amplitude >= np.abs(result)) & (np.abs(errors) < NOTHING)
-            moved = np.where(vanishing, 0.0, moved)
+            vanishing = amplitude >= np.abs(result)
+            if vanishing.any():
+                vanishing &= np.isfinite(result) & (np.abs(errors) < NOTHING)
+                moved = np.where(vanishing, 0.0, moved)
             if joint is not None:
                 moved += joint.drawn(result, self._errors)
             if not np.isfinite(moved.sum()):

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
+from driftline.core.evidence import NOTHING, Element, Evidence, Fault, Totals
+from driftline.core.faults import faults_of, narrower_than
+from driftline.core.sentences import describe
 from driftline.core.tensors import Array, Arrays, is_float
-from driftline.core.text import told_apart
 from driftline.core.verdict import Kind
 from driftline.oracle.arithmetic import Arithmetic
+from driftline.oracle.differing import KEPT, elements, places, regions_of
 from driftline.oracle.nonfinite import compare_classes
 from driftline.oracle.statistics import AGGREGATE_LIMIT, ELEMENT_LIMIT, Deviation, Noise, measure
 
+MOST_ODD = 64  # NaN and infinities in the wrong place that are looked at, for the sorts of their faults
 UNMODELLED = 1000.0  # times as far off as the unoptimised run: no flaw of the noise model
-_OF_INPUTS = {"grad": "the gradient of", "mutated": "the change of"}
-
-
-def called(name: str) -> str:
-    """An output as a sentence speaks of it: one without a name of its own goes by its place."""
-    what, _, given = name.partition(":")
-    if given and what in _OF_INPUTS:
-        return f"{_OF_INPUTS[what]} {_placed('input', given)}"
-    return _placed("output", name)
-
-
-def _placed(noun: str, name: str) -> str:
-    return f"{noun} {name}" if name[:1].isdigit() else name
 
 
 @dataclass(frozen=True)
@@ -59,23 +49,30 @@ class ShadowAnswer:
 
 
 @dataclass(frozen=True)
-class Finding:
+class WrongOutput:
     """What is wrong with an output."""
 
     kind: Kind
-    output: str
-    reason: str
-    evidence: Mapping[str, Any]
+    evidence: Evidence
+
+    @property
+    def output(self) -> str:
+        return self.evidence.output
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, without the name of the output."""
+        return describe(self.kind, replace(self.evidence, output=""))
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedOutputs:
     """The result for all outputs: a finding, or how close to one it came and how much could not be judged."""
 
-    finding: Finding | None = None
+    finding: WrongOutput | None = None
     unjudged: int = 0
-    closest: Mapping[str, Any] = field(default_factory=dict)
-    totals: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # for pooling over inputs
+    closest: Evidence = NOTHING
+    totals: Totals = field(default_factory=dict)  # for pooling over inputs
     unspecified: tuple[str, ...] = ()  # clauses on which differences rest that are no findings
     unruled: tuple[str, ...] = ()
     noisy: int = 0  # how many of the unjudged are so because they move too much
@@ -83,12 +80,12 @@ class Judged:
 
 def judge_all(
     given: Arrays, native: Arrays, shadow: ShadowAnswer, arithmetic: Arithmetic, *, excuses: bool = True
-) -> Judged:
+) -> JudgedOutputs:
     got, differs = _without_open(given, native, shadow)
     unspecified = shadow.clauses if differs else ()
     unjudged = noisy = 0
     totals: dict[str, tuple[float, float]] = {}
-    closest: Mapping[str, Any] = {}
+    closest = NOTHING
     for name, value in native.items():
         if _same_values(got[name], value):
             continue  # nothing but the sign of a zero or the bits of a NaN
@@ -115,13 +112,13 @@ def judge_all(
                 unjudged += value.size
                 continue
             if part.finding:
-                return Judged(part.finding, unjudged, closest, totals, unspecified, shadow.unruled)
+                return JudgedOutputs(part.finding, unjudged, closest, totals, unspecified, shadow.unruled)
             unjudged += part.unjudged
             noisy += part.noisy
-            totals |= {f"{name}: {kind}": total for kind, total in part.near.get("totals", {}).items()}
-            if part.near.get("z", -1.0) > closest.get("z", -1.0):
+            totals |= {f"{name}: {kind}": total for kind, total in part.near.totals.items()}
+            if _near(part.near) > _near(closest):
                 closest = part.near
-    return Judged(None, unjudged, closest, totals, unspecified, shadow.unruled, noisy)
+    return JudgedOutputs(None, unjudged, closest, totals, unspecified, shadow.unruled, noisy)
 
 
 def _without_open(got: Arrays, native: Arrays, shadow: ShadowAnswer) -> tuple[Arrays, bool]:
@@ -151,12 +148,12 @@ def _known_only(samples: Array, mask: Array | None) -> Array:
 
 
 @dataclass(frozen=True)
-class Part:
+class JudgedPart:
     """What is said of one output, or of the real or imaginary half of one; `near` is how close it came to a finding."""
 
-    finding: Finding | None = None
+    finding: WrongOutput | None = None
     unjudged: int = 0
-    near: Mapping[str, Any] = field(default_factory=dict)
+    near: Evidence = NOTHING
     noisy: int = 0
 
 
@@ -165,139 +162,141 @@ def _parts(got: Array, native: Array, shadow: ShadowAnswer, name: str) -> list[t
     return [tuple(np.array(getattr(f, part)) for f in fields) for part in ("real", "imag")]
 
 
-def _judge_exact(name: str, got: Array, native: Array, shadow: ShadowAnswer) -> Part:
+def _judge_exact(name: str, got: Array, native: Array, shadow: ShadowAnswer) -> JudgedPart:
     """Integers and booleans: equal to the reference, within the band of legal steps, or a valid choice."""
     if shadow.choices.get(name) == "":
-        return Part()
+        return JudgedPart()
     wrong = (got != native) & (got != shadow.reference[name])
     if name not in shadow.choosing:  # between two legal places there is no legal third
         wrong &= ~((got >= shadow.low[name]) & (got <= shadow.high[name]))
     if not wrong.any():
-        return Part()
-    place = _first(wrong)
-    reason = f"{_count(wrong)} differ; at {place}: expected {native[place]}, got {got[place]}"
-    if shadow.choices.get(name):
-        reason = f"not a valid choice: {shadow.choices[name]}"
-    evidence = {
-        "mismatched": int(wrong.sum()),
-        "size": got.size,
-        "place": list(place),
-        "expected": str(native[place]),
-        "got": str(got[place]),
-        "dtype": got.dtype.name,
-        "choice": name in shadow.choosing,
-    }
-    return Part(Finding(Kind.WRONG_VALUE, name, reason, evidence))
+        return JudgedPart()
+    with np.errstate(all="ignore"):
+        far = np.abs(got.astype(np.float64) - native.astype(np.float64))
+    worst = elements(native, got, places(far, wrong))
+    choosing = name in shadow.choosing
+    evidence = Evidence(
+        output=name,
+        dtype=got.dtype.name,
+        elements=got.size,
+        wrong=int(wrong.sum()),
+        worst=worst,
+        faults=((Fault.TIES,) if choosing else ()) + faults_of(worst, got.dtype.name),
+        regions=regions_of(wrong),
+        narrower=narrower_than(worst[0], got.dtype.name),
+        invalid_choice=shadow.choices.get(name, ""),
+    )
+    return JudgedPart(WrongOutput(Kind.WRONG_VALUE, evidence))
 
 
 def _judge_float(
     name: str, got: Array, native: Array, reference: Array, samples: Array, low: Array, high: Array,
     arithmetic: Arithmetic,
-) -> Part:  # fmt: skip
+) -> JudgedPart:  # fmt: skip
     dtype = got.dtype.name
     with np.errstate(all="ignore"):
         value = got.astype(np.float64)
-        finding, undecided = _judge_classes(name, got, native, reference, samples, arithmetic)
+        odd, undecided = compare_classes(got, native, reference, samples, arithmetic)
         noise = Noise(reference, samples - reference, low, high)
         # Where the program itself overflows and float64 does not, there is no number to hold against another one.
         overflown = np.isfinite(reference.astype(got.dtype)) & ~np.isfinite(native)
         undecided = undecided | overflown
         deviation = measure(np.where(overflown, reference, value), noise, dtype, arithmetic)
         own = measure(native.astype(np.float64), noise, dtype, arithmetic, aggregates=False)
-    evidence = _evidence(name, value, native, reference, deviation, own, samples.shape[0])
     unjudged = int((deviation.unjudged | undecided).sum())
-    evidence |= {"dtype": dtype, "size": got.size, "unjudged": unjudged}
+    near = _near_miss(name, value, native, reference, deviation, own, samples.shape[0])
+    near = replace(near, dtype=dtype, elements=got.size, unjudged=unjudged)
     if deviation.element > ELEMENT_LIMIT:
         # Where numbers are wrong too, a NaN among them is the lesser news.
-        reason = _words(evidence) + (f"; besides, {finding.reason}" if finding else "")
-        return Part(Finding(Kind.WRONG_VALUE, name, reason, evidence), unjudged, evidence)
-    if finding:
-        return Part(finding)
-    if deviation.aggregate > AGGREGATE_LIMIT:
-        reason = (
-            f"bias: no single element stands out, but together they drift ({deviation.direction},"
-            f" {deviation.aggregate:.0f} sigma)"
+        wrong = deviation.scores > ELEMENT_LIMIT
+        at = [deviation.place, *(place for place in places(deviation.scores, wrong) if place != deviation.place)]
+        worst = elements(reference, value, at, native, deviation.sigmas) + _odd_ones(got, native, reference, odd)[:1]
+        faults = faults_of(worst, dtype)
+        if 2 * unjudged > got.size:
+            faults = (Fault.ILL_CONDITIONED, *faults)
+        found = replace(
+            near,
+            wrong=int((wrong | odd).sum()),
+            wrong_nonfinite=int(odd.sum()),
+            worst=worst,
+            faults=faults,
+            regions=regions_of(wrong | odd),
+            narrower=narrower_than(worst[0], dtype),
         )
-        return Part(Finding(Kind.BIAS, name, reason, evidence), unjudged, evidence)
-    return Part(None, unjudged, evidence, deviation.noisy)
+        return JudgedPart(WrongOutput(Kind.WRONG_VALUE, found), unjudged, near)
+    if odd.any():
+        return JudgedPart(WrongOutput(Kind.WRONG_NONFINITE, _nonfinite(name, got, native, reference, odd)))
+    if deviation.aggregate > AGGREGATE_LIMIT:
+        return JudgedPart(WrongOutput(Kind.BIAS, replace(near, faults=(Fault.NUMBER,))), unjudged, near)
+    return JudgedPart(None, unjudged, near, deviation.noisy)
 
 
-def _judge_classes(
-    name: str, got: Array, native: Array, reference: Array, samples: Array, arithmetic: Arithmetic
-) -> tuple[Finding | None, Array]:
-    """A NaN or Inf in the wrong place, and the elements that no number can be held against."""
-    wrong, undecided = compare_classes(got, native, reference, samples, arithmetic)
-    if not wrong.any():
-        return None, undecided
-    place = _first(wrong)
-    perfect = float(reference[place].astype(got.dtype))
-    reason = f"{_count(wrong)} differ in NaN or Inf; at {place}: expected {perfect}, got {got[place]}"
-    evidence = {
-        "mismatched": int(wrong.sum()),
-        "size": got.size,
-        "place": list(place),
-        "expected": str(perfect),
-        "got": str(got[place]),
-        "dtype": got.dtype.name,
-    }
-    return Finding(Kind.WRONG_NONFINITE, name, reason, evidence), undecided
-
-
-def _evidence(
-    name: str, value: Array, native: Array, reference: Array, deviation: Deviation, own: Deviation, runs: int
-) -> dict[str, Any]:
-    place = deviation.place
+def _odd_ones(got: Array, native: Array, reference: Array, odd: Array) -> tuple[Element, ...]:
+    """Elements that are NaN or infinite in the wrong place, the first of each sort of fault first."""
+    if not odd.any():
+        return ()
     with np.errstate(all="ignore"):
-        eager = float(np.abs(native.astype(np.float64)[place] - reference[place])) if reference.size else 0.0
-    return {
-        "output": name,
-        "z": max(deviation.element, deviation.aggregate * ELEMENT_LIMIT / AGGREGATE_LIMIT),
-        "element_z": deviation.element,
-        "aggregate_z": deviation.aggregate,
-        "direction": deviation.direction,
-        "place": list(place),
-        "expected": repr(float(reference[place])) if reference.size else "",
-        "got": repr(float(value[place])) if reference.size else "",
-        "error": deviation.error,
-        "sigma": deviation.sigma,
-        "native_z": eager / deviation.sigma if deviation.sigma else 0.0,
-        "native_worst_z": own.element,
-        "runs": runs,
-        "totals": deviation.totals,
-    }
+        perfect = reference.astype(got.dtype).astype(np.float64)
+    shape = odd.shape
+    some = [tuple(int(i) for i in np.unravel_index(int(at), shape)) for at in np.flatnonzero(odd)[:MOST_ODD]]
+    return elements(perfect, got, some, native)
 
 
-def _with_severity(finding: Finding | None, worst_case: float) -> Finding | None:
-    """Label a wrong element: certain when it lies beyond even what all errors of the graph together could do."""
-    if finding is None or finding.kind is not Kind.WRONG_VALUE or "element_z" not in finding.evidence:
-        return finding
-    certain = finding.evidence["element_z"] > worst_case > 0
-    words = "beyond even the worst-case bound of rounding" if certain else "beyond what rounding does in practice"
-    evidence = {**finding.evidence, "severity": "certain" if certain else "statistical", "worst_case": worst_case}
-    return replace(finding, reason=f"{finding.reason} ({words})", evidence=evidence)
-
-
-def _words(e: Mapping[str, Any]) -> str:
-    expected, got = told_apart(float(e["expected"]), float(e["got"]))
-    return (
-        f"at {tuple(e['place'])} expected {expected}, got {got}: legal rounding moves"
-        f" this element by {e['sigma']:.2g}; the compiler moved it by {e['error'] / e['sigma']:.3g} times that;"
-        f" the unoptimised run stands at {e['native_z']:.2g}"
+def _nonfinite(name: str, got: Array, native: Array, reference: Array, odd: Array) -> Evidence:
+    seen = _odd_ones(got, native, reference, odd)
+    dtype = got.dtype.name
+    return Evidence(
+        output=name,
+        dtype=dtype,
+        elements=got.size,
+        wrong=int(odd.sum()),
+        wrong_nonfinite=int(odd.sum()),
+        worst=seen[:KEPT],
+        faults=faults_of(seen, dtype),
+        regions=regions_of(odd),
+        narrower=narrower_than(seen[0], dtype),
     )
 
 
-def _first(mask: Array) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+def _near_miss(
+    name: str, value: Array, native: Array, reference: Array, deviation: Deviation, own: Deviation, runs: int
+) -> Evidence:
+    """How close an output came to a finding, with the element that came closest."""
+    place = deviation.place
+    with np.errstate(all="ignore"):
+        eager = float(np.abs(native.astype(np.float64)[place] - reference[place])) if reference.size else 0.0
+    return Evidence(
+        output=name,
+        worst=elements(reference, value, [place], native, deviation.sigmas) if reference.size else (),
+        z=max(deviation.element, deviation.aggregate * ELEMENT_LIMIT / AGGREGATE_LIMIT),
+        element_z=deviation.element,
+        aggregate_z=deviation.aggregate,
+        direction=deviation.direction,
+        error=deviation.error,
+        sigma=deviation.sigma,
+        native_z=eager / deviation.sigma if deviation.sigma else 0.0,
+        native_worst_z=own.element,
+        runs=runs,
+        totals=deviation.totals,
+    )
 
 
-def _count(mask: Array) -> str:
-    return f"{int(mask.sum())} of {mask.size} elements"
+def _near(found: Evidence) -> float:
+    return -1.0 if found.z is None else found.z
 
 
-def _is_unmodelled(found: Finding) -> bool:
+def _with_severity(finding: WrongOutput | None, worst_case: float) -> WrongOutput | None:
+    """Label a wrong element: certain when it lies beyond even what all errors of the graph together could do."""
+    if finding is None or finding.kind is not Kind.WRONG_VALUE or finding.evidence.element_z is None:
+        return finding
+    certain = finding.evidence.element_z > worst_case > 0
+    return replace(finding, evidence=replace(finding.evidence, certain=certain, worst_case=worst_case))
+
+
+def _is_unmodelled(found: WrongOutput) -> bool:
     """Where the program's own unoptimised run stands as far off, the noise model does not cover the program: then a
     wrong element is one only if it is much further off than that."""
     if found.kind not in (Kind.WRONG_VALUE, Kind.BIAS):
         return False
-    own = float(found.evidence.get("native_worst_z", 0.0))
-    return own > ELEMENT_LIMIT and float(found.evidence.get("z", 0.0)) <= UNMODELLED * own
+    own = found.evidence.native_worst_z or 0.0
+    return own > ELEMENT_LIMIT and (found.evidence.z or 0.0) <= UNMODELLED * own

@@ -13,7 +13,7 @@ from itertools import combinations
 from driftline.core.execution import Execution
 from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.oracle.arithmetic import declared, has_subnormals
-from driftline.oracle.judge import OF_PRECISION, NoShadow, Reference, Trait, judge
+from driftline.oracle.judge import OF_PRECISION, NoShadow, Reference, TargetTraits, judge
 from driftline.oracle.rule import QUICK_RUNS
 
 MOST_UNJUDGED = 0.1  # of the elements: where more are too ill-conditioned under a policy, it explains nothing
@@ -75,7 +75,7 @@ def plausible(uses: set[str], reference: Reference, arithmetic: str, *, on_gpu: 
 
 
 def explained_by(
-    verdict: Verdict, execution: Execution, reference: Reference, trait: Trait, candidates: Sequence[str]
+    verdict: Verdict, execution: Execution, reference: Reference, trait: TargetTraits, candidates: Sequence[str]
 ) -> tuple[str, ...]:
     """The policies under which the recorded outputs are legal: one if one will do, else two. Empty: none does."""
     before = _deviation(verdict)
@@ -95,7 +95,7 @@ def explained_by(
 
 
 def agrees_with(
-    policies: Sequence[str], verdict: Verdict, execution: Execution, reference: Reference, trait: Trait
+    policies: Sequence[str], verdict: Verdict, execution: Execution, reference: Reference, trait: TargetTraits
 ) -> Verdict:
     """The verdict under these policies. A pass is one only if the sample that failed was really judged."""
     if not is_of_precision(verdict, trait):
@@ -104,18 +104,18 @@ def agrees_with(
     again = judge(execution, reference, wider)
     if again.judgement is not Judgement.PASS:
         return again
-    failed = int(verdict.evidence.get("sample", 0))
+    failed = verdict.evidence.sample or 0
     alone = judge(
         replace(execution, outputs=(execution.outputs[failed],)),
         replace(reference, samples=(reference.samples[failed],)),
         wider,
     )
-    total = max(int(alone.evidence.get("elements", 0)), 1)
-    judged = alone.judgement is Judgement.PASS and alone.evidence.get("unjudged", 0) <= MOST_UNJUDGED * total
+    total = max(alone.evidence.elements, 1)
+    judged = alone.judgement is Judgement.PASS and alone.evidence.unjudged <= MOST_UNJUDGED * total
     return again if judged else verdict
 
 
-def is_of_precision(verdict: Verdict, trait: Trait) -> bool:
+def is_of_precision(verdict: Verdict, trait: TargetTraits) -> bool:
     """Could another arithmetic explain it? Under a plain tolerance there is none."""
     return verdict.judgement is Judgement.FAIL and verdict.kind in OF_PRECISION and trait.tolerance is None
 
@@ -123,4 +123,5 @@ def is_of_precision(verdict: Verdict, trait: Trait) -> bool:
 def _deviation(verdict: Verdict) -> float:
     if verdict.judgement is not Judgement.FAIL:
         return 0.0
-    return float(verdict.evidence.get("z", verdict.evidence.get("pooled_z", float("inf"))))
+    found = verdict.evidence
+    return next((z for z in (found.z, found.pooled_z) if z is not None), float("inf"))

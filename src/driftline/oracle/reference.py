@@ -8,14 +8,18 @@ frameworks without a shadow there is `spread` instead: how far the result moves 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
+from driftline.core.case_files import CaseFiles
+from driftline.core.errors import DriftlineError
 from driftline.core.execution import Failure
 from driftline.core.plugins import load_plugins
 from driftline.core.registry import import_string
+from driftline.core.task import Context, Task
 from driftline.core.tensors import Array, Arrays, is_float, load_tensors, save_tensors
 from driftline.core.text import first_line
 from driftline.oracle.arithmetic import IEEE
@@ -26,7 +30,7 @@ from driftline.programs.opened import OpenedProgram, ProgramChanged
 # By witness: the framework itself, or another one that can play its programs.
 REFERENCES = {
     "torch": "driftline.oracle.references.torch_reference:TorchReference",
-    "onnx": "driftline.oracle.references.onnx_reference:OnnxReference",
+    "onnx": "driftline.oracle.references.onnx_reference:OnnxEvaluatorReference",
     "onnx-player": "driftline.oracle.references.onnx_player_reference:PlayedOnnx",
     "jax": "driftline.oracle.references.jax_reference:JaxReference",
     "tensorflow": "driftline.oracle.references.tensorflow_reference:TensorFlowReference",
@@ -36,66 +40,106 @@ PERTURBED_RUNS = 4
 Run = Callable[[Arrays], Arrays]
 
 
-def compute(payload: dict[str, Any], context: object) -> dict[str, Any]:
-    load_plugins(payload["plugins"])
-    samples = [load_tensors(path) for path in payload["inputs"]]
-    program = OpenedProgram.from_payload(payload, samples[0], lambda stage: None)
-    witness = payload["witness"]
+@dataclass(frozen=True)
+class ReferenceRequest:
+    """What does the program mean to this witness? `exact`: in float64 too."""
+
+    case: CaseFiles
+    witness: str
+    exact: bool = True
+
+
+@dataclass(frozen=True)
+class SampleFiles:
+    """What is known of the result on one sample, in files; or what the program raises."""
+
+    native: Path | None = None
+    exact: Path | None = None
+    spread: Path | None = None
+    note: str = ""
+    shadow: bool = False  # can be asked how far rounding may move it
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class ReferenceAnswer:
+    samples: tuple[SampleFiles, ...] = ()
+    random: bool = False  # the result depends on the seed
+    problem: str = ""  # why there is no reference
+
+
+COMPUTE = Task("driftline.oracle.reference:compute", ReferenceRequest, ReferenceAnswer)
+
+
+@COMPUTE.serve
+def compute(request: ReferenceRequest, context: Context) -> ReferenceAnswer:
+    case, witness = request.case, request.witness
+    load_plugins(case.plugins)
+    samples = case.samples()
+    program = OpenedProgram.of(case, samples[0])
     try:
         reference: ReferenceRun = import_string(REFERENCES[witness])(program)
     except ProgramChanged as error:
-        return {"problem": str(error)}
+        return ReferenceAnswer(problem=str(error))
     except MemoryError:
         raise
     except Exception as error:
         if program.framework != "onnx":
             raise  # the model was loaded before: this is our own fault. An ONNX model may have another witness.
-        return {"problem": f"{type(error).__name__}: {first_line(str(error))}"}
-    folder = Path(payload["folder"])
-    if not payload["exact"]:
-        return {
-            "samples": [_native(reference, arrays, folder, at) for at, arrays in enumerate(samples)],
-            "random": False,
-        }
+        return ReferenceAnswer(problem=f"{type(error).__name__}: {first_line(str(error))}")
+    try:
+        return _answers(program, reference, samples, request)
+    except DriftlineError as error:  # results that are no numbers
+        return ReferenceAnswer(problem=str(error))
+
+
+def _answers(
+    program: OpenedProgram, reference: ReferenceRun, samples: list[Arrays], request: ReferenceRequest
+) -> ReferenceAnswer:
+    witness, folder = request.witness, request.case.folder
+    if not request.exact:
+        return ReferenceAnswer(tuple(_native(reference, arrays, folder, at) for at, arrays in enumerate(samples)))
     answers = [_sample(program, witness, reference, arrays, folder, index) for index, arrays in enumerate(samples)]
-    raised = "failure" in answers[0]
-    return {"samples": answers, "random": not raised and _is_random(program, reference, samples[0], folder)}
+    random = not answers[0].failure and _is_random(program, reference, samples[0], folder)
+    return ReferenceAnswer(tuple(answers), random)
 
 
-def _shadowed(program: OpenedProgram, witness: str, arrays: Arrays, folder: Path, index: int) -> dict[str, Any]:
+def _shadowed(found: SampleFiles, program: OpenedProgram, witness: str, arrays: Arrays, path: Path) -> SampleFiles:
     """The float64 result of the program's shadow; its noise is asked for later, by those who need it."""
     try:
         exact = import_string(FRONT_ENDS[witness])(program, arrays, IEEE).reference()
-        return {"exact": _write(folder / f"{index}.exact", exact), "shadow": True}
+        return replace(found, exact=_write(path, exact), shadow=True)
     except NoExactReference as reason:
-        return {"note": f"{reason}: compared with the unoptimised run alone"}
+        return replace(found, note=f"{reason}: compared with the unoptimised run alone")
 
 
 def _sample(
     program: OpenedProgram, witness: str, reference: ReferenceRun, arrays: Arrays, folder: Path, index: int
-) -> dict[str, Any]:
-    answer = _native(reference, arrays, folder, index)
-    if "failure" in answer:
-        return answer
+) -> SampleFiles:
+    found = _native(reference, arrays, folder, index)
+    if found.native is None:
+        return found
+    place = folder / f"{index}.exact"
     if witness in FRONT_ENDS:
-        return {**answer, **_shadowed(program, witness, arrays, folder, index)}
-    native = load_tensors(answer["native"])
-    exact, spread, answer["note"] = measure_spread(reference, arrays, native)
-    if exact is not None:
-        answer["exact"] = _write(folder / f"{index}.exact", exact)
-    answer["spread"] = _write(folder / f"{index}.spread", spread)
-    return answer
+        return _shadowed(found, program, witness, arrays, place)
+    exact, spread, note = measure_spread(reference, arrays, load_tensors(found.native))
+    return replace(
+        found,
+        exact=_write(place, exact) if exact is not None else None,
+        spread=_write(folder / f"{index}.spread", spread),
+        note=note,
+    )
 
 
-def _native(reference: ReferenceRun, arrays: Arrays, folder: Path, index: int) -> dict[str, Any]:
+def _native(reference: ReferenceRun, arrays: Arrays, folder: Path, index: int) -> SampleFiles:
     """The program's own result, or what it raises."""
     try:
         native = reference.native(arrays)
-    except MemoryError:
+    except (MemoryError, DriftlineError):
         raise
     except Exception as error:
-        return {"failure": Failure.of(error).to_json()}
-    return {"native": _write(folder / f"{index}.native", native), "note": ""}
+        return SampleFiles(failure=Failure.of(error))
+    return SampleFiles(_write(folder / f"{index}.native", native))
 
 
 def measure_spread(reference: ReferenceRun, arrays: Arrays, native: Arrays) -> tuple[Arrays | None, Arrays, str]:
@@ -109,9 +153,9 @@ def measure_spread(reference: ReferenceRun, arrays: Arrays, native: Arrays) -> t
     return exact, _spread(plain.exact, lifted, arrays, exact), ""
 
 
-def _write(path: Path, arrays: Arrays) -> str:
+def _write(path: Path, arrays: Arrays) -> Path:
     save_tensors(path, arrays)
-    return str(path)
+    return path
 
 
 def _lift(array: Array) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 
 from driftline.core.tensors import Array, Arrays, is_float
 from driftline.oracle.arithmetic import IEEE, Arithmetic
-from driftline.oracle.outputs import Judged as Judged
+from driftline.oracle.outputs import JudgedOutputs as JudgedOutputs
 from driftline.oracle.outputs import ShadowAnswer as ShadowAnswer
 from driftline.oracle.outputs import judge_all
 from driftline.oracle.statistics import UNIFORM_RMS
@@ -40,31 +40,31 @@ def judge_outputs(
     *,
     thorough: bool = False,
     sparing: bool = False,
-) -> Judged:
+) -> JudgedOutputs:
     """Judge outputs whose names, dtypes and shapes are right already. `thorough` leaves out the shortcuts for results
     within one rounding: a drift much smaller than that shows only when many inputs are added up. `sparing` asks for a
     few samples first, for a shadow that remembers what it played."""
     if all(got[name].tobytes() == value.tobytes() for name, value in native.items()):
-        return Judged()
+        return JudgedOutputs()
     if not thorough:
         if all(_within(1.0, got[n], v, exact.get(n), arithmetic) for n, v in native.items()):
-            return Judged()
+            return JudgedOutputs()
         if sparing and (passed := _spared(got, native, exact, ask, arithmetic)):
             return passed
     answer = ask(QUICK_RUNS, None)
     quick = judge_all(got, native, answer, arithmetic)
-    if quick.finding is None and quick.closest.get("z", 0.0) < QUICK_LIMIT:
+    if quick.finding is None and (quick.closest.z or 0.0) < QUICK_LIMIT:
         return quick
     # Without choices to take over, the answer is the same for all targets, and is played once for all of them.
     return judge_all(got, native, ask(FULL_RUNS, got if answer.choosing else None), arithmetic)
 
 
-def _spared(got: Arrays, native: Arrays, exact: Arrays, ask: AskShadow, arithmetic: Arithmetic) -> Judged | None:
+def _spared(got: Arrays, native: Arrays, exact: Arrays, ask: AskShadow, arithmetic: Arithmetic) -> JudgedOutputs | None:
     """The result, where it passes as if only the last operation had rounded, or by a few samples. With so little noise
     the program's own run may stand far off too, which excuses nothing here."""
     if all(_within(CLOSE, got[n], v, exact.get(n), arithmetic) for n, v in native.items()):
         still = judge_all(got, native, _unmoved(exact), arithmetic, excuses=False)
-        if still.finding is None and still.closest.get("z", 0.0) < QUICK_LIMIT:
+        if still.finding is None and (still.closest.z or 0.0) < QUICK_LIMIT:
             return still
     answer = ask(FEW_RUNS, None)
     if answer.runs >= QUICK_RUNS:  # a few do not do here
@@ -72,7 +72,7 @@ def _spared(got: Arrays, native: Arrays, exact: Arrays, ask: AskShadow, arithmet
     few = judge_all(got, native, answer, arithmetic, excuses=False)
     limit = QUICK_LIMIT * (answer.runs / QUICK_RUNS) ** 0.5
     # An element that moves too much to be judged by a few samples may be judged by more.
-    passes = few.finding is None and few.closest.get("z", 0.0) < limit and not few.noisy
+    passes = few.finding is None and (few.closest.z or 0.0) < limit and not few.noisy
     return few if passes else None
 
 

@@ -61,6 +61,8 @@ class Deviation:
     sigma: float
     aggregate: float
     direction: str
+    scores: Array  # of every element, in sigma
+    sigmas: Array
     unjudged: Array
     noisy: int  # those of them that are left out because they move too much
     totals: dict[str, tuple[float, float]]  # direction -> sum and variance over the whole tensor, for pooling
@@ -97,6 +99,8 @@ def measure(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic, *, agg
         sigma=float(sigma[place]) if z.size else 0.0,
         aggregate=aggregate,
         direction=direction,
+        scores=z,
+        sigmas=sigma,
         unjudged=~judged & np.isfinite(reference),
         noisy=noisy,
         totals=totals,

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from driftline.core.rule import Rule
+
+Subject = TypeVar("Subject")
+
+
+def growing(items: Sequence[Subject], most: int) -> Iterator[Sequence[Subject]]:
+    """Batches of 1, 2, 4... items, and then of the `most`: a run that is killed soon has kept something."""
+    size, at = 1, 0
+    while at < len(items):
+        yield items[at : at + size]
+        size, at = min(2 * size, most), at + size
 
 
 def spread(rules: Sequence[Rule]) -> list[str]:
@@ -30,17 +40,17 @@ def suspect_name(suspect: Mapping[str, Any]) -> str:
 
 
 @dataclass(order=True)
-class Item:
+class AgendaItem:
     priority: tuple[int, int]
     body: str | dict[str, Any] = field(compare=False)  # a rule to perturb, or a suspect to check
 
 
-class Work:
+class Agenda:
     """What is to be done next. 0: suspects of new families; 1: rules; 2: suspects like those seen before, and programs
     that only a real compilation can judge; 3: programs that ordinary code cannot write."""
 
     def __init__(self, rules: Sequence[str]) -> None:
-        self._heap = [Item((1, at), rule) for at, rule in enumerate(rules)]
+        self._heap = [AgendaItem((1, at), rule) for at, rule in enumerate(rules)]
         self._number = len(self._heap)
         self._families: set[tuple[str, str, str]] = set()
         self._twins: set[str] = set()
@@ -61,11 +71,11 @@ class Work:
                 urgency = 3
             self._families.add(family)
             self._number += 1
-            heapq.heappush(self._heap, Item((urgency, self._number), suspect))
+            heapq.heappush(self._heap, AgendaItem((urgency, self._number), suspect))
             self._lock.notify()
 
-    def next(self) -> Item | None:
-        """The most urgent piece of work; None when there is none and nobody can bring any."""
+    def next(self) -> AgendaItem | None:
+        """The most urgent piece of work; None when there is none and no more can come."""
         with self._lock:
             self._lock.wait_for(lambda: self._heap or not self._open)
             if not self._heap:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -14,10 +14,11 @@ from driftline.backends import BACKENDS
 from driftline.campaign.session import record
 from driftline.checking.checker import Checker
 from driftline.core.answers import releases, remembered, surroundings
-from driftline.core.errors import DriftlineError
+from driftline.core.errors import BackendUnavailable, DriftlineError
 from driftline.core.rule import FUSION, NO_OP, Reach, Rule
 from driftline.core.text import did_you_mean
-from driftline.execute.pool import PoolExpired
+from driftline.events import BugSeen, Listener, OutOfReach, Working, ignore, says
+from driftline.execute.pool import PoolExpired, WorkerStartError
 from driftline.patterns.agenda import suspect_name
 from driftline.patterns.auditees import auditee
 from driftline.patterns.found import Found, Told
@@ -25,7 +26,7 @@ from driftline.patterns.inductor_audit import (
     SHARE_OF_FIRING,
     InductorAudit,
     Perturbed,
-    Progress,
+    RuleProgress,
     list_outside,
     list_rules,
 )
@@ -41,8 +42,6 @@ SHARE_OF_SWEEPING = 0.6
 _LEAST = 5.0  # seconds that a step is worth starting for
 GRACE, SHARE_OF_GRACE = 10.0, 0.05  # seconds after the end of a step's time for what is in hand; of a short budget this
 
-Tell = Callable[[str], None]
-
 
 @dataclass(frozen=True)
 class AuditPlan:
@@ -54,12 +53,46 @@ class AuditPlan:
     seed: int = 0
 
 
+def resumed_plan(store: Store, *, seconds: float = 0.0) -> tuple[AuditEntry, AuditPlan]:
+    """The audit to go on with: the last one that did not come to its end; with a longer time, also the last one whose
+    time was spent. The time counts from its beginning."""
+    log = AuditLog(store)
+    going = log.unfinished() or (log.last() if seconds else None)
+    if going is None:
+        raise DriftlineError(f"There is no unfinished audit in {store.path}; leave out --resume to start one.")
+    if seconds and seconds <= going.seconds:
+        raise DriftlineError(
+            f"A budget of {seconds:.0f} s counts from the beginning of the audit, which has run for"
+            f" {going.seconds:.0f} s already; give more than that."
+        )
+    plan = AuditPlan(**{**going.plan, "compilers": tuple(going.plan["compilers"])})
+    return going, replace(plan, seconds=seconds) if seconds else plan
+
+
+def chosen_compilers(names: Sequence[str] | None) -> tuple[str, ...]:
+    """The compilers asked for, or all that are here; one that is not there is an error only when it was asked for."""
+    states = available_compilers()
+    if names is None:
+        return tuple(name for name, reason in states.items() if not reason)
+    for name in names:
+        if name not in states:
+            raise DriftlineError(
+                f"--compilers {name}: its rules cannot be listed.{did_you_mean(name, states)}"
+                f" Those of {', '.join(states)} can."
+            )
+        if states[name]:
+            raise BackendUnavailable(f"--compilers {name}: {states[name]}.")
+    if not names:
+        raise DriftlineError("An empty list was given; leave --compilers out to take all.")
+    return tuple(names)
+
+
 @dataclass
 class CompilerResult:
     """What came of one compiler's rules."""
 
     version: str
-    rules: list[Progress]
+    rules: list[RuleProgress]
 
     def counts(self) -> dict[str, Any]:
         """Rules by how far they were brought; each counts for every step below the one it reached."""
@@ -130,7 +163,7 @@ def chosen(rule: Rule, only: str) -> bool:
 
 
 class Audit:
-    """One audit. Findings go into the store; `tell` hears what happens, in words. With an audit that did not come to
+    """One audit. Findings go into the store; the listener hears what happens. With an audit that did not come to
     its end, it goes on with that one."""
 
     def __init__(
@@ -140,7 +173,7 @@ class Audit:
         plan: AuditPlan,
         *,
         jobs: int = 2,
-        tell: Tell,
+        listener: Listener = ignore,
         going: AuditEntry | None = None,
         more_time: bool = False,
     ) -> None:
@@ -149,7 +182,7 @@ class Audit:
         self._store = store
         self._memory = AuditMemory(store, going or AuditLog(store).begin(asdict(plan)))
         self._jobs = jobs
-        self._tell = tell
+        self._listener = listener
         self._more_time = more_time
         self.result = AuditResult(plan)
 
@@ -157,8 +190,8 @@ class Audit:
         memory, plan = self._memory, self.result.plan
         try:
             listed = self._list()
-        except DriftlineError:  # what was asked for cannot be had: there is nothing to go on with later
-            memory.close(finished=True)
+        except DriftlineError as error:  # what was asked for cannot be had: there is nothing to go on with later
+            memory.close(finished=not isinstance(error, WorkerStartError))
             raise
         try:
             self._recall()
@@ -183,7 +216,7 @@ class Audit:
                 memory.keep("ended", compiler, {"cut": cut})
             self.result.seconds = memory.seconds
             memory.close(finished=True)
-        except BaseException:
+        except BaseException:  # Ctrl-C too: the audit is kept as one that can be resumed
             memory.close(finished=False)
             raise
         return self.result
@@ -211,7 +244,7 @@ class Audit:
     def _list(self) -> dict[str, tuple[str, list[Rule]]]:
         plan, listed, names = self.result.plan, {}, set()
         for compiler in plan.compilers:
-            self._tell(f"{compiler}: listing its rules")
+            self._listener(Working(compiler, "listing its rules"))
             for label, (version, rules) in all_rules_of(self._checker, compiler).items():
                 names |= {rule.name for rule in rules}
                 wanted = [rule for rule in rules if chosen(rule, plan.only)]
@@ -238,7 +271,7 @@ class Audit:
             for one in audit.fire(until):
                 self._memory.keep("fired", one.rule.id, one.to_json())
                 fired = sum(each.reach is Reach.FIRED for each in audit.progress.values())
-                self._tell(f"{compiler}: {fired} of {len(rules)} rules fire")
+                self._listener(Working(compiler, f"{fired} of {len(rules)} rules fire"))
         with self._hard_stop(deadline):
             self._perturb(compiler, audit, deadline)
 
@@ -280,7 +313,8 @@ class Audit:
             self._memory.keep_all("fired", {rule: fired[rule].to_json() for rule in fired.keys() - seen})
             self._memory.keep("swept", subject, {})
             seen |= fired.keys()
-            self._tell(f"{compiler}: {done} of {len(asked)} subjects, {len(fired)} of {len(rules)} at work")
+            words = f"{done} of {len(asked)} subjects, {len(fired)} of {len(rules)} at work"
+            self._listener(Working(compiler, words))
 
     def _perturb(self, compiler: str, audit: InductorAudit, deadline: float) -> None:
         perturbed, settled = self._memory.kept("perturbed"), self._memory.kept("settled")
@@ -291,7 +325,7 @@ class Audit:
             if isinstance(event, Perturbed):
                 self._memory.keep("perturbed", event.rule, {"suspects": event.suspects})
                 gone += 1
-                self._tell(f"{compiler}: {gone} rules perturbed, {len(self.result.bugs)} bugs")
+                self._listener(Working(compiler, f"{gone} rules perturbed, {len(self.result.bugs)} bugs"))
                 continue
             if event.found:
                 self.keep(event.found)
@@ -309,7 +343,7 @@ class Audit:
             budget=max(_LEAST, (deadline or 0.0) - time.monotonic()),
             seed=self.result.plan.seed,
             only=lambda rule: rule.id in wanted,
-            tell=lambda words: self._tell(f"{compiler}: {words}"),
+            tell=says(self._listener, compiler),
             known=self._memory.kept(step),
             keep=lambda outcomes: self._memory.keep_all(step, outcomes),
         )
@@ -333,17 +367,17 @@ class Audit:
         if not found.reachable:
             self._memory.keep("out of reach", f"{found.rule.id} {found.mutation} {told.target}", told.to_json())
             self.result.out_of_reach.append(told)
-            self._tell(f"out of reach of ordinary code: {found.rule.name}, {found.mutation}")
+            self._listener(OutOfReach(found.rule.name, found.mutation))
             return
         bug = record(self._store, found.case, found.result, found.reference, found.about())
         if bug and bug.id not in self.result.bugs:
             self._memory.keep("bug", bug.id, told.to_json())
             self.result.bugs[bug.id] = (bug, told)
-            self._tell(f"new  {bug.id}  {found.rule.name}, {found.mutation}: {bug.fingerprint.kind}")
+            self._listener(BugSeen(bug, new=True, how=f"{found.rule.name}, {found.mutation}"))
 
 
-def _brought(rules: Sequence[Rule], reached: dict[str, Reach]) -> Iterator[Progress]:
+def _brought(rules: Sequence[Rule], reached: dict[str, Reach]) -> Iterator[RuleProgress]:
     for rule in rules:
         reach = reached.get(rule.name, Reach.NONE)
         missing = "" if reach is Reach.FIRED else rule.unreachable or "no program made it fire in the time given"
-        yield Progress(rule, reach, missing)
+        yield RuleProgress(rule, reach, missing)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from driftline.core.registry import import_string
 from driftline.core.rule import Rule
 from driftline.core.target import Target
 from driftline.core.verdict import Verdict
 from driftline.execute.pool import Pool
-from driftline.patterns.survey import Made
+from driftline.patterns.survey import Made, SurveySeen
 
 _AUDITEES = {
     "onnxruntime": "driftline.patterns.onnxruntime:OnnxRuntimeRules",
@@ -54,9 +53,8 @@ class Auditee:
         """May a failure be put down to the rule itself?"""
         return True
 
-    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[dict[str, Any]]:
-        """For each model: names of rules that `matched`, that `fired`, and those whose results are `differing`, with
-        what differs; or `crash`."""
+    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[SurveySeen]:
+        """What it does with each model."""
         raise NotImplementedError
 
 

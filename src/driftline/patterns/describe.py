@@ -47,8 +47,8 @@ def _onnx_program(checker: Checker, rule: Rule) -> dict[str, Any]:
         made = models.make(idioms[at : at + BATCH])
         answers = asked.ask(checker.pool, asked.target(rule), made)
         for model, answer in zip(made, answers, strict=True):
-            if rule.name in answer.get("fired", ()):
-                return {"program": _text(Path(model.answer["path"])), "free": list(CHANGES)}
+            if rule.name in answer.fired:
+                return {"program": _text(model.answer.program.path), "free": list(CHANGES)}
     return {"reason": "none of the idioms fires it"}
 
 

@@ -25,7 +25,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Difference:
+class RulesDifference:
     """From the other version to this one. A rule is changed when another one of the same pass and name took its place:
     its pattern or its condition is not what it was."""
 
@@ -48,7 +48,7 @@ class Difference:
         }
 
 
-def difference(old: Listed, new: Listed) -> Difference:
+def difference(old: Listed, new: Listed) -> RulesDifference:
     before = {rule.id: rule for rule in old.rules}
     after = {rule.id: rule for rule in new.rules}
     gone = [rule for id_, rule in before.items() if id_ not in after]
@@ -62,7 +62,7 @@ def difference(old: Listed, new: Listed) -> Difference:
                 come.remove(rule)
                 changed.append((twin, rule))
     kept = len(before.keys() & after.keys())
-    return Difference(old.version, new.version, tuple(come), tuple(gone), tuple(changed), kept)
+    return RulesDifference(old.version, new.version, tuple(come), tuple(gone), tuple(changed), kept)
 
 
 def _same_name(old: str, new: str) -> bool:

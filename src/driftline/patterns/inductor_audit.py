@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,10 +27,11 @@ from driftline.core.program import SourceBundle
 from driftline.core.rule import Reach, Rule
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
-from driftline.execute.pool import PoolExpired, WorkerKind
-from driftline.patterns.agenda import Item, Work, spread
+from driftline.execute.limits import STARTS
+from driftline.execute.pool import PoolExpired, WorkerKind, WorkerStartError
+from driftline.patterns.agenda import Agenda, AgendaItem, growing, spread
 from driftline.patterns.found import Found
-from driftline.programs.render import short_script
+from driftline.report.scripts.render import short_script
 
 TASKS = "driftline.patterns.inductor.tasks"
 ATTEMPTS = 40  # programs tried for a rule at most
@@ -45,7 +46,7 @@ def worker_kind(python: str = sys.executable) -> WorkerKind:
 
 
 @dataclass
-class Progress:
+class RuleProgress:
     """How far one rule was brought, and the program that did it."""
 
     rule: Rule
@@ -79,7 +80,7 @@ class InductorAudit:
     """One audit over some of Inductor's rules."""
 
     def __init__(self, checker: Checker, rules: Sequence[Rule], *, seed: int = 0, jobs: int = 2) -> None:
-        self.progress = {rule.id: Progress(rule, reason=rule.unreachable) for rule in rules}
+        self.progress = {rule.id: RuleProgress(rule, reason=rule.unreachable) for rule in rules}
         self._checker = checker
         self._seed = seed
         self._jobs = jobs
@@ -95,25 +96,24 @@ class InductorAudit:
 
     # -- firing ------------------------------------------------------------------------------------------------------
 
-    def fire(self, deadline: float) -> Iterator[Progress]:
+    def fire(self, deadline: float) -> Iterator[RuleProgress]:
         """Bring rules to fire, and tell of each that got somewhere new."""
         waiting = [id_ for id_, one in self.progress.items() if not one.reason and one.reach is not Reach.FIRED]
-        batches = [waiting[at : at + BATCH] for at in range(0, len(waiting), BATCH)]
         with ThreadPoolExecutor(self._jobs) as threads:
-            futures = [threads.submit(self._fire_batch, batch, deadline) for batch in batches]
+            futures = [threads.submit(self._fire_batch, batch, deadline) for batch in growing(waiting, BATCH)]
             try:
-                for future in futures:
+                for future in as_completed(futures):  # what is known is kept, whatever the others still do
                     yield from future.result()
             except BaseException:
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _fire_batch(self, batch: Sequence[str], deadline: float) -> list[Progress]:
+    def _fire_batch(self, batch: Sequence[str], deadline: float) -> list[RuleProgress]:
         with self._lock:
             batch = [rule for rule in batch if self.progress[rule].reach is not Reach.FIRED]
         if not batch or time.monotonic() > deadline:
             return []
-        changed: list[Progress] = []
+        changed: list[RuleProgress] = []
         payload = {"attempts": ATTEMPTS, "seconds_each": SECONDS_TO_FIRE}
         with contextlib.suppress(PoolExpired):  # what was seen until then counts
             for answer in self._ask("fire", batch, payload, deadline):
@@ -121,7 +121,7 @@ class InductorAudit:
                     changed += self._note_firing(answer)
         return changed
 
-    def _note_firing(self, answer: Mapping[str, Any]) -> Iterator[Progress]:
+    def _note_firing(self, answer: Mapping[str, Any]) -> Iterator[RuleProgress]:
         one = self.progress[answer["rule"]]
         if "died" in answer:
             one.reason = f"every program for it killed the process ({answer['died']})"
@@ -146,9 +146,8 @@ class InductorAudit:
     def sweep(self, subjects: Sequence[str], deadline: float) -> Iterator[str]:
         """See what the programs of some subjects bring about; the subject of each that was done. For what has no
         pattern to build a program from: passes, decompositions, lowerings."""
-        batches = [list(subjects[at : at + BATCH]) for at in range(0, len(subjects), BATCH)]
 
-        def one(batch: list[str]) -> list[dict[str, Any]]:
+        def one(batch: Sequence[str]) -> list[dict[str, Any]]:
             payload = {"seed": self._seed, "seconds_each": SECONDS_TO_FIRE}
             answers: list[dict[str, Any]] = []
             with contextlib.suppress(PoolExpired):
@@ -156,7 +155,7 @@ class InductorAudit:
             return answers
 
         with ThreadPoolExecutor(self._jobs) as threads:
-            for answers in threads.map(one, batches):
+            for answers in threads.map(one, growing(subjects, BATCH)):
                 for answer in answers:
                     for rule in answer.get("rewrites", ()):
                         if seen := self.progress.get(rule):
@@ -177,7 +176,7 @@ class InductorAudit:
             for rule, one in self.progress.items()
             if one.reach in wanted and (one.text or _has_own_program(rule)) and rule not in done
         ]
-        work = Work(spread([self.progress[rule].rule for rule in fired]))
+        work = Agenda(spread([self.progress[rule].rule for rule in fired]))
         for suspect in waiting:
             if one := self.progress.get(suspect["rule"]):
                 work.add_suspect(suspect, one.rule)
@@ -222,7 +221,7 @@ class InductorAudit:
         if failed:
             raise failed[0]
 
-    def _work_on(self, item: Item, work: Work, each: float, deadline: float) -> Iterator[Perturbed | Settled]:
+    def _work_on(self, item: AgendaItem, work: Agenda, each: float, deadline: float) -> Iterator[Perturbed | Settled]:
         if not isinstance(item.body, str):
             yield Settled(item.body, self._confirm(item.body))
             return
@@ -258,7 +257,7 @@ class InductorAudit:
         if result.internal_error:
             raise InternalError(result.internal_error)
         guilty, without = self._guilty(case, result, suspect)
-        script = short_script(suspect["text"], options, training=suspect["training"])
+        script = short_script(suspect["text"], target, training=suspect["training"])
         return Found(
             rule, suspect["mutation"], case, result, outcome.reference, script, guilty, without, suspect["reachable"]
         )
@@ -294,6 +293,7 @@ class InductorAudit:
         `PoolExpired` when the time is over, after the answers until then."""
         pending = list(rules)
         pool = self._checker.pool
+        lost = 0
         while pending and time.monotonic() < deadline:
             folder = pool.workspace.job_folder()
             full = {**payload, "rules": pending, "folder": str(folder)}
@@ -312,17 +312,21 @@ class InductorAudit:
                 return
             asked = [line["asked"] for line in lines if "asked" in line and line["asked"] not in done]
             if not asked:
-                raise InternalError(f"the worker for rewrite rules ended before its first task: {report.detail}")
+                lost += 1
+                if lost < STARTS:
+                    continue
+                raise WorkerStartError(
+                    f"inductor: the process for rewrite rules ended before its first task ({report.detail}),"
+                    f" {STARTS} times in a row. Look for what kills it (a shortage of memory, perhaps), and start again"
+                )
             yield {"rule": asked[-1], "died": report.detail or report.ending}
             pending = [rule for rule in pending if rule not in done and rule != asked[-1]]
 
 
 def list_rules(checker: Checker, python: str = sys.executable) -> tuple[str, list[Rule]]:
     """The version of torch in an interpreter, and its rules."""
-    report = checker.pool.run(worker_kind(python), f"{TASKS}:list_rules", {}, timeout=300)
-    if report.ending != "done":
-        raise DriftlineError(f"The rules of this torch cannot be listed: the worker ended with {report.ending}.")
-    return report.result["version"], [Rule.from_json(value) for value in report.result["rules"]]
+    listed = checker.pool.ask(worker_kind(python), f"{TASKS}:list_rules", {})
+    return listed["version"], [Rule.from_json(value) for value in listed["rules"]]
 
 
 def _has_own_program(rule: str) -> bool:
@@ -334,10 +338,7 @@ def list_outside(checker: Checker) -> tuple[list[Rule], list[str]]:
     """What rewrites graphs outside the tables, and the subjects that programs can be made about."""
 
     def ask() -> dict[str, Any]:
-        report = checker.pool.run(worker_kind(), f"{TASKS}:list_outside", {}, timeout=300)
-        if report.ending != "done":
-            raise DriftlineError(f"Inductor's passes cannot be listed: the worker ended with {report.ending}.")
-        return report.result
+        return checker.pool.ask(worker_kind(), f"{TASKS}:list_outside", {})
 
     told = remembered("outside", [surroundings(), releases(("torch",))], ask).value
     return [Rule.from_json(value) for value in told["rules"]], told["subjects"]

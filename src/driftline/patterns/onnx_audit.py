@@ -18,15 +18,17 @@ from typing import Any, NamedTuple
 
 from driftline.checking.batch import case_of
 from driftline.checking.checker import Checker, TargetResult
+from driftline.core.announce import Announce
 from driftline.core.case import Case, CheckOptions
 from driftline.core.errors import InternalError
 from driftline.core.rule import Reach, Rule
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement, Kind
 from driftline.oracle.judge import Reference
+from driftline.patterns.agenda import growing
 from driftline.patterns.auditees import Auditee
 from driftline.patterns.onnx_models import OnnxModels
-from driftline.patterns.survey import Made
+from driftline.patterns.survey import Made, SurveySeen
 
 PASSES = 4  # so many suspects of one rule and change may turn out sound before the rest is not looked at
 # When idioms as they are give way to the generators' programs, and these to changed models, if they are not through
@@ -35,10 +37,9 @@ SHARE_OF_IDIOMS, SHARE_OF_PLAIN = 0.4, 0.55
 GRACE = 60.0  # seconds after the end of the budget in which what was found is still attributed; of a short one a tenth
 # No rule is asked about these: each would cost a minute, and a busy machine is answer enough.
 _OF_THE_MACHINE = (Kind.TIMEOUT, Kind.OOM)
-Tell = Callable[[str], None]
 
 
-class Failure(NamedTuple):
+class AuditFailure(NamedTuple):
     """A model that fails the ordinary check on the compiler as users have it."""
 
     case: Case
@@ -50,18 +51,18 @@ class Failure(NamedTuple):
         return str(self.result.verdict.kind)
 
 
-class Suspect(NamedTuple):
+class GuiltyRule(NamedTuple):
     """A rule that was seen to break a model."""
 
     rule: Rule
     change: str  # what was changed in a model that it fires on; empty: nothing
-    failure: Failure
+    failure: AuditFailure
     base: str  # the idiom, or the program of another generator
     without: Target  # on which the model passes: the same compiler without the rule
 
 
 @dataclass
-class Outcome:
+class ModelOutcome:
     """What came of one model on one target: all that has to be known in order to go on after it."""
 
     matched: list[str] = field(default_factory=list)  # names of rules
@@ -102,7 +103,7 @@ class OnnxAudit:
         only: Callable[[Rule], bool] = lambda rule: True,
         idioms: Sequence[str] = (),  # no other models than these; default: all there are
         rounds: int = 1000,  # how often every change is made, if there is time
-        tell: Tell = lambda words: None,
+        tell: Announce = lambda words: None,
         known: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),  # outcomes that an earlier run has kept
         keep: Callable[[Mapping[str, Mapping[str, Any]]], None] = lambda outcomes: None,
     ) -> None:
@@ -125,9 +126,9 @@ class OnnxAudit:
         self._known = set(known)
         self._keep = keep
         for name, body in known.items():
-            self._note(_arm_in(name), Outcome(**body))
+            self._note(_arm_in(name), ModelOutcome(**body))
 
-    def run(self) -> Iterator[Suspect]:
+    def run(self) -> Iterator[GuiltyRule]:
         self._begun = time.monotonic()
         self._deadline = self._begun + self._budget
         arms = list(self._idioms or self._models.idioms())
@@ -165,28 +166,37 @@ class OnnxAudit:
 
     def _pass(
         self, target: Target, wanted: Sequence[tuple[str, int]], words: str, share: float = 1.0
-    ) -> Iterator[Suspect]:
+    ) -> Iterator[GuiltyRule]:
         """Ask about models that were not asked about before, until this share of the budget is spent."""
         wanted = [pair for pair in wanted if _name(target, *pair) not in self._known]
         end = self._begun + share * self._budget
-        for at in range(0, len(wanted), self._auditee.batch):
+        done = 0
+        for batch in growing(wanted, self._auditee.batch):
             if time.monotonic() > end:
                 return
-            batch = wanted[at : at + self._auditee.batch]
             models = self._models.make(batch)
             self.tally.models += len(models)
             answers = self._auditee.ask(self._checker.pool, target, models)
             fired = len(self.tally.fired())
-            self._tell(f"{words}: {at + len(batch)} of {len(wanted)}, {fired} of {len(self.rules)} rules fired")
-            outcomes = {_name(target, *pair): Outcome() for pair in batch}  # of what could not be made too
+            done += len(batch)
+            self._tell(f"{words}: {done} of {len(wanted)}, {fired} of {len(self.rules)} rules fired")
+            outcomes = {_name(target, *pair): ModelOutcome() for pair in batch}  # of what could not be made too
+            suspicious = []
             for made, answer in zip(models, answers, strict=True):
-                outcome = Outcome(list(answer.get("matched", ())), list(answer.get("fired", ())))
-                outcomes[_name(target, made.arm, made.number)] = outcome
+                outcome = ModelOutcome(list(answer.matched), list(answer.fired))
+                if answer.differing or answer.crash:
+                    suspicious.append((made, answer, outcome))
+                    del outcomes[_name(target, made.arm, made.number)]
+                else:
+                    outcomes[_name(target, made.arm, made.number)] = outcome
+                    self._note(made.arm, outcome)
+            self._keep({name: asdict(outcome) for name, outcome in outcomes.items()})
+            for made, answer, outcome in suspicious:  # each may take a while, and is kept by itself
                 yield from self._judge(target, made, answer, outcome)
                 self._note(made.arm, outcome)
-            self._keep({name: asdict(outcome) for name, outcome in outcomes.items()})
+                self._keep({_name(target, made.arm, made.number): asdict(outcome)})
 
-    def _note(self, arm: str, outcome: Outcome) -> None:
+    def _note(self, arm: str, outcome: ModelOutcome) -> None:
         base, _, change = arm.partition("~")
         for name in outcome.matched:
             self.tally.raise_to(name, Reach.MATCHED)
@@ -199,18 +209,18 @@ class OnnxAudit:
         self._plainly |= outcome.unchanged.items()
         self._judged.update((name, change) for name in outcome.sound)
 
-    def _judge(self, asked: Target, made: Made, answer: Mapping[str, Any], outcome: Outcome) -> Iterator[Suspect]:
+    def _judge(self, asked: Target, made: Made, answer: SurveySeen, outcome: ModelOutcome) -> Iterator[GuiltyRule]:
         """Check what differs, on the target that its rules need. Rules about which nothing more is to be learned stand
         among the accused all the same: else one that merely helped them would be blamed."""
-        groups: dict[Target, list[str]] = {asked: []} if "crash" in answer else {}
-        for name in answer.get("differing", {}):
+        groups: dict[Target, list[str]] = {asked: []} if answer.crash else {}
+        for name in answer.differing:
             if name in self.rules:
                 groups.setdefault(self._auditee.target(self.rules[name]), []).append(name)
         for target, names in groups.items():
             if not names or any(self._worth(name, made) for name in names):
                 yield from self._check(target, made, names, outcome)
 
-    def _check(self, target: Target, made: Made, names: Sequence[str], outcome: Outcome) -> Iterator[Suspect]:
+    def _check(self, target: Target, made: Made, names: Sequence[str], outcome: ModelOutcome) -> Iterator[GuiltyRule]:
         self.tally.suspects += 1
         case = case_of(made.answer, target, self._options)
         checked = self._checker.check(case)
@@ -221,7 +231,7 @@ class OnnxAudit:
             self.tally.sound += 1
             outcome.sound += names
             return
-        failure = Failure(case, result, checked.reference)
+        failure = AuditFailure(case, result, checked.reference)
         if failure.result.verdict.kind in _OF_THE_MACHINE:
             self.tally.unattributed += 1
             outcome.sound += names
@@ -241,13 +251,13 @@ class OnnxAudit:
             plain = self._unchanged(made, name, failure) if made.change else failure
             if plain is None:
                 outcome.broken.append(name)
-                yield Suspect(rule, made.change, failure, made.base, without)
+                yield GuiltyRule(rule, made.change, failure, made.base, without)
             else:
                 outcome.unchanged[name] = failure.kind
                 if (name, failure.kind) not in self._plainly:
-                    yield Suspect(rule, "", plain, made.base, without)
+                    yield GuiltyRule(rule, "", plain, made.base, without)
 
-    def _unchanged(self, made: Made, name: str, failure: Failure) -> Failure | None:
+    def _unchanged(self, made: Made, name: str, failure: AuditFailure) -> AuditFailure | None:
         """The same failure on the model as it was before the change, if it is there too: then the inputs brought it
         out, and not the change."""
         for base in self._models.make([(made.base, made.number)]):
@@ -257,7 +267,7 @@ class OnnxAudit:
             case = replace(case, samples=failure.case.samples)
             checked = self._checker.check(case)
             for result in checked.results:
-                plain = Failure(case, result, checked.reference)
+                plain = AuditFailure(case, result, checked.reference)
                 failed = result.verdict.judgement is Judgement.FAIL and plain.kind == failure.kind
                 if failed and self._judgement(self._auditee.without, name, plain) is Judgement.PASS:
                     return plain
@@ -271,7 +281,7 @@ class OnnxAudit:
             return False
         return not {pair, (name, made.base)} & self._done and self._judged[pair] < PASSES
 
-    def _guilty(self, names: Iterable[str], failure: Failure) -> list[str]:
+    def _guilty(self, names: Iterable[str], failure: AuditFailure) -> list[str]:
         """The rules without which the model passes. Of several, those that break it all by themselves; or the last,
         as the ones before it only made the model what it takes."""
         cures = [name for name in names if self._judgement(self._auditee.without, name, failure) is Judgement.PASS]
@@ -281,7 +291,7 @@ class OnnxAudit:
         return alone or cures[-1:]
 
     def _judgement(
-        self, changed: Callable[[Target, Rule], Target | None], name: str, failure: Failure
+        self, changed: Callable[[Target, Rule], Target | None], name: str, failure: AuditFailure
     ) -> Judgement | None:
         target = changed(failure.case.targets[0], self.rules[name])
         if target is None or time.monotonic() > self._deadline + min(GRACE, self._budget / 10):

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from driftline.checking.batch import died
+from driftline.checking.batch_requests import (
+    ArmsAnswer,
+    ArmsRequest,
+    Prepared,
+    PreparedBatch,
+    PreparedProgram,
+    PrepareRequest,
+    ProgramRequest,
+)
 from driftline.checking.batch_tasks import arms as generator_arms
 from driftline.checking.batch_tasks import prepare as prepare_programs
 from driftline.checking.kinds import worker_for_framework
-from driftline.core.errors import InternalError
+from driftline.core.task import Context, Task
 from driftline.execute.pool import Pool
 from driftline.generate import register_generator
 from driftline.generate.changes import CHANGES
@@ -17,7 +26,10 @@ from driftline.patterns.survey import Made
 
 GENERATOR = Idioms.name
 STRATEGIES = ("random", "boundary", "specials")
-_ME = "driftline.patterns.onnx_models"
+
+# As the tasks of the same name in `checking/batch_tasks.py`, with the idioms among the generators
+LIST = Task("driftline.patterns.onnx_models:arms", ArmsRequest, ArmsAnswer)
+MAKE = Task("driftline.patterns.onnx_models:prepare", PrepareRequest, PreparedBatch)
 
 
 class OnnxModels:
@@ -26,20 +38,20 @@ class OnnxModels:
     def __init__(self, pool: Pool, seed: int) -> None:
         self._pool = pool
         self._seed = seed
-        self._arms: dict[str, list[str]] = {}
-        self._made: dict[tuple[str, int], dict[str, Any]] = {}
+        self._arms: dict[str, tuple[str, ...]] = {}
+        self._made: dict[tuple[str, int], Prepared] = {}
 
     def idioms(self) -> list[str]:
-        return self._of(GENERATOR)
+        return list(self._of(GENERATOR))
 
     def others(self) -> list[str]:
         """Operator tests and operators of the random graphs, as arms of ours."""
         return [f"{name}:{arm}" for name in ("optests", "graph") for arm in self._of(name)]
 
-    def _of(self, generator: str) -> list[str]:
+    def _of(self, generator: str) -> tuple[str, ...]:
         if generator not in self._arms:
-            payload = {"form": "onnx", "generators": [generator], "plugins": []}
-            self._arms |= self._ask("arms", payload)["arms"]
+            request = ArmsRequest("onnx", (generator,))
+            self._arms |= self._pool.ask(worker_for_framework("onnx"), LIST, request, timeout=120.0).arms
         return self._arms[generator]
 
     def changed(self, base: str) -> list[str]:
@@ -50,47 +62,36 @@ class OnnxModels:
         missing = [pair for pair in wanted if pair not in self._made]
         if missing:
             requests = [
-                {
-                    "generator": GENERATOR,
-                    "arm": arm,
-                    "number": number,
-                    "strategies": list(STRATEGIES),
-                    "seed": f"{self._seed}/{arm}/{number}",
-                }
+                ProgramRequest(GENERATOR, arm, number, STRATEGIES, seed=f"{self._seed}/{arm}/{number}")
                 for arm, number in missing
             ]
-            payload = {"form": "onnx", "seed": self._seed, "sizes": False, "plugins": []}
-            self._made |= dict(zip(missing, self._prepared(payload, requests), strict=True))
+            self._made |= dict(zip(missing, self._prepared(requests), strict=True))
         answers = [(arm, number, self._made[arm, number]) for arm, number in wanted]
-        return [Made(*made) for made in answers if "nothing" not in made[2] and "invalid" not in made[2]]
+        return [Made(arm, number, made) for arm, number, made in answers if isinstance(made, PreparedProgram)]
 
-    def _prepared(self, payload: Mapping[str, Any], requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def _prepared(self, requests: Sequence[ProgramRequest]) -> list[Prepared]:
         """One answer for each; a model whose reference run ends the worker is invalid."""
         folder = self._pool.workspace.job_folder()
-        full = {**payload, "folder": str(folder), "requests": list(requests)}
-        report = self._pool.run(worker_for_framework("onnx"), f"{_ME}:prepare", full, timeout=60.0)
-        if report.ending == "done":
-            return list(report.result["programs"])
+        request = PrepareRequest(folder, "onnx", self._seed, sizes=False, requests=tuple(requests))
+        report = self._pool.run(worker_for_framework("onnx"), MAKE, request, timeout=60.0)
+        if report.answer is not None:
+            return list(report.answer.programs)
         if len(requests) == 1:
-            return [{"invalid": f"its reference run ended with {report.ending}"}]
+            return [died(report)]
         half = len(requests) // 2
-        return self._prepared(payload, requests[:half]) + self._prepared(payload, requests[half:])
-
-    def _ask(self, task: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        report = self._pool.run(worker_for_framework("onnx"), f"{_ME}:{task}", payload, timeout=120.0)
-        if report.ending != "done":
-            raise InternalError(f"the models for the audit could not be listed: {report.ending} {report.detail}")
-        return report.result
+        return self._prepared(requests[:half]) + self._prepared(requests[half:])
 
 
 # -- in the worker -----------------------------------------------------------------------------------------------------
 
 
-def arms(payload: dict[str, Any], context: object) -> dict[str, Any]:
+@LIST.serve
+def arms(request: ArmsRequest, context: Context) -> ArmsAnswer:
     register_generator(Idioms)
-    return generator_arms(payload, context)
+    return generator_arms(request, context)
 
 
-def prepare(payload: dict[str, Any], context: Any) -> dict[str, Any]:
+@MAKE.serve
+def prepare(request: PrepareRequest, context: Context) -> PreparedBatch:
     register_generator(Idioms)
-    return prepare_programs(payload, context)
+    return prepare_programs(request, context)

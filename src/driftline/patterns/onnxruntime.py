@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from driftline.backends import resolve
 from driftline.backends.onnxruntime import OPTIMIZERS, SETTINGS
 from driftline.checking.kinds import worker_for_target
-from driftline.core.errors import InternalError
 from driftline.core.rule import Rule
 from driftline.core.target import Target
-from driftline.execute.pool import Pool
+from driftline.execute.pool import Pool, WorkerKind
 from driftline.patterns.auditees import Auditee
-from driftline.patterns.survey import Made, survey
+from driftline.patterns.onnxruntime_tasks import AUDIT, OPTIMISERS, OnnxRuntimeAuditRequest, OptimisersRequest
+from driftline.patterns.survey import Made, Models, SurveySeen, survey
 
-_TASKS = "driftline.patterns.onnxruntime_tasks"
 _LEVELS = {0: "always", 1: "basic", 2: "extended", 3: "layout"}
 
 # Rewrite rules: they stand together in one optimiser of the session's log, so only their names are known.
@@ -78,10 +76,8 @@ class OnnxRuntimeRules(Auditee):
         self._rules: dict[str, Rule] = {}
 
     def rules(self, pool: Pool) -> list[Rule]:
-        report = pool.run(self._worker(Target(self.compiler)), f"{_TASKS}:optimisers", {}, timeout=60.0)
-        if report.ending != "done":
-            raise InternalError(f"the optimisers of ONNX Runtime could not be listed: {report.ending} {report.detail}")
-        levels, present = report.result["levels"], set(report.result["present"])
+        listed = pool.ask(self._worker(Target(self.compiler)), OPTIMISERS, OptimisersRequest(), timeout=60.0)
+        levels, present = listed.levels, set(listed.present)
         rules = [_rule(name, levels, name in present) for name in sorted(OPTIMIZERS | _plain(levels))]
         self._rules = {rule.name: rule for rule in rules}
         self._names = [rule.name for rule in rules if not rule.unreachable]
@@ -96,12 +92,16 @@ class OnnxRuntimeRules(Auditee):
     def exact(self, rule: Rule) -> bool:
         return rule.name not in _INEXACT
 
-    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[dict[str, Any]]:
-        wanted = [name for name in self._names if self.target(self._rules[name]) == target]
-        payload = {"options": dict(target.options), "rules": sorted(REWRITE_RULES), "names": wanted}
-        return survey(pool, self._worker(target), f"{_TASKS}:audit", payload, models)
+    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[SurveySeen]:
+        wanted = tuple(name for name in self._names if self.target(self._rules[name]) == target)
+        rules = tuple(sorted(REWRITE_RULES))
 
-    def _worker(self, target: Target) -> Any:
+        def request(models: Models) -> OnnxRuntimeAuditRequest:
+            return OnnxRuntimeAuditRequest(models, dict(target.options), rules, wanted)
+
+        return survey(pool, self._worker(target), AUDIT, request, models)
+
+    def _worker(self, target: Target) -> WorkerKind:
         return worker_for_target(resolve(target), target, ())
 
 
@@ -111,7 +111,7 @@ def _disabling(target: Target, names: Sequence[str]) -> Target:
     return Target(target.backend, target.version, tuple(options.items()))
 
 
-def _plain(levels: dict[str, int]) -> set[str]:
+def _plain(levels: Mapping[str, int]) -> set[str]:
     """What the session names, but for the transformers that put casts and copies in: they cannot be left out."""
     return {name for name, level in levels.items() if level in _LEVELS and name in OPTIMIZERS}
 
@@ -138,5 +138,5 @@ def _rule(name: str, levels: Mapping[str, int], present: bool) -> Rule:
 def _needs(name: str, levels: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
     enabled = (("enable", name),) if name in SETTINGS else ()
     shadow = _SHADOWED.get(name, "")
-    disabled = (("disable", shadow),) if shadow in levels else ()  # what does not run here is in nobody's way
+    disabled = (("disable", shadow),) if shadow in levels else ()  # a rule that does not run here hides no other
     return (*enabled, *disabled)

@@ -12,15 +12,17 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS
 from driftline.backends.onnxruntime import OPTIMIZERS, SETTINGS, OnnxRuntime, runner
+from driftline.core.task import Context, Task
 from driftline.core.tensors import Arrays
 from driftline.core.text import first_line
-from driftline.patterns.survey import Job, difference, each_job
+from driftline.patterns.survey import Models, Surveyed, SurveyJob, SurveySeen, difference, each_job
 
 _APPLIED = re.compile(r"GraphTransformer (\w+) modified: (\d)")
 _LEVEL = re.compile(r"graph transformer\(s\) for level (\d)")
@@ -28,9 +30,38 @@ _TYPE_NAME = re.compile(rb"N11onnxruntime\d+([A-Z]\w*?(?:Fusion|Elimination|Tran
 RULES = "RuleBasedTransformer"  # how the two optimisers that hold the rewrite rules end
 
 
-def optimisers(payload: dict[str, Any], context: object) -> dict[str, Any]:
-    """What a session of this build runs, level by level; which names of the table stand in its library; and classes
-    of the library that the table does not know."""
+_ME = "driftline.patterns.onnxruntime_tasks"
+
+
+@dataclass(frozen=True)
+class OptimisersRequest:
+    """What does a session of this build run?"""
+
+
+@dataclass(frozen=True)
+class Optimisers:
+    """What a session runs, with its level; which names of the table stand in its library; and classes of the library
+    that the table does not know."""
+
+    levels: Mapping[str, int]
+    present: tuple[str, ...]
+    classes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OnnxRuntimeAuditRequest:
+    models: Models
+    options: Mapping[str, str]
+    rules: tuple[str, ...]  # rewrite rules among the names
+    names: tuple[str, ...]  # optimisers that are asked about
+
+
+OPTIMISERS = Task(f"{_ME}:optimisers", OptimisersRequest, Optimisers)
+AUDIT = Task(f"{_ME}:audit", OnnxRuntimeAuditRequest, Surveyed)
+
+
+@OPTIMISERS.serve
+def optimisers(request: OptimisersRequest, context: Context) -> Optimisers:
     options = {"enable": "+".join(SETTINGS)}
     levels: dict[str, int] = {}
     with _log() as said:
@@ -44,23 +75,20 @@ def optimisers(payload: dict[str, Any], context: object) -> dict[str, Any]:
             levels.setdefault(found.group(1), level)
     library = _library().read_bytes()
     classes = {name.decode() for name in _TYPE_NAME.findall(library)}
-    return {
-        "levels": levels,
-        "present": sorted(name for name in OPTIMIZERS if name.encode() in library),
-        "classes": sorted(classes),
-    }
+    present = tuple(sorted(name for name in OPTIMIZERS if name.encode() in library))
+    return Optimisers(levels, present, tuple(sorted(classes)))
 
 
-def audit(payload: dict[str, Any], context: Any) -> dict[str, Any]:
+@AUDIT.serve
+def audit(request: OnnxRuntimeAuditRequest, context: Context) -> Surveyed:
     """For each model: what matched, what fired, and what can be seen of it in the results."""
-    options = dict(payload["options"])
-    rules, names = frozenset(payload["rules"]), list(payload["names"])
-    for job in each_job(payload, context):
-        job.answer(_audit_one(job, options, rules, names))
-    return {}
+    options, rules = dict(request.options), frozenset(request.rules)
+    for job in each_job(request.models, context):
+        job.answer(_audit_one(job, options, rules, request.names))
+    return Surveyed()
 
 
-def _audit_one(job: Job, options: dict[str, str], rules: frozenset[str], names: Sequence[str]) -> dict[str, Any]:
+def _audit_one(job: SurveyJob, options: dict[str, str], rules: frozenset[str], names: Sequence[str]) -> SurveySeen:
     data, samples = job.data(), job.samples()
     whole = _Run(data, options, samples, job.folder, log=True)
     if whole.error:
@@ -76,7 +104,7 @@ def _audit_one(job: Job, options: dict[str, str], rules: frozenset[str], names: 
             seen = difference(whole.outputs, without.outputs) if not without.error else ""
             if seen:
                 differing[name] = seen
-    return {"matched": [*matched, *(n for n in fired if n in rules)], "fired": fired, "differing": differing}
+    return SurveySeen((*matched, *(n for n in fired if n in rules)), tuple(fired), differing)
 
 
 def _cures(
@@ -86,13 +114,13 @@ def _cures(
     samples: Sequence[Arrays],
     folder: Path,
     names: Sequence[str],
-) -> dict[str, Any]:
+) -> SurveySeen:
     """It fails with all of them: is there one without which it does not? First see whether it works without any."""
     if _Run(data, {**options, "opt": "off"}, samples, folder).error:
-        return {"matched": [], "fired": [], "differing": {}, "failed": whole.error}
+        return SurveySeen(failed=whole.error)
     cured = [n for n in names if not _Run(data, _without(options, n), samples, folder).error]
     cured.sort(key=lambda name: whole.applied.index(name) if name in whole.applied else len(names))  # as they ran
-    return {"matched": cured, "fired": cured, "differing": dict.fromkeys(cured, f"raises {whole.error}")}
+    return SurveySeen(tuple(cured), tuple(cured), dict.fromkeys(cured, f"raises {whole.error}"))
 
 
 def _without(options: dict[str, str], name: str) -> dict[str, str]:

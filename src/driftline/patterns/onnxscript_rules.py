@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from driftline.backends import resolve
 from driftline.checking.kinds import worker_for_target
-from driftline.core.errors import InternalError
 from driftline.core.rule import Rule
 from driftline.core.target import Target
 from driftline.core.verdict import Kind, Verdict
-from driftline.execute.pool import Pool
+from driftline.execute.pool import Pool, WorkerKind
 from driftline.patterns.auditees import Auditee
-from driftline.patterns.survey import Made, survey
+from driftline.patterns.onnxscript_tasks import AUDIT, RULES, OnnxScriptAuditRequest, RulesRequest
+from driftline.patterns.survey import Made, SurveySeen, survey
 
-_TASKS = "driftline.patterns.onnxscript_tasks"
 GROSS = 1e4  # times what rounding allows: no kernel is that far off
 _OF_KERNELS = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE)
 
@@ -24,22 +22,20 @@ class OnnxScriptRules(Auditee):
     compiler = "onnxscript"
 
     def rules(self, pool: Pool) -> list[Rule]:
-        report = pool.run(self._worker(), f"{_TASKS}:rules", {}, timeout=120.0)
-        if report.ending != "done":
-            raise InternalError(f"the rules of onnxscript could not be listed: {report.ending} {report.detail}")
+        listed = pool.ask(self._worker(), RULES, RulesRequest(), timeout=120.0)
         return [
             Rule(
-                id=f"onnxscript.{entry['name']}",
+                id=f"onnxscript.{entry.name}",
                 compiler=self.compiler,
-                group=entry["name"].rpartition(".")[0],
-                name=entry["name"],
+                group=entry.name.rpartition(".")[0],
+                name=entry.name,
                 kind="rewrite rule",
-                where=entry["where"],
-                needs=() if entry["default"] else (("rules", entry["name"]),),
-                unreachable=_unreachable(entry["foreign"]),
-                text=entry["text"],
+                where=entry.where,
+                needs=() if entry.default else (("rules", entry.name),),
+                unreachable=_unreachable(entry.foreign),
+                text=entry.text,
             )
-            for entry in report.result["rules"]
+            for entry in listed.rules
         ]
 
     def surveyed(self, rules: Sequence[Rule]) -> list[Target]:
@@ -55,12 +51,12 @@ class OnnxScriptRules(Auditee):
         """What the fusions for ONNX Runtime make is computed by its kernels, whose own inaccuracy is not the rule's."""
         if not rule.name.startswith("ort_fusions.") or verdict.kind not in _OF_KERNELS:
             return True
-        return max(float(verdict.evidence.get(key, 0)) for key in ("ratio", "z")) > GROSS
+        return verdict.evidence.size > GROSS
 
-    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[dict[str, Any]]:
-        return survey(pool, self._worker(), f"{_TASKS}:audit", {}, models)
+    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[SurveySeen]:
+        return survey(pool, self._worker(), AUDIT, OnnxScriptAuditRequest, models)
 
-    def _worker(self) -> Any:
+    def _worker(self) -> WorkerKind:
         target = Target(self.compiler)
         return worker_for_target(resolve(target), target, ())
 

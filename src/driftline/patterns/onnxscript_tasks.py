@@ -4,25 +4,58 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from driftline.backends.onnxscript import all_rules, default_names, evaluated, rewritten
+from driftline.core.task import Context, Task
 from driftline.core.text import first_line
-from driftline.patterns.survey import Job, difference, each_job
+from driftline.patterns.survey import Models, Surveyed, SurveyJob, SurveySeen, difference, each_job
 
 _ANONYMOUS = re.compile(r"anonymous:\d+")
 
 
-def rules(payload: dict[str, Any], context: object) -> dict[str, Any]:
-    """Every rule: what it is called, where it stands, its pattern in words."""
+_ME = "driftline.patterns.onnxscript_tasks"
+
+
+@dataclass(frozen=True)
+class RulesRequest:
+    """Which rules are there?"""
+
+
+@dataclass(frozen=True)
+class ListedRule:
+    """What a rule is called, where it stands, its pattern in words."""
+
+    name: str
+    where: str
+    text: str
+    default: bool  # applied by `rewriter.rewrite` itself
+    foreign: tuple[str, ...]  # operators of the pattern that the standard does not have
+
+
+@dataclass(frozen=True)
+class ListedRules:
+    rules: tuple[ListedRule, ...]
+
+
+@dataclass(frozen=True)
+class OnnxScriptAuditRequest:
+    models: Models
+
+
+RULES = Task(f"{_ME}:rules", RulesRequest, ListedRules)
+AUDIT = Task(f"{_ME}:audit", OnnxScriptAuditRequest, Surveyed)
+
+
+@RULES.serve
+def rules(request: RulesRequest, context: Context) -> ListedRules:
     default = set(default_names())
     listing = []
     for name, rule in all_rules().items():
         text = _stable(str(rule._target_pattern))
-        listing.append(
-            {"name": name, "where": _where(rule), "text": text, "default": name in default, "foreign": _foreign(rule)}
-        )
-    return {"rules": listing}
+        listing.append(ListedRule(name, _where(rule), text, name in default, tuple(_foreign(rule))))
+    return ListedRules(tuple(listing))
 
 
 def _foreign(rule: Any) -> list[str]:
@@ -49,14 +82,15 @@ def _where(rule: Any) -> str:
     return f"{code.co_filename.partition('site-packages/')[2] or code.co_filename}:{code.co_firstlineno}"
 
 
-def audit(payload: dict[str, Any], context: Any) -> dict[str, Any]:
+@AUDIT.serve
+def audit(request: OnnxScriptAuditRequest, context: Context) -> Surveyed:
     """Each rule alone on each model: did it rewrite something, and are the results the same bits?"""
-    for job in each_job(payload, context):
+    for job in each_job(request.models, context):
         job.answer(_audit_one(job))
-    return {}
+    return Surveyed()
 
 
-def _audit_one(job: Job) -> dict[str, Any]:
+def _audit_one(job: SurveyJob) -> SurveySeen:
     import onnx
 
     data = job.data()
@@ -79,7 +113,7 @@ def _audit_one(job: Job) -> dict[str, Any]:
             continue
         if seen := difference(job.expected(), after):
             differing[name] = seen
-    return {"matched": fired, "fired": fired, "differing": differing}
+    return SurveySeen(tuple(fired), tuple(fired), differing)
 
 
 def _possible(rule: Any, operators: set[str]) -> bool:

@@ -12,20 +12,20 @@ from collections.abc import Sequence
 from driftline.core.execution import Execution, Outcome, Stage
 from driftline.core.tensors import Arrays
 from driftline.core.verdict import Judgement
-from driftline.oracle.judge import Reference, ReferenceSample, Trait, judge
+from driftline.oracle.judge import Reference, ReferenceSample, TargetTraits, judge
 from driftline.oracle.rule import ShadowAnswer
 from driftline.oracle.shadow.onnx_shadow import OnnxShadow
 from driftline.oracle.shadow.player import Player
-from driftline.patterns.survey import Job
+from driftline.patterns.survey import SurveyJob
 
 
-def only_rounded(job: Job, got: Sequence[Arrays]) -> bool:
+def only_rounded(job: SurveyJob, got: Sequence[Arrays]) -> bool:
     """Would `check` pass these results of the job's samples, on a compiler that declares IEEE arithmetic?"""
     try:
         data, native = job.data(), job.expected()
         samples = tuple(_sample(data, *pair) for pair in zip(job.samples(), native, strict=True))
         execution = Execution("", Outcome.OK, Stage.RUN, outputs=tuple(got))
-        verdict = judge(execution, Reference(samples), Trait(calls_user_code=False, positional=False))
+        verdict = judge(execution, Reference(samples), TargetTraits(calls_user_code=False, positional=False))
     except Exception:  # it cannot be told here: what differs stays a suspect, and `check` has the last word
         return False
     return verdict.judgement is Judgement.PASS

@@ -6,50 +6,98 @@ Parent and worker side of the same thing. A model that kills its worker is noted
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from driftline.checking.batch_requests import PreparedProgram
+from driftline.core.task import Context, Task
 from driftline.core.tensors import Arrays
+from driftline.core.wire import decode, encode
 from driftline.execute.pool import Pool, WorkerKind
-from driftline.execute.tasks import RESULTS, load_samples
+from driftline.execute.requests import RESULTS
+from driftline.execute.shelf import load_samples
+
+# -- what is asked and answered ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SurveyModel:
+    """One model of many."""
+
+    number: int
+    path: Path
+    tensors: str  # the place of its input samples
+    native: str  # the place of what the reference makes of them
+
+
+@dataclass(frozen=True)
+class Models:
+    """What every audit task is given. Answers are lines of the file `RESULTS` in the folder."""
+
+    models: tuple[SurveyModel, ...]
+    folder: Path
+
+
+@dataclass(frozen=True)
+class SurveySeen:
+    """What a compiler did with one model: names of rules that matched, that fired, and those whose results differ,
+    with what differs."""
+
+    matched: tuple[str, ...] = ()
+    fired: tuple[str, ...] = ()
+    differing: Mapping[str, str] = field(default_factory=dict)
+    failed: str = ""  # the compiler does not take the model
+    crash: str = ""  # it ended its worker
+
+
+@dataclass(frozen=True)
+class SeenLine:
+    """A line of the file."""
+
+    number: int
+    seen: SurveySeen
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """All models were looked at."""
+
 
 # -- in the worker -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Job:
+class SurveyJob:
     """One model of many, with its input samples."""
 
-    number: int
-    payload: Mapping[str, Any]
+    model: SurveyModel
     folder: Path
 
     def data(self) -> bytes:
-        return Path(self.payload["path"]).read_bytes()
+        return self.model.path.read_bytes()
 
     def samples(self) -> list[Arrays]:
-        return load_samples(self.payload["tensors"])
+        return load_samples(self.model.tensors)
 
     def expected(self) -> list[Arrays]:
         """What the reference makes of the samples."""
-        return load_samples(self.payload["native"])
+        return load_samples(self.model.native)
 
-    def answer(self, value: Mapping[str, Any]) -> None:
+    def answer(self, seen: SurveySeen) -> None:
         """Written down at once: the next model may end this process."""
         with open(self.folder / RESULTS, "a") as results:
-            results.write(json.dumps({**value, "number": self.number}) + "\n")
+            results.write(json.dumps(encode(SeenLine, SeenLine(self.model.number, seen))) + "\n")
 
 
-def each_job(payload: Mapping[str, Any], context: Any) -> Iterator[Job]:
-    folder = Path(payload["folder"])
-    for item in payload["jobs"]:
+def each_job(models: Models, context: Context) -> Iterator[SurveyJob]:
+    for model in models.models:
         context.lap()
-        context.enter(str(item["number"]))
-        yield Job(item["number"], item, folder)
+        context.enter(str(model.number))
+        yield SurveyJob(model, models.folder)
 
 
 def difference(one: Sequence[Arrays], other: Sequence[Arrays]) -> str:
@@ -105,7 +153,7 @@ class Made:
 
     arm: str
     number: int
-    answer: Mapping[str, Any] = field(repr=False)
+    answer: PreparedProgram = field(repr=False)
 
     @property
     def base(self) -> str:
@@ -117,44 +165,44 @@ class Made:
         return self.arm.partition("~")[2]
 
 
+Asked = TypeVar("Asked")
+
+
 def survey(
     pool: Pool,
     worker: WorkerKind,
-    task: str,
-    payload: Mapping[str, Any],
+    task: Task[Asked, Surveyed],
+    request: Callable[[Models], Asked],
     models: Sequence[Made],
     *,
     timeout: float = 60.0,
-) -> list[dict[str, Any]]:
-    """One answer for each model, in their order; `{"crash": ...}` for one that ended its worker."""
-    answers: dict[int, dict[str, Any]] = {}
+) -> list[SurveySeen]:
+    """One answer for each model, in their order, also for one that ended its worker."""
+    answers: dict[int, SurveySeen] = {}
     waiting = {
-        number: {"number": number, **{key: made.answer[key] for key in ("path", "tensors", "native")}}
+        number: SurveyModel(number, made.answer.program.path, made.answer.tensors, made.answer.native)
         for number, made in enumerate(models)
     }
     while waiting:
         folder = pool.workspace.job_folder()
-        report = pool.run(
-            worker, task, {**payload, "jobs": list(waiting.values()), "folder": str(folder)}, timeout=timeout
-        )
+        report = pool.run(worker, task, request(Models(tuple(waiting.values()), folder)), timeout=timeout)
         answers |= _read(folder / RESULTS)
-        if report.ending != "done":
+        if report.answer is None:
             culprit = int(report.stage) if report.stage else next(iter(waiting))
-            answers[culprit] = {"crash": f"{report.ending}: {report.detail}"}
-        waiting = {number: job for number, job in waiting.items() if number not in answers}
-        if report.ending == "done" and waiting:
-            for number in waiting:
-                answers[number] = {"crash": "no answer"}
+            answers[culprit] = SurveySeen(crash=f"{report.ending}: {report.detail}")
+        waiting = {number: model for number, model in waiting.items() if number not in answers}
+        if report.answer is not None and waiting:
+            answers |= dict.fromkeys(waiting, SurveySeen(crash="no answer"))
             break
     return [answers[number] for number in range(len(models))]
 
 
-def _read(path: Path) -> dict[int, dict[str, Any]]:
+def _read(path: Path) -> dict[int, SurveySeen]:
     found = {}
-    for line in path.read_text().splitlines() if path.exists() else []:
+    for text in path.read_text().splitlines() if path.exists() else []:
         try:
-            answer = json.loads(line)
+            line = decode(SeenLine, json.loads(text))
         except json.JSONDecodeError:  # the process died while it wrote this one
             continue
-        found[int(answer["number"])] = answer
+        found[line.number] = line.seen
     return found

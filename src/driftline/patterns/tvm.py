@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from driftline.backends import resolve
-from driftline.backends.tvm import PIPELINE, REQUIRED
+from driftline.backends.tvm import PIPELINE, REQUIRED, TRANSFORMS
 from driftline.checking.kinds import worker_for_target
-from driftline.core.errors import InternalError
 from driftline.core.rule import Rule
 from driftline.core.target import Target
-from driftline.execute.pool import Pool
+from driftline.execute.pool import Pool, WorkerKind
 from driftline.patterns.auditees import Auditee
-from driftline.patterns.survey import Made, survey
-from driftline.programs.tvm_transforms import TRANSFORMS
-
-_TASKS = "driftline.patterns.tvm_tasks"
+from driftline.patterns.survey import Made, Models, SurveySeen, survey
+from driftline.patterns.tvm_tasks import AUDIT, PASSES, PassesRequest, TvmAuditRequest
 
 # Passes of the default pipeline that have nothing to do unless a schedule asks for threads, tiles or pipelines.
 _SCHEDULED = frozenset(
@@ -39,13 +35,11 @@ class TvmRules(Auditee):
     ways = 1
 
     def rules(self, pool: Pool) -> list[Rule]:
-        report = pool.run(self._worker(), f"{_TASKS}:passes", {}, timeout=120.0)
-        if report.ending != "done":
-            raise InternalError(f"the passes of TVM could not be listed: {report.ending} {report.detail}")
-        seen = set(report.result["passes"])
+        listed = pool.ask(self._worker(), PASSES, PassesRequest(), timeout=120.0)
+        seen = set(listed.passes)
         rules = [_pass(name, name in seen) for name in PIPELINE]
         rules += [_transform(name) for name in TRANSFORMS]
-        return rules + [_pattern(name, why) for name, why in sorted(report.result["patterns"].items())]
+        return rules + [_pattern(name, why) for name, why in sorted(listed.patterns.items())]
 
     def surveyed(self, rules: Sequence[Rule]) -> list[Target]:
         return [Target(self.compiler)]  # transforms are applied one by one inside
@@ -59,11 +53,15 @@ class TvmRules(Auditee):
             else Target(self.compiler, None, (("skip", rule.name),))
         )
 
-    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[dict[str, Any]]:
-        payload = {"transforms": [name for name in TRANSFORMS if name not in _INEXACT]}
-        return survey(pool, self._worker(), f"{_TASKS}:audit", payload, models, timeout=120.0)
+    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[SurveySeen]:
+        transforms = tuple(name for name in TRANSFORMS if name not in _INEXACT)
 
-    def _worker(self) -> Any:
+        def request(models: Models) -> TvmAuditRequest:
+            return TvmAuditRequest(models, transforms)
+
+        return survey(pool, self._worker(), AUDIT, request, models, timeout=120.0)
+
+    def _worker(self) -> WorkerKind:
         target = Target(self.compiler)
         return worker_for_target(resolve(target), target, ())
 

@@ -9,20 +9,46 @@ differ by what rounding may do, nothing else is computed: a fused kernel may rou
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from driftline.backends import BACKENDS
-from driftline.backends.tvm import PIPELINE, REQUIRED, ImportedModel, Tvm, transformed
+from driftline.backends.tvm import PIPELINE, REQUIRED, TRANSFORMS, ImportedModel, Tvm, transformed
+from driftline.core.task import Context, Task
 from driftline.core.tensors import Arrays
 from driftline.core.text import telling_line
 from driftline.patterns.rounding import only_rounded
-from driftline.patterns.survey import Job, difference, each_job, far_apart
-from driftline.programs.tvm_transforms import TRANSFORMS
+from driftline.patterns.survey import Models, Surveyed, SurveyJob, SurveySeen, difference, each_job, far_apart
+
+_ME = "driftline.patterns.tvm_tasks"
 
 
-def passes(payload: dict[str, Any], context: object) -> dict[str, Any]:
-    """The passes that compiling really runs, and the fusion patterns with the library that each needs."""
+@dataclass(frozen=True)
+class PassesRequest:
+    """Which passes does compiling really run?"""
+
+
+@dataclass(frozen=True)
+class Passes:
+    """The passes, and the fusion patterns with the library that each needs."""
+
+    passes: tuple[str, ...]
+    patterns: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class TvmAuditRequest:
+    models: Models
+    transforms: tuple[str, ...]
+
+
+PASSES = Task(f"{_ME}:passes", PassesRequest, Passes)
+AUDIT = Task(f"{_ME}:audit", TvmAuditRequest, Surveyed)
+
+
+@PASSES.serve
+def passes(request: PassesRequest, context: Context) -> Passes:
     import numpy as np
     import onnx
 
@@ -30,21 +56,21 @@ def passes(payload: dict[str, Any], context: object) -> dict[str, Any]:
     model = ImportedModel(onnx.load_model_from_string(_trivial_model()), {"x": np.zeros(2, np.float32)})
     with _backend().context({}, instrument):
         model.built(model.module())
-    return {"passes": sorted(watch.seen), "patterns": _fusion_patterns()}
+    return Passes(tuple(sorted(watch.seen)), _fusion_patterns())
 
 
-def audit(payload: dict[str, Any], context: Any) -> dict[str, Any]:
+@AUDIT.serve
+def audit(request: TvmAuditRequest, context: Context) -> Surveyed:
     """For each model: the passes and transforms that changed it, and those after which it computes something else."""
-    transforms = list(payload["transforms"])
-    for job in each_job(payload, context):
+    for job in each_job(request.models, context):
         try:
-            job.answer(_audit_one(job, transforms))
+            job.answer(_audit_one(job, request.transforms))
         except Exception as error:  # TVM does not take this model at all: that is the business of `check`
-            job.answer({"matched": [], "fired": [], "differing": {}, "failed": telling_line(str(error))})
-    return {}
+            job.answer(SurveySeen(failed=telling_line(str(error)) or type(error).__name__))
+    return Surveyed()
 
 
-def _audit_one(job: Job, transforms: Sequence[str]) -> dict[str, Any]:
+def _audit_one(job: SurveyJob, transforms: Sequence[str]) -> SurveySeen:
     import onnx
 
     samples = job.samples()
@@ -62,7 +88,7 @@ def _audit_one(job: Job, transforms: Sequence[str]) -> dict[str, Any]:
         fired += changed
         if not _together_right(list(changed), whole, model, module, samples):
             differing |= _with_each(job, changed, whole, model, samples)
-    return {"matched": fired, "fired": fired, "differing": differing}
+    return SurveySeen(tuple(fired), tuple(fired), differing)
 
 
 def _together_right(
@@ -83,7 +109,7 @@ def _together_right(
 
 
 def _with_each(
-    job: Job, changed: Mapping[str, Any], whole: list[Arrays], model: ImportedModel, samples: Sequence[Arrays]
+    job: SurveyJob, changed: Mapping[str, Any], whole: list[Arrays], model: ImportedModel, samples: Sequence[Arrays]
 ) -> dict[str, str]:
     found = {}
     for name, made in changed.items():

@@ -8,19 +8,50 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from driftline.core.execution import Failure
+from driftline.core.errors import chain, innermost
+from driftline.core.execution import Failure, Outcome
 from driftline.core.files import BIG
+from driftline.core.full_disk import no_room
+from driftline.core.packages import Installing
 from driftline.core.plugins import load_plugins
+from driftline.core.program import Program
+from driftline.core.task import Context, Task
 from driftline.core.tensors import load_tensors
+from driftline.core.tracker import PYTORCH, Tracker
+from driftline.programs.captured import write_captured
 from driftline.programs.onnx_file import keep_model, load_structure
 from driftline.programs.opened import OpenedProgram
 
 OPSET = 18  # old enough for every ONNX Runtime that installs today, new enough for every operator we emit
 IR_VERSION = 8
+
+
+@dataclass(frozen=True)
+class ConvertRequest:
+    """Write the program to `output` in another form."""
+
+    program: Program
+    example: Path  # the inputs that the exporter sees
+    output: Path
+    open_axes: Mapping[str, tuple[int, ...]]
+    seed: int
+    plugins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Converted:
+    outcome: Outcome
+    data: tuple[str, ...] = ()  # files beside the output that hold weights
+    failure: Failure | None = None
+
+
+TO_ONNX = Task("driftline.programs.convert:to_onnx", ConvertRequest, Converted)
+TO_TFLITE = Task("driftline.programs.convert:to_tflite", ConvertRequest, Converted)
+TO_CAPTURED = Task("driftline.programs.convert:to_captured", ConvertRequest, Converted)
 
 
 @dataclass(frozen=True)
@@ -31,9 +62,11 @@ class Converter:
     source: tuple[str, ...]  # forms it takes, as in `Backend.accepts`
     form: str  # what it makes
     family: str  # the worker it runs in
-    task: str  # module:function
+    task: Task[ConvertRequest, Converted]
     revision: int = 1  # raised when our own part of the conversion changes, so that cached results are made anew
     requirement: str = ""  # the release whose environment it runs in, when it cannot live with the others
+    installing: Installing = field(default_factory=Installing)  # how that environment is made
+    tracker: Tracker = field(default_factory=Tracker)  # where its bugs are reported
 
     @property
     def environment(self) -> str:
@@ -41,18 +74,22 @@ class Converter:
 
 
 CONVERTERS = (
-    Converter(
-        "torch.onnx", ("source:torch", "torch"), "onnx", "torch", "driftline.programs.convert:to_onnx", revision=3
-    ),
+    Converter("torch.onnx", ("source:torch", "torch"), "onnx", "torch", TO_ONNX, revision=3, tracker=PYTORCH),
     Converter(
         "litert-torch",
         ("source:torch", "torch"),
         "tflite",
         "litert-torch",
-        "driftline.programs.convert:to_tflite",
+        TO_TFLITE,
         requirement="litert-torch==0.10.0",
+        installing=Installing(companions=("torch==2.13.0",)),
+        tracker=Tracker("https://github.com/google-ai-edge/litert-torch/issues"),
     ),
 )
+
+
+# Not between forms: made once for the targets that start from the graph of torch.export (`Backend.captures`).
+CAPTURE = Converter("torch.export", ("source:torch", "torch"), "torch", "torch", TO_CAPTURED)
 
 
 def find_converter(form: str, framework: str, accepted: tuple[str, ...]) -> Converter | None:
@@ -68,28 +105,36 @@ def accepts_directly(form: str, framework: str, accepted: tuple[str, ...]) -> bo
     return form in accepted or f"{form}:{framework}" in accepted
 
 
-def to_onnx(payload: dict[str, Any], context: object) -> dict[str, Any]:
-    return _convert(payload, _write_onnx)
+@TO_ONNX.serve
+def to_onnx(request: ConvertRequest, context: Context) -> Converted:
+    return _convert(request, _write_onnx)
 
 
-def to_tflite(payload: dict[str, Any], context: object) -> dict[str, Any]:
-    return _convert(payload, _write_tflite)
+@TO_TFLITE.serve
+def to_tflite(request: ConvertRequest, context: Context) -> Converted:
+    return _convert(request, _write_tflite)
 
 
-def _convert(payload: Mapping[str, Any], write: Callable[[OpenedProgram, Path], None]) -> dict[str, Any]:
-    """Run a conversion and turn what it raises into a plain answer."""
-    load_plugins(payload["plugins"])
-    program = OpenedProgram.from_payload(payload, load_tensors(payload["example"]), lambda stage: None)
+@TO_CAPTURED.serve
+def to_captured(request: ConvertRequest, context: Context) -> Converted:
+    return _convert(request, write_captured)
+
+
+def _convert(request: ConvertRequest, write: Callable[[OpenedProgram, Path], None]) -> Converted:
+    """Run a conversion and turn what it raises into a value."""
+    load_plugins(request.plugins)
+    example = load_tensors(request.example)
+    program = OpenedProgram(request.program, example=example, seed=request.seed, open_axes=request.open_axes)
     try:
-        write(program, Path(payload["output"]))
+        write(program, request.output)
     except MemoryError:
         raise
     except Exception as error:
-        return {
-            "outcome": "REJECTED" if _is_rejection(error) else "ERROR",
-            "failure": Failure.of(error, _root(error)).to_json(),
-        }
-    return {"outcome": "OK", "data": [path.name for path in Path(payload["output"]).parent.glob("*.data")]}
+        if no_room(error):
+            raise
+        outcome = Outcome.REJECTED if _is_rejection(error) else Outcome.ERROR
+        return Converted(outcome, failure=Failure.of(error, innermost(error)))
+    return Converted(Outcome.OK, tuple(path.name for path in request.output.parent.glob("*.data")))
 
 
 def _write_onnx(program: OpenedProgram, output: Path) -> None:
@@ -98,7 +143,7 @@ def _write_onnx(program: OpenedProgram, output: Path) -> None:
     try:
         exported = _export_onnx(program, flat=bool(program.open_axes) or not program.live.is_flat)
     except Exception as error:
-        if "pytree" not in str(_root(error)):
+        if "pytree" not in str(innermost(error)):
             raise
         exported = _export_onnx(program, flat=True)  # it returns an object that torch does not know, such as a cache
     assert exported is not None
@@ -172,13 +217,6 @@ def _write_tflite(program: OpenedProgram, output: Path) -> None:
     converted.export(str(output))
 
 
-def _root(error: BaseException) -> BaseException:
-    """The innermost cause says what happened; the wrappers say that something did."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
-
-
 # "This exporter does not do that", in the words of torch.export, torch.onnx and litert-torch.
 _REJECTION_TYPES = (
     "Unsupported",
@@ -204,9 +242,7 @@ _REJECTION_TEXTS = (
 
 
 def _is_rejection(error: BaseException) -> bool:
-    seen: BaseException | None = error
-    while seen is not None:
-        if type(seen).__name__ in _REJECTION_TYPES or any(text in str(seen) for text in _REJECTION_TEXTS):
-            return True
-        seen = seen.__cause__ or seen.__context__
-    return False
+    return any(
+        type(one).__name__ in _REJECTION_TYPES or any(text in str(one) for text in _REJECTION_TEXTS)
+        for one in chain(error, context=True)
+    )

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.fx as fx
 
+from driftline.core.quoting import is_identifier, string
 from driftline.programs.aten_spelling import call_text, spelled
 from driftline.programs.torch_names import Unwritable, literal, path_of
 
@@ -29,6 +30,7 @@ def program_text(
     """The whole file. `inputs` are expressions for the examples, by placeholder; `owned` are expressions for what the
     module owns, by attribute: parameters, buffers and submodules. With `user_level` off, overloads are called as such.
     """
+    _require_names(graph, owned)
     names = [node.name for node in graph.nodes if node.op == "placeholder"]
     body = _statements(graph, user_level)
     text = "\n".join(body)
@@ -51,10 +53,20 @@ def program_text(
     return "\n".join(lines)
 
 
+def _require_names(graph: fx.Graph, owned: Mapping[str, str]) -> None:
+    """Graphs of files have the names that the file gives: only such as are names in Python may stand in a program."""
+    methods = [str(node.target) for node in graph.nodes if node.op in ("call_method", "call_module", "get_attr")]
+    attributes = [str(node.args[1]) for node in graph.nodes if node.target is getattr]
+    keywords = [key for node in graph.nodes for key in node.kwargs]
+    for name in (*(node.name for node in graph.nodes), *methods, *attributes, *keywords, *owned):
+        if not is_identifier(name):
+            raise Unwritable(f"{name!r} is no name in Python")
+
+
 def _own(name: str, made: str) -> str:
     if made.startswith("torch.nn."):
         return f"self.{name} = {made}"
-    return f'self.register_buffer("{name}", {made})'
+    return f"self.register_buffer({string(name)}, {made})"
 
 
 def _statements(graph: fx.Graph, user_level: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""Models with operators whose meaning nobody here knows: the rest is judged around them.
+"""Models with operators of unknown meaning: the rest is judged around them.
 
 An operator of another domain has no reference. Where its result has the type of its first argument, as far as the
 model says, that argument passes through in its place; where the model declares another type, the result becomes an
@@ -128,7 +128,7 @@ def _types(model: Any) -> dict[str, Any]:
 
 
 def _drop_dangling(graph: Any) -> None:
-    """Without the nodes that read what nobody makes any more."""
+    """Without the nodes that read values which no node makes any more."""
     made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer} | {""}
     kept = []
     for node in graph.node:

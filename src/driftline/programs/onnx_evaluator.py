@@ -20,7 +20,7 @@ def _opset(model: Any) -> int:
 
 
 def _without_empty_outputs(model: Any) -> Any:
-    """A copy in which outputs that nobody wants have names. The evaluator keeps them under the empty name, where it
+    """A copy in which unused outputs have names. The evaluator keeps them under the empty name, where it
     then finds them when an optional input is left out."""
     import onnx
 

@@ -12,6 +12,7 @@ path to a runtime that maps the data itself; `mapped` gives an array that is rea
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -132,7 +133,7 @@ def _tensor_size(tensor: Any) -> int:
         return len(tensor.raw_data)
     import onnx
 
-    count = int(np.prod(tuple(tensor.dims), dtype=np.int64))
+    count = math.prod(tensor.dims)
     try:
         return count * int(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
     except (KeyError, TypeError):  # an element type that this release does not know

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.programs.onnx_shapes import SMALL, Shape, Size
+from driftline.programs.onnx_shapes import SMALL, OpenShape, OpenSize
 
 MASKED = -1e3  # what is added to a score, or put in its place, to make the softmax of it vanish
 
@@ -53,7 +53,7 @@ class Facts:
         for flow in flows:
             self.kinds[flow.source].setdefault(kind, why)
 
-    def limit(self, dimension: str, size: Size) -> None:
+    def limit(self, dimension: str, size: OpenSize) -> None:
         if isinstance(size, int) and size > 0:
             self.limits[dimension] = min(size, self.limits.get(dimension, size))
 
@@ -61,13 +61,15 @@ class Facts:
 class Walk:
     """One pass over the nodes of a graph, in their order; inner graphs see what the outer ones hold."""
 
-    def __init__(self, shapes: dict[str, Shape], constants: dict[str, Any], facts: Facts, weights: set[str]) -> None:
+    def __init__(
+        self, shapes: dict[str, OpenShape], constants: dict[str, Any], facts: Facts, weights: set[str]
+    ) -> None:
         self.shapes = shapes
         self.constants = constants  # small ones, by name
         self.weights = weights  # names of everything that is constant
         self.facts = facts
         self.flows: dict[str, tuple[Flow, ...]] = {}
-        self.sizes: dict[str, tuple[Size, ...]] = {}  # tensors that hold sizes of dimensions
+        self.sizes: dict[str, tuple[OpenSize, ...]] = {}  # tensors that hold sizes of dimensions
         self.spans: dict[str, str] = {}  # tensors that count from 0 up to a dimension
 
     def graph(self, nodes: Sequence[Any], functions: dict[tuple[str, str], Any]) -> None:
@@ -136,7 +138,7 @@ class Walk:
         first = float(array.reshape(-1)[0])
         return first if (array == array.reshape(-1)[0]).all() else None
 
-    def size_of(self, name: str) -> Size:
+    def size_of(self, name: str) -> OpenSize:
         """The one size that a tensor of sizes holds."""
         held = self.sizes.get(name)
         if held is not None and len(held) == 1:
@@ -144,13 +146,13 @@ class Walk:
         number = self.number(name)
         return int(number) if number is not None and number == int(number) else None
 
-    def axis(self, name: str, axis: int) -> Size:
+    def axis(self, name: str, axis: int) -> OpenSize:
         shape = self.shapes.get(name)
         if shape is None or not -len(shape) <= axis < len(shape):
             return None
         return shape[axis]
 
-    def index(self, name: str, size: Size, why: str) -> None:
+    def index(self, name: str, size: OpenSize, why: str) -> None:
         """The values of a tensor are indices of something of that size."""
         if name in self.spans and isinstance(size, int):
             self.facts.limit(self.spans[name], size)

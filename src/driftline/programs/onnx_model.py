@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from driftline.core.errors import DriftlineError
-from driftline.core.tensors import ANY_SIZE
+from driftline.core.tensors import ANY_SIZE, TensorSpec
 from driftline.core.text import first_line
+from driftline.programs.described import Described
 from driftline.programs.onnx_cut import CONTRIB_IN_STANDARD_DOMAIN
 from driftline.programs.onnx_file import KeptModel, keep_model, load_structure
 from driftline.programs.onnx_ranges import analyse
+from driftline.programs.onnx_sound import require_input, require_sound
 
 _UNDEFINED = re.compile(r"input '([^']*)' of node:\s+name: (.*?) OpType: (\S+)\s+is not output of any", re.DOTALL)
 
@@ -20,6 +22,7 @@ def read_model(path: Path, folder: Path, name: str = "") -> tuple[Any, KeptModel
     """The checked model, and the private copy of it in `folder` if it needs one: see `onnx_file.keep_model`."""
     name = name or path.name
     model = load_structure(path, name)
+    require_sound(model, name)
     if not model.graph.node and not model.graph.output:
         raise DriftlineError(f"{name} is not an ONNX model: it has no graph. Give a file written by an ONNX exporter.")
     kept = keep_model(model, path, folder, name)
@@ -68,27 +71,24 @@ def _what_is_wrong(said: str) -> str:
     )
 
 
-def describe_model(model: Any) -> dict[str, Any]:
+def describe_model(model: Any) -> Described:
     """Inputs (initialisers left out), outputs and operators of a model."""
     constants = {tensor.name for tensor in model.graph.initializer}
-    inputs = [input_spec(value) for value in model.graph.input if value.name not in constants]
-    return {
-        "framework": "onnx",
-        "inputs": inputs,
-        "outputs": [value.name for value in model.graph.output],
-        "operators": [node.op_type for node in model.graph.node],
-        "known": analyse(model),
-    }
+    return Described(
+        framework="onnx",
+        inputs=tuple(input_spec(value) for value in model.graph.input if value.name not in constants),
+        outputs=tuple(value.name for value in model.graph.output),
+        operators=tuple(node.op_type for node in model.graph.node),
+        known=analyse(model),
+    )
 
 
-def input_spec(value: Any) -> dict[str, Any]:
-    import onnx
-
+def input_spec(value: Any) -> TensorSpec:
     if not value.type.HasField("tensor_type"):
         raise DriftlineError(
             f"Input {value.name!r} is not a tensor (a sequence, map or optional); Driftline feeds tensors only."
         )
     tensor = value.type.tensor_type
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
-    sizes = [d.dim_value if d.HasField("dim_value") else ANY_SIZE for d in tensor.shape.dim]
-    return {"name": value.name, "dtype": dtype, "shape": sizes}
+    dtype = require_input(value)
+    sizes = tuple(d.dim_value if d.HasField("dim_value") else ANY_SIZE for d in tensor.shape.dim)
+    return TensorSpec(value.name, dtype, sizes)

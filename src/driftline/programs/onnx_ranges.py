@@ -1,6 +1,6 @@
 """What the inputs of an ONNX model may hold, and how large its open dimensions may be: rules from the graph itself.
 
-The answer is plain data: for each input a rule as in `inputs/plan.py` with the reason for it, the names of its
+The answer is for each input a rule as in `inputs/plan.py` with the reason for it, the names of its
 dimensions, and the largest size of each. Names of inputs are hints, used only where the graph says nothing.
 """
 
@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from driftline.programs.known import InputRule, Known
 from driftline.programs.onnx_flow import Facts, Flow, Walk
 from driftline.programs.onnx_shapes import known_shapes, small_constants
-
-Rule = dict[str, str]  # values, why
 
 _MASK_KINDS = ("penalty", "complement", "keeps", "hides", "flag")
 
 
-def analyse(model: Any) -> dict[str, Any]:
-    """`rules` by input, `dims` by input (one name for each axis, "" where it has none), `limits` by dimension."""
+def analyse(model: Any) -> Known:
+    """Rules and the names of dimensions by input, limits by dimension."""
     graph = model.graph
     weights = {tensor.name for tensor in graph.initializer}
     inputs = [value for value in graph.input if value.name not in weights]
     facts = follow(model, [value.name for value in inputs], weights)
     rules = {value.name: rule for value in inputs if (rule := _rule(value, facts))}
-    dims = {value.name: [str(dim.dim_param) for dim in value.type.tensor_type.shape.dim] for value in inputs}
-    return {"rules": rules, "dims": dims, "limits": dict(facts.limits)}
+    dims = {value.name: tuple(str(dim.dim_param) for dim in value.type.tensor_type.shape.dim) for value in inputs}
+    return Known(dims=dims, limits=dict(facts.limits)).ruled(rules)
 
 
 def follow(model: Any, inputs: list[str], weights: set[str]) -> Facts:
@@ -36,7 +35,7 @@ def follow(model: Any, inputs: list[str], weights: set[str]) -> Facts:
     return facts
 
 
-def _rule(value: Any, facts: Facts) -> Rule | None:
+def _rule(value: Any, facts: Facts) -> InputRule | None:
     import onnx
 
     name, kind = value.name, value.type.tensor_type
@@ -70,7 +69,7 @@ def _rule(value: Any, facts: Facts) -> Rule | None:
     return _by_name(low)
 
 
-def _index(bounds: list[Any]) -> Rule:
+def _index(bounds: list[Any]) -> InputRule:
     """All bounds together. Those by name are taken where no number is known: they are small, as sizes are."""
     low = max(0, *(bound.low for bound in bounds))
     numbers = [(bound.high + bound.size, bound.why) for bound in bounds if isinstance(bound.size, int)]
@@ -81,7 +80,7 @@ def _index(bounds: list[Any]) -> Rule:
     return _said(f"range:{low}:{max(low, end - 1)}" if low else f"index:{max(1, end)}", why)
 
 
-def _mask(found: dict[str, str], name: str) -> Rule | None:
+def _mask(found: dict[str, str], name: str) -> InputRule | None:
     for kind in _MASK_KINDS:
         if kind in found:
             hides = kind != "flag" and "hides" in found and "keeps" not in found
@@ -91,7 +90,7 @@ def _mask(found: dict[str, str], name: str) -> Rule | None:
     return None
 
 
-def _flags(found: dict[str, str], name: str) -> Rule | None:
+def _flags(found: dict[str, str], name: str) -> InputRule | None:
     if "keeps" in found:
         return _said("mask", found["keeps"])
     if "hides" in found:
@@ -99,7 +98,7 @@ def _flags(found: dict[str, str], name: str) -> Rule | None:
     return _said("mask", "its name says so") if "mask" in name else None
 
 
-def _by_name(name: str) -> Rule | None:
+def _by_name(name: str) -> InputRule | None:
     if "position" in name:
         return _said("positions", "its name says so")
     if "mask" in name:
@@ -109,5 +108,5 @@ def _by_name(name: str) -> Rule | None:
     return None
 
 
-def _said(values: str, why: str) -> Rule:
-    return {"values": values, "why": why}
+def _said(values: str, why: str) -> InputRule:
+    return InputRule(values, why)

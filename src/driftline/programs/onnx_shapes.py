@@ -11,11 +11,11 @@ from typing import Any
 
 SMALL = 64  # elements of an initialiser that is kept: sizes and axes, on which shapes depend
 
-Size = int | str | None  # a number, the name of a dimension, or unknown
-Shape = tuple[Size, ...]
+OpenSize = int | str | None  # a number, the name of a dimension, or unknown
+OpenShape = tuple[OpenSize, ...]
 
 
-def known_shapes(model: Any) -> dict[str, Shape]:
+def known_shapes(model: Any) -> dict[str, OpenShape]:
     """The shape of every tensor whose rank is known."""
     shapes = dict(_declared(model.graph))
     try:
@@ -28,14 +28,14 @@ def known_shapes(model: Any) -> dict[str, Shape]:
     return shapes | {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
 
 
-def _declared(graph: Any) -> Iterator[tuple[str, Shape]]:
+def _declared(graph: Any) -> Iterator[tuple[str, OpenShape]]:
     for value in (*graph.value_info, *graph.input, *graph.output):
         kind = value.type.tensor_type
         if value.type.HasField("tensor_type") and kind.HasField("shape"):
             yield value.name, tuple(_size(dim) for dim in kind.shape.dim)
 
 
-def _size(dim: Any) -> Size:
+def _size(dim: Any) -> OpenSize:
     if dim.HasField("dim_value"):
         return int(dim.dim_value)
     return str(dim.dim_param) or None

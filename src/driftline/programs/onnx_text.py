@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from driftline.core.quoting import visible
 from driftline.core.tensors import Arrays
 
 LINE = 110  # characters
@@ -28,7 +29,7 @@ def model_text(model: Any) -> tuple[str, list[Any]]:
     body.graph.initializer.extend(kept)
     _forget_remarks(body)
     text = onnx.printer.to_text(body)
-    if '"""' in text or "\\" in text:
+    if '"""' in text or "\\" in text or visible(text) != text:  # not as it would have to stand in a script
         return "", []
     for spelled in (_shorter(_briefly(text)), _shorter(text), text):
         try:

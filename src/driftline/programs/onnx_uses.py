@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,21 +10,23 @@ from typing import Any
 import numpy as np
 
 from driftline.programs.onnx_flow import MASKED, Walk
-from driftline.programs.onnx_shapes import SMALL, Size
+from driftline.programs.onnx_shapes import SMALL, OpenSize
 
 Visit = Callable[[Walk, Any, list[str], str], None]
 
 _FLOATS = (1, 10, 11, 16)  # TensorProto: FLOAT, FLOAT16, DOUBLE, BFLOAT16
 _BOOL = 9
+_DOMAINS = ("", "ai.onnx", "com.microsoft")  # another's operator of the same name may be anything
 
 
 def visit(walk: Walk, node: Any) -> None:
     """Take note of what a node does with its inputs, and pass on what it passes on."""
     if not node.output:
         return
-    handler = _HANDLERS.get(node.op_type)
+    handler = _HANDLERS.get(node.op_type) if node.domain in _DOMAINS else None
     if handler:
-        handler(walk, node, list(node.input), node.output[0])
+        with contextlib.suppress(IndexError):  # fewer inputs than we know of it: it says nothing
+            handler(walk, node, list(node.input), node.output[0])
     if node.input and all(name in walk.weights or not name for name in node.input):
         walk.weights.update(node.output)  # computed from constants alone
 
@@ -66,7 +69,7 @@ def _cast(walk: Walk, node: Any, inputs: list[str], output: str) -> None:
 def _concat(walk: Walk, node: Any, inputs: list[str], output: str) -> None:
     for name in inputs:
         walk.put(output, walk.flow(name))
-    parts: list[tuple[Size, ...]] = []
+    parts: list[tuple[OpenSize, ...]] = []
     for name in inputs:
         held = walk.constants.get(name)
         if name in walk.sizes:
@@ -222,8 +225,8 @@ def _angle(walk: Walk, node: Any, inputs: list[str], output: str) -> None:
 
 
 def _matmul(walk: Walk, node: Any, inputs: list[str], output: str) -> None:
-    for value, other in ((0, 1), (1, 0)):
-        if inputs[other] in walk.weights and len(inputs) == 2:
+    for value, other in ((0, 1), (1, 0)) if len(inputs) == 2 else ():  # an Einsum may have one, or many
+        if inputs[other] in walk.weights:
             walk.put(output, [replace(f, state="scaled") for f in walk.flow(inputs[value]) if f.state == "float"])
 
 

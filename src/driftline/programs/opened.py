@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from driftline.core.case_files import CaseFiles
 from driftline.core.program import Program, SourceBundle
 from driftline.core.tensors import Arrays
 from driftline.programs.live import LiveProgram
@@ -33,6 +34,7 @@ class OpenedProgram:
         enter: Callable[[str], None] = lambda stage: None,
         live: LiveProgram | None = None,
         open_axes: Mapping[str, Sequence[int]] = MappingProxyType({}),
+        captured: Path | None = None,
     ) -> None:
         self.program = program
         self.form = program.form
@@ -43,6 +45,7 @@ class OpenedProgram:
         self.seed = seed
         self.enter = enter
         self.open_axes = open_axes  # by input: axes along which it is going to be run at several sizes
+        self.captured = captured  # the program as torch.export sees it, where targets share that: see captured.py
         if live is not None:
             self.live = live
 
@@ -88,16 +91,8 @@ class OpenedProgram:
         seed_everything(self.seed)
 
     @staticmethod
-    def from_payload(payload: Mapping[str, Any], example: Arrays, enter: Callable[[str], None]) -> OpenedProgram:
-        program = Program.from_json(payload["program"], Path(payload["path"]))
-        return OpenedProgram(
-            program,
-            example=example,
-            grad=payload["grad"],
-            seed=payload["seed"],
-            enter=enter,
-            open_axes=payload.get("open_axes", {}),
-        )
+    def of(case: CaseFiles, example: Arrays, enter: Callable[[str], None] = lambda stage: None) -> OpenedProgram:
+        return OpenedProgram(case.program, example=example, grad=case.grad, seed=case.seed, enter=enter)
 
 
 def live_from_archive(path: Path) -> LiveProgram:

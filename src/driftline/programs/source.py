@@ -5,11 +5,11 @@ Runs in a worker: a user's file may raise, hang or crash.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
 import random
 import sys
-import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 
 from driftline.core.errors import DriftlineError
 from driftline.core.program import SourceBundle
+from driftline.core.scratch import scratch_folder
 from driftline.core.text import did_you_mean, first_line
 from driftline.programs.live import LiveProgram
 
@@ -60,7 +61,7 @@ def load_source(bundle: SourceBundle, origin: str, seed: int) -> Any:
     except Exception as error:
         raise DriftlineError(
             f"The factory {bundle.entry_name!r} in {bundle.entry_file} raised {type(error).__name__}:"
-            f" {first_line(str(error))}. Call it by itself to debug it."
+            f" {first_line(str(error))}. {_advice(error)}"
         ) from error
     if not isinstance(made, tuple) or len(made) != 2:
         raise DriftlineError(
@@ -68,6 +69,15 @@ def load_source(bundle: SourceBundle, origin: str, seed: int) -> Any:
             f" not {type(made).__name__}."
         )
     return made
+
+
+def _advice(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.ENOSYS):
+        return (
+            "Workers have no network and write to their scratch only: let it load what lies on the disk, name folders"
+            " to write to in DRIFTLINE_WRITABLE, or set DRIFTLINE_SANDBOX=off."
+        )
+    return "Call it by itself to debug it."
 
 
 def imported_siblings(bundle: SourceBundle, origin: str) -> dict[str, str]:
@@ -101,7 +111,7 @@ def _place(bundle: SourceBundle, origin: str) -> Path:
         home = Path(origin).resolve().parent
         if all((home / name).is_file() and (home / name).read_text() == text for name, text in bundle.files.items()):
             return home
-    folder = Path(tempfile.gettempdir()) / f"program-{hashlib.sha256(bundle.dump()).hexdigest()[:16]}"
+    folder = scratch_folder(f"program-{hashlib.sha256(bundle.dump()).hexdigest()[:16]}")
     for name, text in bundle.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

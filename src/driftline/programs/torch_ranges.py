@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from driftline.core.structure import flatten
+from driftline.programs.known import InputRule, Known
 from driftline.programs.layout import InputLayout
 from driftline.programs.live import LiveProgram, is_tensor
-
-Known = dict[str, Any]
 
 # what passes indices on to an embedding without changing them
 _PASSING = frozenset(
@@ -28,14 +28,14 @@ def known_of_module(live: LiveProgram) -> Known:
     modules = getattr(live.function, "modules", None)
     layers = [m for m in modules() if not list(m.children())] if callable(modules) else []
     layout = InputLayout.of(live).to_json()
-    return {"rules": _embedded(live), "size": len(layers), "resizable": True, "layout": layout}
+    return Known(size=len(layers), resizable=True, layout=layout).ruled(_embedded(live))
 
 
 class _Enough(Exception):
     """All integer inputs are known: the rest of the model need not run."""
 
 
-def _embedded(live: LiveProgram) -> dict[str, Any]:
+def _embedded(live: LiveProgram) -> dict[str, InputRule]:
     import torch
 
     if not isinstance(live.function, torch.nn.Module):
@@ -50,7 +50,7 @@ def _embedded(live: LiveProgram) -> dict[str, Any]:
     from driftline.programs.torch_tensors import tensor_from_array
 
     made: dict[int, str] = {}  # where the memory of a tensor begins, and which input it is
-    rules: dict[str, Any] = {}
+    rules: dict[str, InputRule] = {}
 
     def make(array: Any) -> Any:
         tensor = tensor_from_array(array)
@@ -62,11 +62,11 @@ def _embedded(live: LiveProgram) -> dict[str, Any]:
     def looked_up(label: str) -> Any:
         def hook(module: Any, given: Any) -> None:
             name = made.get(given[0].untyped_storage().data_ptr()) if given and is_tensor(given[0]) else None
-            if name in wanted:
+            if name is not None and name in wanted:
                 count = module.num_embeddings
-                old = rules.get(name, {}).get("values", f"index:{count}")
-                if int(old.partition(":")[2]) >= count:
-                    rules[name] = {"values": f"index:{count}", "why": f"it indexes the {count} rows of {label}"}
+                rule = InputRule(f"index:{count}", f"it indexes the {count} rows of {label}")
+                if int(rules.get(name, rule).values.partition(":")[2]) >= count:
+                    rules[name] = rule
                 if set(rules) == wanted:
                     raise _Enough
 
@@ -104,32 +104,32 @@ def known_of_archive(exported: Any, live: LiveProgram) -> Known:
     nodes = {node.name: node for node in graph.nodes if node.op == "placeholder"}
     inputs = [nodes.get(str(name)) for name in exported.graph_signature.user_inputs]
     leaves = [(name, leaf) for name, leaf in flatten(live.arguments, "input").items()]
-    known: Known = {"rules": {}, "dims": {}, "limits": {}, "size": sum(n.op == "call_function" for n in graph.nodes)}
-    known["layout"] = InputLayout.of(live).to_json()
+    calls = sum(n.op == "call_function" for n in graph.nodes)
+    known = Known(size=calls, layout=InputLayout.of(live).to_json())
+    dims: dict[str, tuple[str, ...]] = {}
+    limits: dict[str, int] = {}
+    rules: dict[str, InputRule] = {}
     tensors = [(name, node) for (name, leaf), node in zip(leaves, inputs, strict=False) if is_tensor(leaf)]
     if len(leaves) != len(inputs):
         return known
     by_node = {node: name for name, node in tensors if node is not None}
     for node, name in by_node.items():
         shape = getattr(node.meta.get("val"), "shape", ())
-        known["dims"][name] = ["" if isinstance(size, int) else str(size) for size in shape]
+        dims[name] = tuple("" if isinstance(size, int) else str(size) for size in shape)
     for symbol, span in exported.range_constraints.items():
         with contextlib.suppress(Exception):
             if int(span.upper) < 1 << 31:
-                known["limits"][str(symbol)] = int(span.upper)
+                limits[str(symbol)] = int(span.upper)
     for node in graph.nodes:
         if node.op == "call_function" and "embedding" in str(node.target) and len(node.args) > 1:
             source = by_node.get(_origin(node.args[1]))
             table = getattr(getattr(node.args[0], "meta", {}).get("val"), "shape", None)
             if source and table:
                 rows = int(table[0])
-                old = known["rules"].get(source, {}).get("values", f"index:{rows}")
-                if int(old.partition(":")[2]) >= rows:
-                    known["rules"][source] = {
-                        "values": f"index:{rows}",
-                        "why": f"it indexes the {rows} rows of an embedding",
-                    }
-    return known
+                rule = InputRule(f"index:{rows}", f"it indexes the {rows} rows of an embedding")
+                if int(rules.get(source, rule).values.partition(":")[2]) >= rows:
+                    rules[source] = rule
+    return replace(known, dims=dims, limits=limits).ruled(rules)
 
 
 def _origin(node: Any) -> Any:

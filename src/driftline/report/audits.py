@@ -12,16 +12,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from driftline.core.config import default_store
+from driftline.core.quoting import shell
 from driftline.core.rule import DECOMPOSITION, LOWERING
 from driftline.core.target import Target
 from driftline.report.results import go_on, replay_command
+from driftline.report.screen import Screen
 from driftline.report.words import duration, plural
 from driftline.store import Bug, Store
 
 if TYPE_CHECKING:
     from driftline.core.rule import Rule
     from driftline.patterns.audit import AuditResult
-    from driftline.patterns.diff import Difference
+    from driftline.patterns.diff import RulesDifference
     from driftline.patterns.found import Told
 
 MOST_REASONS = 12
@@ -72,7 +74,7 @@ def _bug_json(bug: Bug, found: Told, store: Store) -> dict[str, Any]:
 
 def show_audit(result: AuditResult, store: Store) -> None:
     """How far each compiler's rules were brought, what stood in the way, and what was found."""
-    out = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
+    out = Screen(width=None if sys.stdout.isatty() else 150, highlight=False)
     table = Table(box=None, pad_edge=False)
     for column in ("compiler", "version"):
         table.add_column(column, no_wrap=True)
@@ -138,7 +140,7 @@ def _show_bugs(out: Console, result: AuditResult, store: Store) -> None:
         out.print(f"\n[bold]The first one[/]: {escape(one.rule['name'])} ({one.rule['where']})\n")
         for line in one.script.splitlines():
             out.print(f"    {escape(line)}", style="cyan", soft_wrap=True)
-    place = f" --store {store.path}" if store.path != default_store() else ""
+    place = f" --store {shell([store.path])}" if store.path != default_store() else ""
     out.print(f"\nRun it again:  {replay_command(first.id, store.path)}", soft_wrap=True)
     out.print(f"Report:        driftline report{place} --out report.html", soft_wrap=True)
 
@@ -152,7 +154,7 @@ _MANY = (DECOMPOSITION, LOWERING)  # kinds with an entry for every operator
 def show_rules(rules: Sequence[Rule], *, whole: bool) -> None:
     """Rules in the order of the compilers' own tables. Without `whole`, tables with an entry for every operator are
     only counted."""
-    out = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    out = Screen(width=None if sys.stdout.isatty() else 160, highlight=False)
     table = Table(box=None, pad_edge=False)
     for column in ("id", "compiler", "rule"):
         table.add_column(column, no_wrap=column == "id", overflow="fold")
@@ -173,7 +175,7 @@ def show_rules(rules: Sequence[Rule], *, whole: bool) -> None:
 
 def show_rule(described: Mapping[str, Any]) -> None:
     """One rule in full."""
-    out = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
+    out = Screen(width=None if sys.stdout.isatty() else 150, highlight=False)
     rule = described["rule"]
     out.print(f"[bold]{escape(rule['name'])}[/]  {rule['id']}  ({rule['compiler']} {rule['kind']})")
     facts = {
@@ -205,9 +207,9 @@ def show_rule(described: Mapping[str, Any]) -> None:
             out.print(f"  {escape(label)}")
 
 
-def show_difference(found: Difference) -> None:
+def show_difference(found: RulesDifference) -> None:
     """What came, what went, and what is not what it was."""
-    out = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
+    out = Screen(width=None if sys.stdout.isatty() else 150, highlight=False)
     counts = f"{len(found.added)} added, {len(found.removed)} removed, {len(found.changed)} changed, {found.kept} kept"
     out.print(f"Rules of torch {found.old} and {found.new}: {counts}.")
     table = Table(box=None, pad_edge=False)

@@ -6,7 +6,6 @@ had the same verdict.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from driftline.checking.result import CheckResult
 from driftline.core.errors import DriftlineError
 from driftline.core.program import Program
 from driftline.core.target import Target
+from driftline.core.text import parse_json
 from driftline.core.verdict import Judgement
 
 MAKE_ONE = "Make a baseline with --json, as in driftline check PROGRAM --json > baseline.json."
@@ -98,13 +98,13 @@ def compare_check(baseline: Baseline, result: CheckResult, counted: Iterable[Jud
 
 def _passes(row: TargetResult) -> bool:
     """By itself: what is accepted since is not fixed."""
-    return row.verdict.judgement is Judgement.PASS and "accepted" not in row.verdict.evidence
+    return row.verdict.judgement is Judgement.PASS and not row.verdict.evidence.accepted
 
 
 def read_baseline(path: Path) -> Baseline:
     """The JSON of an earlier run; anything else is refused with a sentence."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DriftlineError(f"--baseline {path}: it cannot be read ({error.strerror}). {MAKE_ONE}") from error
     except ValueError as error:

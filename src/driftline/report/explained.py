@@ -25,7 +25,7 @@ _RESULTS = {"localize": "localization", "reduce": "reduction", "ablate": "ablati
 
 
 @dataclass(frozen=True)
-class Explained:
+class StepResults:
     """The last result of each step that was taken, and why others came to nothing."""
 
     bug: str
@@ -81,11 +81,11 @@ class Explained:
         }
 
 
-def explained_so_far(store: Store, bug: str) -> Explained:
+def explained_so_far(store: Store, bug: str) -> StepResults:
     kept = Diagnoses(store)
     found = {step: Reductions(store).of(bug) if step == "reduce" else kept.of(bug, step) for step in STEPS}
     notes = (kept.of(bug, "diagnose") or {}).get("notes") or {}
-    return Explained(bug, {step: body for step, body in found.items() if body}, notes)
+    return StepResults(bug, {step: body for step, body in found.items() if body}, notes)
 
 
 def _suspects(body: Mapping[str, Any]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from driftline.core.errors import DriftlineError
 from driftline.core.text import did_you_mean
-from driftline.report.view import Comparison, Report
+from driftline.report.view import ComparisonView, ReportView
 
 # format -> (renderer, suffixes). Renderers are imported when they are used.
 FORMATS = {
@@ -39,9 +39,9 @@ def choose_format(asked: str | None, out: Path | None) -> str:
     raise DriftlineError(f"--out {out}: the suffix tells no format ({known}); add one or name it with --format.")
 
 
-def render(view: Report | Comparison, name: str) -> str:
+def render(view: ReportView | ComparisonView, name: str) -> str:
     module = importlib.import_module(FORMATS[name][0])
-    text: str = module.render(view) if isinstance(view, Report) else module.render_comparison(view)
+    text: str = module.render(view) if isinstance(view, ReportView) else module.render_comparison(view)
     return text
 
 

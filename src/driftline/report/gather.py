@@ -2,73 +2,82 @@
 
 from __future__ import annotations
 
-import ast
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import driftline
+from driftline.causes import Library
 from driftline.core.case import Case
 from driftline.core.errors import StoreError
-from driftline.core.program import Program, SourceBundle
+from driftline.core.evidence import Evidence
+from driftline.core.identity import AFTER_ANOTHER_CALL
+from driftline.core.severity import SEVERITIES, needs_special_values, severity
 from driftline.core.tensors import Arrays
 from driftline.core.text import first_line, tail
-from driftline.core.verdict import Status
-from driftline.generate.parts import AFTER_ANOTHER_CALL
-from driftline.programs.render import render_script
+from driftline.core.verdict import Judgement, Kind, Status, Verdict
+from driftline.programs.operators import operators_of
 from driftline.report import words
+from driftline.report.annotated import causes_of
 from driftline.report.explained import explained_so_far
-from driftline.report.kinship import with_likeness
+from driftline.report.kinship import in_order, with_likeness
 from driftline.report.layers import view_of
 from driftline.report.mismatch import describe_tensor, from_arrays, from_evidence, is_ordinary
-from driftline.report.program import reduced_text
+from driftline.report.program import program_text, reduced_text
 from driftline.report.results import replay_command
+from driftline.report.scripts.render import render_script
 from driftline.report.tested import environment_of, hunts_of, statistics_of
 from driftline.report.view import (
+    ACCEPTED,
     FIXED,
     FLAKY,
     KNOWN,
     OPEN,
+    REDUCED,
     BlamedRule,
-    Bug,
-    Comparison,
+    BugCause,
+    BugView,
+    ComparisonView,
     Explanation,
     LayerView,
     Mismatch,
-    Report,
+    ReportView,
 )
 from driftline.store import Bug as StoredBug
-from driftline.store import Store
+from driftline.store import Finding, Store
 from driftline.store.diagnoses import Diagnoses
 from driftline.store.hunts import HuntLog
+from driftline.store.listing import findings_count, list_bugs, versions_seen
 
 _GROUPS = {Status.KNOWN: KNOWN, Status.FLAKY: FLAKY, Status.FIXED: FIXED}
-_ORDER = {OPEN: 0, KNOWN: 1, FLAKY: 2, FIXED: 3}
+_ORDER = {OPEN: 0, REDUCED: 1, KNOWN: 2, ACCEPTED: 3, FLAKY: 4, FIXED: 5}
 SCRIPT = 12_000  # characters of tensors that a script in a report may hold
 LOG = 6_000
+DETAILED = 400  # with more bugs than this, a report has everything of the worst ones only, and a line of each other
 _ONE_CALL = (
     "# A first call is right, and this script makes no other: driftline replay makes a second one, which is wrong."
 )
 
 
-def gather(path: Path) -> Report:
+def gather(path: Path, library: Library | None = None) -> ReportView:
     """Everything a report says of the store in `path`."""
     with Store.open(path) as store:
-        return gather_store(store)
+        return gather_store(store, library)
 
 
-def gather_store(store: Store) -> Report:
-    """The same, of a store that is open already."""
+def gather_store(store: Store, library: Library | None = None, *, full: int | None = None) -> ReportView:
+    """The same, of a store that is open already. `full`: of how many bugs it has everything, where there are more than
+    `DETAILED`."""
     log = HuntLog(store)
     hunts = hunts_of(log)
     sightings = log.sightings() if hunts else {}
-    bugs = [_bug(store, store.bug(bug.id), sightings.get(bug.id, 0)) for bug in store.bugs()]
+    bugs = _bugs(store, sightings, library, DETAILED if full is None else full)
     statistics = statistics_of(log, hunts) if hunts else None
-    bugs.sort(key=lambda bug: (_ORDER[bug.group], bug.severity, -bug.sightings, bug.compiler, bug.id))
-    bugs = with_likeness(bugs)
-    return Report(
+    shown = sorted((bug for bug in bugs if bug.detailed), key=_rank)
+    bugs = [*with_likeness(shown), *in_order(sorted((bug for bug in bugs if not bug.detailed), key=_rank))]
+    return ReportView(
         str(store.path),
         _now(),
         driftline.__version__,
@@ -76,16 +85,69 @@ def gather_store(store: Store) -> Report:
         environment_of(hunts, bugs),
         tuple(bugs),
         statistics,
+        tuple(store.gaps),
     )
 
 
-def compare(before: Path, after: Path) -> Comparison:
+def each_in_full(store: Store, bugs: Sequence[BugView], library: Library | None = None) -> Iterator[BugView]:
+    """Bugs of which a report has a line, one after the other with everything. Programs stand there as they were found:
+    to rewrite thousands of them as scripts would take minutes."""
+    listed = {bug.id: bug for bug in bugs}
+    for stored in list_bugs(store):
+        if stored.id not in listed or not stored.findings:
+            continue
+        known = listed[stored.id]
+        found = _sound_bug(store, stored, known.sightings, True, library, scripts=False) or known
+        yield replace(found, versions=known.versions)
+
+
+def _bugs(store: Store, sightings: Mapping[str, int], library: Library | None, full: int) -> list[BugView]:
+    """All bugs. Of more than anybody reads, the worst have everything, and the others what a list of them says."""
+    stored = [bug for bug in list_bugs(store) if bug.findings]
+    versions, counts = versions_seen(store), findings_count(store)
+
+    def made(bugs: Iterable[StoredBug], detailed: bool) -> list[BugView]:
+        found = []
+        for bug in bugs:
+            seen = max(sightings.get(bug.id, 0), counts.get(bug.id, 0))
+            if sound := _sound_bug(store, bug, seen, detailed, library):
+                found.append(replace(sound, versions=versions.get(bug.id, ())))
+        return found
+
+    if len(stored) <= DETAILED:
+        return made(stored, True)
+    rough = sorted(made(stored, False), key=_rank)
+    worst = {bug.id for bug in rough[:full]}
+    whole = made((bug for bug in stored if bug.id in worst), True)
+    return [*whole, *(bug for bug in rough if bug.id not in worst)]
+
+
+def _rank(bug: BugView) -> tuple[int, int, int, str, str]:
+    return _ORDER[bug.group], bug.severity, -bug.sightings, bug.compiler, bug.id
+
+
+def _sound_bug(
+    store: Store, bug: StoredBug, seen: int, detailed: bool, library: Library | None, *, scripts: bool = True
+) -> BugView | None:
+    """A bug that can be shown; one that is damaged is a gap, and the others are shown."""
+    try:
+        return _bug(store, bug, seen, detailed, library, scripts)
+    except StoreError as error:
+        store.note_gap(str(error))
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        told = f"{type(error).__name__}: {error}"
+        store.note_gap(f"The bug {bug.id} in the store {store.path} is damaged ({told}); it cannot be shown.")
+    return None
+
+
+def compare(before: Path, after: Path, library: Library | None = None) -> ComparisonView:
     """What came, went and stays between two stores. A bug counts as the same when its fingerprint is."""
-    first, second = gather(before), gather(after)
+    first, second = gather(before, library), gather(after, library)
     old = {bug.id: bug for bug in first.bugs if bug.group != FIXED}
     now = {bug.id: bug for bug in second.bugs}
     was_fixed = {bug.id for bug in first.bugs if bug.group == FIXED}
-    new = [bug for name, bug in now.items() if name not in old and bug.group not in (FIXED, KNOWN)]
+    apart = (FIXED, KNOWN, REDUCED, ACCEPTED)
+    new = [bug for name, bug in now.items() if name not in old and bug.group not in apart]
     still = [bug for name, bug in now.items() if name in old and bug.group != FIXED]
     fixed = [bug for name, bug in old.items() if name not in now or now[name].group == FIXED]
     shown = {bug.id for bugs in (new, still, fixed) for bug in bugs}
@@ -94,74 +156,80 @@ def compare(before: Path, after: Path) -> Comparison:
     notes |= {bug.id: "marked as fixed" if bug.id in now else "not seen again" for bug in fixed}
     verdict = words.compare_line(len(new), len(fixed), len(still))
     made, version = second.made, second.driftline
-    return Comparison(str(before), str(after), made, version, verdict, tuple(new), tuple(fixed), tuple(still), notes)
+    return ComparisonView(
+        str(before), str(after), made, version, verdict, tuple(new), tuple(fixed), tuple(still), notes
+    )
 
 
-def _among(shown: set[str], bug: Bug) -> Bug:
+def _among(shown: set[str], bug: BugView) -> BugView:
     """The bug, without a word of one that is not shown."""
     return bug if bug.like is None or bug.like.bug in shown else replace(bug, like=None)
 
 
-def _bug(store: Store, bug: StoredBug, seen: int) -> Bug:
+def _bug(
+    store: Store, bug: StoredBug, seen: int, detailed: bool, library: Library | None, scripts: bool = True
+) -> BugView:
     finding = bug.findings[0]
     verdict, execution = finding.verdict, finding.execution
-    evidence = verdict.get("evidence") or {}
-    known = verdict.get("known") or {}
+    evidence = finding.evidence
+    causes = causes_of(bug, library)
     failure = execution.get("failure") or {}
-    case = _case(store, finding.case_id)
-    index = evidence.get("sample") or 0
+    case = _case(store, finding.case_id) if detailed else None
+    index = evidence.sample or 0
     sample = case.samples[index] if case and index < len(case.samples) else None
     arrays = sample.arrays if sample else {}
     operators = operators_of(case.runs) if case else ()
+    shown = (case.runs.pattern,) if case and case.runs.pattern else operators
     kind, stage, compiler = bug.fingerprint.kind, bug.fingerprint.stage, bug.fingerprint.backend
-    program = case.runs.name if case else "(its program is lost)"
-    severity = words.severity(kind, is_ordinary(arrays))
-    group = _GROUPS.get(bug.status, OPEN)
+    program = case.runs.name if case else "(its program is lost)" if detailed else bug.fingerprint.detail
+    ordinary = is_ordinary(arrays) if case else not needs_special_values(evidence.needs)
+    rank = severity(kind, ordinary)
+    group = _GROUPS.get(bug.status, REDUCED if kind == Kind.REDUCED_PRECISION else OPEN)
     runs = verdict.get("failed_runs") or (0, 0)
     elsewhere = verdict.get("other_inputs") or (0, 0)
     blame, reference = str(verdict.get("blame") or ""), case.program.name if case and case.deployed else ""
-    return Bug(
+    return BugView(
         id=bug.id,
-        title=str(known.get("title") or "")
-        or words.title(compiler, kind, stage, operators, program, str(failure.get("type") or "")),
-        group=KNOWN if known.get("url") and group == OPEN else group,
+        title=words.title(compiler, kind, stage, shown, program, str(failure.get("type") or "")),
+        group=ACCEPTED if group in (OPEN, REDUCED) and any(cause.accepted for cause in causes) else group,
         status=str(bug.status),
-        severity=severity,
-        severity_name=words.SEVERITIES[severity],
+        severity=rank,
+        severity_name=SEVERITIES[rank],
         compiler=compiler,
         target=finding.target,
-        versions=_versions(bug),
+        versions=(),
         kind=kind,
         stage=stage,
-        reason=words.reason_with(blame, str(verdict.get("reason") or bug.summary), reference),
+        reason=words.reduced_reason(words.reason_with(blame, _verdict(finding, bug.summary), reference), evidence),
         fingerprint=bug.fingerprint.detail,
         operators=operators,
+        dtypes=tuple(dict.fromkeys(spec.dtype for spec in case.runs.inputs)) if case else (),
+        message=f"{evidence.exception}: {evidence.message}" if evidence.exception else "",
         program=program,
         form=case.runs.form if case else "",
         framework=case.runs.framework if case else "",
-        script=str(verdict.get("script") or "") or (_script(case, arrays, finding.target) if case else ""),
+        script=str(verdict.get("script") or "") or _program(case, arrays, finding.target, scripts),
         origin=sample.origin if sample else "",
         inputs=tuple(describe_tensor(name, array) for name, array in arrays.items()),
-        mismatch=None if failure else _mismatch(store, verdict.get("artifacts") or {}, evidence),
+        mismatch=None if failure or not detailed else _mismatch(store, verdict.get("artifacts") or {}, evidence),
         replay=replay_command(bug.id, store.path),
-        sightings=max(seen, len(bug.findings)),
+        sightings=seen,
         first_seen=bug.first_seen,
         last_seen=bug.last_seen,
         failed_runs=(int(runs[0]), int(runs[1])),
         blame=blame,
         others={str(target): str(said) for target, said in (verdict.get("others") or {}).items()},
         other_inputs=(int(elsewhere[0]), int(elsewhere[1])),
-        known_title=str(known.get("title") or ""),
-        known_url=str(known.get("url") or ""),
-        known_note=str(known.get("note") or ""),
+        causes=tuple(BugCause(**cause.note()) for cause in causes),
         failure=": ".join(str(failure[key]) for key in ("type", "message") if failure.get(key)),
         traceback=tail(words.uncoloured(str(failure.get("traceback") or "")), LOG),
         log=tail(words.uncoloured(str(execution.get("log") or "")), LOG),
         durations={name: float(seconds) for name, seconds in (execution.get("durations") or {}).items()},
         rule=_rule(verdict),
-        explanation=_explanation(store, bug.id),
+        explanation=_explanation(store, bug.id) if detailed else None,
         reference=reference,
-        layers=_layers(store, bug.id),
+        layers=_layers(store, bug.id) if detailed else None,
+        detailed=detailed,
     )
 
 
@@ -200,8 +268,20 @@ def _rule(verdict: Mapping[str, Any]) -> BlamedRule | None:
 def _case(store: Store, case_id: str) -> Case | None:
     try:
         return store.load_case(case_id)
-    except StoreError:
+    except StoreError as error:
+        store.note_gap(str(error))
         return None
+
+
+def _program(case: Case | None, arrays: Arrays, target: str, scripts: bool) -> str:
+    """The program as a script that runs by itself, or as it was found."""
+    if case is None:
+        return ""
+    if scripts:
+        return _script(case, arrays, target)
+    if case.runs.form != "source":
+        return ""
+    return program_text(case.runs)
 
 
 def _script(case: Case, arrays: Arrays, target: str) -> str:
@@ -210,12 +290,20 @@ def _script(case: Case, arrays: Arrays, target: str) -> str:
         return ""  # two programs, each with its weights: driftline replay runs them
     try:
         text = render_script(case.program, arrays, target, grad=options.grad, seed=options.seed, room=SCRIPT)
-        return f"{_ONE_CALL}\n{text}" if any(AFTER_ANOTHER_CALL in name for name in case.program.operators) else text
+        return f"{_ONE_CALL}\n{text}" if AFTER_ANOTHER_CALL in case.program.circumstances else text
     except Exception as error:  # a damaged model, or no onnx to read it with: the rest of the report is as good
         return f"# This program cannot be printed: {type(error).__name__}: {first_line(str(error))}\n"
 
 
-def _mismatch(store: Store, artifacts: Mapping[str, str], evidence: Mapping[str, Any]) -> Mismatch | None:
+def _verdict(finding: Finding, summary: str) -> Verdict:
+    told = finding.verdict
+    kind = Kind(told["kind"]) if told.get("kind") else None
+    return Verdict(
+        Judgement(told.get("verdict") or Judgement.FAIL), str(told.get("reason") or summary), kind, finding.evidence
+    )
+
+
+def _mismatch(store: Store, artifacts: Mapping[str, str], evidence: Evidence) -> Mismatch | None:
     if "expected" in artifacts and "got" in artifacts:
         try:
             expected, got = store.load_tensors(artifacts["expected"]), store.load_tensors(artifacts["got"])
@@ -223,62 +311,6 @@ def _mismatch(store: Store, artifacts: Mapping[str, str], evidence: Mapping[str,
             return from_evidence(evidence)
         return from_arrays(expected, got, evidence) or from_evidence(evidence)
     return from_evidence(evidence)
-
-
-def _versions(bug: StoredBug) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(v for finding in bug.findings if (v := finding.execution.get("version"))))
-
-
-def operators_of(program: Program) -> tuple[str, ...]:
-    """In the order of the program, each once; read from the text when nobody listed them."""
-    if program.operators or program.form != "source":
-        return tuple(dict.fromkeys(program.operators))
-    try:
-        bundle = SourceBundle.load(program.path.read_bytes())
-        tree = ast.parse(bundle.text)
-    except (OSError, ValueError, KeyError, SyntaxError):
-        return ()
-    factory = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == bundle.entry_name), None)
-    bodies = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node is not factory]
-    names = [_operator_name(node) for body in bodies for node in ast.walk(body)]
-    if not any(names) and factory:
-        lambdas = [node for node in ast.walk(factory) if isinstance(node, ast.Lambda)]
-        names = [_operator_name(node) for made in lambdas for node in ast.walk(made)]
-        names += [_returned_name(node) for node in ast.walk(factory)]
-    return tuple(dict.fromkeys(name for name in names if name))
-
-
-_SIGNS = {
-    "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "FloorDiv": "floor_divide", "Mod": "remainder",
-    "Pow": "pow", "MatMult": "matmul",
-}  # fmt: skip
-_HOUSEHOLD = ("tensor", "register_buffer", "from_numpy", "to", "manual_seed", "eval", "Parameter")
-
-
-def _operator_name(node: ast.AST) -> str:
-    """`relu` of F.relu(x) or x.relu(), `mul` of 2 * x; nothing for what is no operator."""
-    if isinstance(node, ast.BinOp):
-        return _SIGNS.get(type(node.op).__name__, "")
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return ""
-    root: ast.expr = node.func
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    name = node.func.attr
-    if name.startswith("_") or name in _HOUSEHOLD or (isinstance(root, ast.Name) and root.id in ("np", "self")):
-        return ""
-    return name
-
-
-def _returned_name(node: ast.AST) -> str:
-    """A factory without functions beside it returns an operator or a layer: `return torch.maximum, (x, y)`."""
-    if not isinstance(node, ast.Return) or not isinstance(node.value, ast.Tuple):
-        return ""
-    made = node.value.elts[0]
-    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute):
-        inner = made.func.value
-        made = inner if isinstance(inner, ast.Call) else made.func
-    return made.attr if isinstance(made, ast.Attribute) else ""
 
 
 def _now() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import urllib.parse
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +13,22 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from driftline.core.quoting import visible
 from driftline.report import figures, words
 from driftline.report.layer_figure import draw_layers
 from driftline.report.layers import share_of, size_of, sizes
-from driftline.report.view import FIXED, FLAKY, KNOWN, OPEN, Bug, Comparison, LayerView, Report
+from driftline.report.view import (
+    ACCEPTED,
+    FIXED,
+    FLAKY,
+    KNOWN,
+    OPEN,
+    REDUCED,
+    BugView,
+    ComparisonView,
+    LayerView,
+    ReportView,
+)
 
 SCRIPT = 24_000  # characters of a script that the page shows
 REASONS = 12
@@ -23,9 +36,15 @@ UNFOLDED = 10  # with more bugs than this, programs are folded away: the page is
 _UNSTYLED = re.compile(r'<span class="(?:n|o|p|w|nn|bp|si|se|fm|vm|nd|nb|na|nv|err)">([^<]*)</span>')
 
 
-def render(report: Report) -> str:
+def render(report: ReportView) -> str:
     groups = [
-        ("Known already", "Recognised in an issue tracker, or marked as known. Not counted above.", KNOWN),
+        (
+            "Less precise",
+            "Right if the compiler may compute less precisely. Not counted above.",
+            REDUCED,
+        ),
+        ("Known already", "Marked as known. Not counted above.", KNOWN),
+        ("Accepted", "Explained by a cause that is accepted here. Not counted above.", ACCEPTED),
         ("Flaky", "Did not fail in every run. Not counted above.", FLAKY),
         ("Fixed", "Marked as fixed, or gone on a replay.", FIXED),
     ]
@@ -35,16 +54,31 @@ def render(report: Report) -> str:
         .render(
             report=report,
             sections=_by_severity(report.group(OPEN)),
+            listed=sum(not bug.detailed for bug in report.bugs),
             apart=[(title, note, report.group(name)) for title, note, name in groups if report.group(name)],
             open_bugs=report.group(OPEN),
             kinds=_kinds(report),
             most=max((count for row in report.matrix.values() for count in row.values()), default=0),
-            aside=len(report.group(KNOWN)) + len(report.group(FLAKY)),
+            aside=sum(len(report.group(name)) for name in (REDUCED, KNOWN, ACCEPTED, FLAKY)),
         )
     )
 
 
-def render_comparison(comparison: Comparison) -> str:
+class PageWriter:
+    """Pages of single bugs, beside a report."""
+
+    def __init__(self, report: ReportView, name: str) -> None:
+        made = _environment()
+        made.filters["python"] = str  # plain: to colour thousands of programs takes longer than all the rest
+        self._template = made.get_template("page.html")
+        self._common = {"report_name": name, "made": report.made}
+        self.style = made.get_template("style.css").render()
+
+    def page(self, bug: BugView) -> str:
+        return self._template.render(bug=bug, **self._common)
+
+
+def render_comparison(comparison: ComparisonView) -> str:
     return _environment().get_template("compare.html").render(comparison=comparison)
 
 
@@ -60,6 +94,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
+        finalize=_shown,
     )
     made.filters |= {
         "python": python,
@@ -78,13 +113,20 @@ def _environment() -> Environment:
         "likeness": words.likeness,
         "top": lambda told: list(told.items())[:REASONS],
         "state": state,
+        "address": urllib.parse.quote,
     }
     made.globals |= {"REASONS": REASONS, "UNFOLDED": UNFOLDED, "heat": heat, "anchor": anchor}
     return made
 
 
+def _shown(value: Any) -> Any:
+    """Whatever a template writes: text without control characters, to be escaped; markup that is ours as it is."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 def python(text: str) -> Markup:
     """Highlighted Python; spans that the style sheet does not colour are left out."""
+    text = visible(text)
     cut = text if len(text) <= SCRIPT else text[:SCRIPT] + "\n# … cut here: too long for a page"
     return Markup(_UNSTYLED.sub(r"\1", highlight(cut, PythonLexer(), HtmlFormatter(nowrap=True))).rstrip("\n"))
 
@@ -99,18 +141,19 @@ def state(counts: dict[str, int]) -> str:
     return next((v for v in ("fail", "pass", "inconclusive", "rejected", "invalid") if counts.get(v)), "none")
 
 
-def _by_severity(bugs: tuple[Bug, ...]) -> list[tuple[str, list[Bug]]]:
-    found: dict[str, list[Bug]] = {}
-    for bug in bugs:
+def _by_severity(bugs: tuple[BugView, ...]) -> list[tuple[str, list[BugView]]]:
+    found: dict[str, list[BugView]] = {}
+    for bug in sorted(bugs, key=lambda bug: bug.severity):
         found.setdefault(bug.severity_name, []).append(bug)
     return list(found.items())
 
 
-def _kinds(report: Report) -> list[str]:
+def _kinds(report: ReportView) -> list[str]:
     """Kinds that occur, the worst first."""
     ranks: dict[str, int] = {}
+    met = {kind for row in report.matrix.values() for kind, count in row.items() if count}
     for bug in report.bugs:
-        if any(row.get(bug.kind) for row in report.matrix.values()):
+        if bug.kind in met:
             ranks[bug.kind] = min(bug.severity, ranks.get(bug.kind, bug.severity))
     return sorted(ranks, key=lambda kind: ranks[kind])
 
@@ -120,5 +163,5 @@ def heat(count: int, most: int) -> int:
     return 0 if not count else 1 + min(4, (count - 1) * 4 // max(most - 1, 4))
 
 
-def anchor(bugs: tuple[Bug, ...], compiler: str, kind: str) -> Any:
-    return next((bug.id for bug in bugs if bug.compiler == compiler and bug.kind == kind), "")
+def anchor(bugs: tuple[BugView, ...], compiler: str, kind: str) -> Any:
+    return next((bug.id for bug in bugs if bug.detailed and bug.compiler == compiler and bug.kind == kind), "glance")

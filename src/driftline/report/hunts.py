@@ -11,11 +11,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from driftline.causes import Library
 from driftline.core.config import default_store
-from driftline.oracle.outputs import called
+from driftline.core.quoting import shell
+from driftline.core.sentences import called
+from driftline.report.annotated import causes_of
 from driftline.report.gather import gather_store
 from driftline.report.results import go_on, replay_command
-from driftline.report.view import KNOWN, OPEN, Bug
+from driftline.report.screen import Screen
+from driftline.report.view import ACCEPTED, OPEN, REDUCED, BugView
 from driftline.report.words import duration, plural
 from driftline.store import Store
 from driftline.store.hunts import HuntLog
@@ -27,7 +31,7 @@ MOST_ROWS = 40
 PROGRAM_LINES = 24
 
 
-def hunt_json(result: HuntResult, store: Store) -> dict[str, Any]:
+def hunt_json(result: HuntResult, store: Store, library: Library | None = None) -> dict[str, Any]:
     """The answer of `hunt --json`; schema in docs/json.md."""
     sightings = HuntLog(store).sightings(result.hunt)
     return {
@@ -47,6 +51,7 @@ def hunt_json(result: HuntResult, store: Store) -> dict[str, Any]:
                 "sightings": sightings.get(bug.id, 0),
                 "fingerprint": bug.fingerprint.to_json(),
                 "summary": bug.summary,
+                "causes": [cause.note() for cause in causes_of(bug, library)],
                 "replay": replay_command(bug.id, store.path),
             }
             for bug in result.bugs.values()
@@ -55,9 +60,9 @@ def hunt_json(result: HuntResult, store: Store) -> dict[str, Any]:
     }
 
 
-def show_hunt(result: HuntResult, store: Store, report: Path | None = None) -> None:
+def show_hunt(result: HuntResult, store: Store, report: Path | None = None, library: Library | None = None) -> None:
     """What was found, the worst first; the clearest one in full; and what to do next."""
-    out = Console(width=None if sys.stdout.isatty() else 150, highlight=False, soft_wrap=False)
+    out = Screen(width=None if sys.stdout.isatty() else 150, highlight=False, soft_wrap=False)
     programs = sum(result.programs.values())
     tested = f"{plural(programs, 'program')} on {plural(len(result.programs), 'compiler')}"
     out.print(f"\n{tested} in {duration(result.hunt.seconds)}.")
@@ -71,39 +76,64 @@ def show_hunt(result: HuntResult, store: Store, report: Path | None = None) -> N
             else "Nothing was compared: no program came to a verdict. Give it more time, or other --targets."
         )
         return
-    bugs = [bug for bug in gather_store(store).bugs if bug.id in result.bugs]
+    bugs = [bug for bug in gather_store(store, library).bugs if bug.id in result.bugs]
     compilers = {bug.compiler for bug in bugs}
-    reported = sum(bug.group == KNOWN for bug in bugs)
+    reduced = sum(bug.group == REDUCED for bug in bugs)
+    wrong = len(bugs) - reduced
+    found = f"[bold]{plural(wrong, 'distinct bug')}[/] in {plural(len(compilers), 'compiler')}"
+    found += f", and {plural(reduced, 'result')} of less precision" if reduced else ""
+    reported = sum(any(cause.reported for cause in bug.causes) for bug in bugs)
+    causes = {bug.causes[0].id: bug.causes[0] for bug in bugs if bug.causes}
+    found += ", each run again in a fresh process"
     out.print(
-        f"[bold]{plural(len(bugs), 'distinct bug')}[/] in {plural(len(compilers), 'compiler')}, each run again in a"
-        f" fresh process ({reported} of them reported upstream already; {len(result.new)} not in this store before).\n"
+        f"{found} ({reported} of them with a cause that is reported upstream; {len(result.new)} not in this store"
+        " before).\n"
     )
     table = Table(box=None, pad_edge=False)
     table.add_column("bug", no_wrap=True)
     table.add_column("what is wrong", overflow="fold")
     table.add_column("seen", justify="right")
     table.add_column("status")
-    for bug in bugs[:MOST_ROWS]:
+    shown = bugs[:MOST_ROWS]
+    for bug in (bug for bug in shown if not bug.causes):
         table.add_row(bug.id, escape(_short(bug.title)), str(bug.sightings), bug.status)
+    for cause in causes.values():
+        together = [bug for bug in shown if bug.causes and bug.causes[0].id == cause.id]
+        if together:
+            table.add_row("", f"[bold]cause: {escape(_short(cause.title))}[/] ({escape(cause.id)})", "", "")
+        for bug in together:
+            status = "accepted" if bug.group == ACCEPTED else bug.status
+            table.add_row(bug.id, escape(_short(bug.title)), str(bug.sightings), status)
     out.print(table)
     if len(bugs) > MOST_ROWS:
         out.print(f"... and {len(bugs) - MOST_ROWS} more: driftline bugs list")
     _show_unexamined(out, result, store)
     _show_clearest(out, bugs)
-    place = f" --store {store.path}" if store.path != default_store() else ""
+    place = f" --store {shell([store.path])}" if store.path != default_store() else ""
     out.print(f"\nReport:  {report or f'driftline report{place} --out report.html'}", soft_wrap=True)
 
 
 def _show_unexamined(out: Console, result: HuntResult, store: Store) -> None:
+    if accepted := result.settled.get("accepted", 0):
+        verb = "is" if accepted == 1 else "are"
+        out.print(f"\n{plural(accepted, 'failing program')} {verb} less precise, as accepted; no bug was recorded.")
     unexamined = result.settled.get("unexamined", 0)
     if unexamined:
         out.print(f"\n{plural(unexamined, 'further failing program')} not examined: the time was spent.")
         out.print(f"Go on:   {go_on('hunt', result.hunt.seconds, store)}", soft_wrap=True)
 
 
-def _show_clearest(out: Console, bugs: Sequence[Bug]) -> None:
+def _show_clearest(out: Console, bugs: Sequence[BugView]) -> None:
     """One bug that can be understood at a glance: open, not debatable, of the worst kind, with few numbers."""
-    clear = min(bugs, key=lambda bug: (bug.group != OPEN, bool(bug.known_note), bug.severity, len(bug.script)))
+    clear = min(
+        bugs,
+        key=lambda bug: (
+            bug.group != OPEN,
+            any(cause.debatable for cause in bug.causes),
+            bug.severity,
+            len(bug.script),
+        ),
+    )
     out.print(f"\n[bold]The clearest one[/]: {escape(clear.title)}\n")
     lines = [line for line in clear.script.splitlines() if line.strip()]
     for line in lines[:PROGRAM_LINES]:

@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
-from driftline.report.view import FIXED, FLAKY, KNOWN, Bug, Comparison, Report
+from driftline.core.quoting import visible
+from driftline.report.view import ACCEPTED, FIXED, FLAKY, KNOWN, REDUCED, BugView, ComparisonView, ReportView
 
 _FORBIDDEN = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 cannot hold
 
 
-def render(report: Report) -> str:
-    suites: dict[str, list[Bug]] = {compiler: [] for compiler in report.matrix}
+def render(report: ReportView) -> str:
+    suites: dict[str, list[BugView]] = {compiler: [] for compiler in report.matrix}
     for bug in report.bugs:
         suites.setdefault(bug.compiler, []).append(bug)
     root = ET.Element("testsuites", name="driftline")
@@ -31,7 +32,7 @@ def render(report: Report) -> str:
     return _finish(root)
 
 
-def render_comparison(comparison: Comparison) -> str:
+def render_comparison(comparison: ComparisonView) -> str:
     """New bugs fail; the others are skipped, with the reason."""
     cases = [(bug, "") for bug in comparison.new]
     cases += [(bug, "still there") for bug in comparison.still]
@@ -42,20 +43,24 @@ def render_comparison(comparison: Comparison) -> str:
     return _finish(root)
 
 
-def _why_skipped(bug: Bug) -> str:
+def _why_skipped(bug: BugView) -> str:
     if bug.group == KNOWN:
-        return f"known: {bug.known_title or bug.known_url or 'marked as known'}"
+        return "marked as known"
+    if bug.group == ACCEPTED:
+        return f"accepted: {bug.causes[0].title}"
+    if bug.group == REDUCED:
+        return f"less precise: {bug.reason}"
     return {FIXED: "fixed", FLAKY: f"flaky: failed in {bug.failed_runs[0]} of {bug.failed_runs[1]} runs"}.get(
         bug.group, ""
     )
 
 
-def _suite(root: ET.Element, name: str, cases: Iterable[tuple[Bug, str]], made: str, facts: dict[str, str]) -> None:
+def _suite(root: ET.Element, name: str, cases: Iterable[tuple[BugView, str]], made: str, facts: dict[str, str]) -> None:
     listed = list(cases)
     skipped = sum(bool(why) for _, why in listed)
     suite = ET.SubElement(
-        root, "testsuite", name=name, tests=str(len(listed)), failures=str(len(listed) - skipped), errors="0",
-        skipped=str(skipped), timestamp=made.removesuffix("Z"), time="0",
+        root, "testsuite", name=_clean(name), tests=str(len(listed)), failures=str(len(listed) - skipped), errors="0",
+        skipped=str(skipped), timestamp=_clean(made.removesuffix("Z")), time="0",
     )  # fmt: skip
     if facts:
         properties = ET.SubElement(suite, "properties")
@@ -64,12 +69,16 @@ def _suite(root: ET.Element, name: str, cases: Iterable[tuple[Bug, str]], made: 
     for bug, why in listed:
         seconds = f"{bug.durations.get('total', 0.0):.3f}"
         case = ET.SubElement(
-            suite, "testcase", classname=f"driftline.{name}", name=_clean(f"{bug.id}: {bug.title}"), time=seconds
+            suite,
+            "testcase",
+            classname=_clean(f"driftline.{name}"),
+            name=_clean(f"{bug.id}: {bug.title}"),
+            time=seconds,
         )
         if why:
             ET.SubElement(case, "skipped", message=_clean(why))
         else:
-            failure = ET.SubElement(case, "failure", type=bug.kind, message=_clean(bug.reason))
+            failure = ET.SubElement(case, "failure", type=_clean(bug.kind), message=_clean(bug.reason))
             failure.text = _clean(
                 f"{bug.reason}\n\n{bug.replay}\n\n{bug.traceback or bug.failure}".strip() + f"\n\n{bug.script}"
             )
@@ -85,4 +94,4 @@ def _finish(root: ET.Element) -> str:
 
 
 def _clean(text: str) -> str:
-    return _FORBIDDEN.sub("?", text)
+    return _FORBIDDEN.sub("?", visible(text))

@@ -6,28 +6,25 @@ Bugs stay apart, since two causes in one kernel are common; but whoever reads a 
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from driftline.core.verdict import Kind
 from driftline.generate.kernels import kernels
-from driftline.report.view import FIXED, Bug, Likeness
+from driftline.report.view import FIXED, BugView, Likeness
 
 ALIKE = 0.85  # how much two messages must have in common
 FEW = 3  # kernels: what a larger program shares with another says little
 _RESULTS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS)
-_NAME = re.compile(r"([\w.:+]+)\(")
-_DTYPE = re.compile(r"\b(b?float\w*|u?int\d*|bool|complex\d*)\b(?!\()")
 
 
-def with_likeness(bugs: Sequence[Bug]) -> list[Bug]:
+def with_likeness(bugs: Sequence[BugView]) -> list[BugView]:
     """Each bug knows the first one that it looks like, those with a known cause before others, and stands behind it
     where their order allows."""
-    leaders = [bug for bug in bugs if bug.known_title]
+    leaders = [bug for bug in bugs if bug.causes]
     like: dict[str, Likeness] = {}
     for bug in bugs:
-        if bug.known_title or bug.group == FIXED:
+        if bug.causes or bug.group == FIXED:
             continue
         nearest_first = sorted(leaders, key=lambda leader: leader.kind != bug.kind)
         found = next(filter(None, (_likeness(bug, leader) for leader in nearest_first)), None)
@@ -35,18 +32,28 @@ def with_likeness(bugs: Sequence[Bug]) -> list[Bug]:
             like[bug.id] = found
         else:
             leaders.append(bug)
+    return in_order([replace(bug, like=like.get(bug.id)) for bug in bugs])
+
+
+def in_order(bugs: Sequence[BugView]) -> list[BugView]:
+    """Bugs that are in order of severity, those of one cause together where the first of them stands, and each behind
+    the one that it looks like. Nobody leaves the section of its severity for that."""
     place = {bug.id: number for number, bug in enumerate(bugs)}
     section = {bug.id: (bug.group, bug.severity) for bug in bugs}
+    first: dict[tuple[str, int, str], str] = {}  # of a section and a cause
+    head = {
+        bug.id: first.setdefault((*section[bug.id], bug.causes[0].id), bug.id) if bug.causes else bug.id for bug in bugs
+    }
 
-    def order(bug: Bug) -> tuple[int, bool, int]:
-        leader = like[bug.id].bug if bug.id in like else bug.id
-        together = section[leader] == section[bug.id]
-        return place[leader if together else bug.id], bug.id in like, place[bug.id]
+    def order(bug: BugView) -> tuple[int, bool, int]:
+        leader = bug.like.bug if bug.like else bug.id
+        together = section.get(leader) == section[bug.id]
+        return place[head[leader if together else bug.id]], together and bug.like is not None, place[bug.id]
 
-    return [replace(bug, like=like.get(bug.id)) for bug in sorted(bugs, key=order)]
+    return sorted(bugs, key=order)
 
 
-def _likeness(bug: Bug, other: Bug) -> Likeness | None:
+def _likeness(bug: BugView, other: BugView) -> Likeness | None:
     if other.group == FIXED or bug.compiler != other.compiler:
         return None
     shared, types = _kernels(bug) & _kernels(other), _shared_types(bug, other)
@@ -55,24 +62,23 @@ def _likeness(bug: Bug, other: Bug) -> Likeness | None:
     return Likeness(other.id, " and ".join(sorted(shared)), types)
 
 
-def _fail_alike(bug: Bug, other: Bug) -> bool:
+def _fail_alike(bug: BugView, other: BugView) -> bool:
     if bug.kind in _RESULTS and other.kind in _RESULTS:
         return True
     if bug.kind != other.kind:
         return False
     if bug.kind != Kind.ERROR:
         return True
-    return difflib.SequenceMatcher(None, bug.fingerprint, other.fingerprint, autojunk=False).ratio() >= ALIKE
+    return difflib.SequenceMatcher(None, bug.message, other.message, autojunk=False).ratio() >= ALIKE
 
 
-def _kernels(bug: Bug) -> frozenset[str]:
-    """Of the operators of its pattern; the operators themselves where none has a kernel."""
-    names = [name for pattern in bug.operators for group in _NAME.findall(pattern) for name in group.split("+")]
-    found = frozenset().union(*map(kernels, names)) or frozenset(names)
+def _kernels(bug: BugView) -> frozenset[str]:
+    """Of its operators; the operators themselves where none has a kernel."""
+    found = frozenset().union(*map(kernels, bug.operators)) or frozenset(bug.operators)
     return found if len(found) <= FEW else frozenset()
 
 
-def _shared_types(bug: Bug, other: Bug) -> str:
+def _shared_types(bug: BugView, other: BugView) -> str:
     """The types that both compute with, in words. How a NaN is lost, and what is raised, is hardly ever about the width
     of the numbers; a wrong value often is."""
     one, two = _types(bug), _types(other)
@@ -84,9 +90,9 @@ def _shared_types(bug: Bug, other: Bug) -> str:
     return " and ".join(f"{name} of several widths" for name in sorted(families))
 
 
-def _types(bug: Bug) -> frozenset[str]:
+def _types(bug: BugView) -> frozenset[str]:
     """Those that are computed with: an index or a mask beside floats is not."""
-    found = frozenset(name for pattern in bug.operators for name in _DTYPE.findall(pattern))
+    found = frozenset(bug.dtypes)
     return frozenset(name for name in found if _family(name) in ("floats", "complex numbers")) or found
 
 

@@ -9,8 +9,9 @@ import math
 
 from markupsafe import Markup, escape
 
+from driftline.core.quoting import visible
 from driftline.report.layers import HIGHEST, LOWEST, share, size_of, sizes
-from driftline.report.view import Layer, LayerView
+from driftline.report.view import LayerRow, LayerView
 
 WIDTH, HEIGHT = 520, 210
 LEFT, RIGHT, TOP, BOTTOM = 40, 10, 30, 182
@@ -46,7 +47,9 @@ def draw_layers(view: LayerView) -> Markup:
     parts.append(f'<text x="0" y="{TOP - 12}">sigma</text>')
     parts.append(f'<text x="{LEFT}" y="{HEIGHT - 12}">first layer</text>')
     parts.append(f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 12}" text-anchor="end">result</text>')
-    label = escape(f"Error of each layer in sigma of legal rounding, on a logarithmic scale. {view.sentences[0]}")
+    label = escape(
+        visible(f"Error of each layer in sigma of legal rounding, on a logarithmic scale. {view.sentences[0]}")
+    )
     return Markup(
         f'<svg class="plot wide" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
     )
@@ -67,7 +70,7 @@ def _hit(view: LayerView, at: int, x: float, step: float, height: float, y: obje
     )
 
 
-def told(layer: Layer) -> str:
+def told(layer: LayerRow) -> str:
     """Everything about a layer, a line each."""
     number = "" if layer.output else f"{layer.number}: "
     lines = [f"{number}{layer.title}" + (f" ({layer.op})" if layer.op else "")]
@@ -82,7 +85,7 @@ def told(layer: Layer) -> str:
     if layer.own_beyond is not None:
         size = f" ({size_of(layer.own)} sigma)" if layer.own is not None else ""
         lines.append(f"alone, on the values of the reference: {'wrong' if layer.own_beyond else 'right'}{size}")
-    return "\n".join(lines)
+    return visible("\n".join(lines))
 
 
 def _first(view: LayerView, places: list[float]) -> list[str]:
@@ -92,7 +95,7 @@ def _first(view: LayerView, places: list[float]) -> list[str]:
         return []
     x, layer = places[at], view.layers[at]
     name = f"{layer.title}: {layer.op}" if layer.op else layer.title
-    short = name if len(name) <= 44 else f"…{name[-43:]}"
+    short = visible(name if len(name) <= 44 else f"…{name[-43:]}")
     side = "start" if x < WIDTH / 2 else "end"
     return [
         f'<path class="mark" d="M{x:.4g} {TOP - 6}V{BOTTOM}"/>',

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import log10
 from typing import Any
 
-from driftline.report.view import Layer, LayerView
+from driftline.report.view import LayerRow, LayerView
 
 ROWS = 40  # a longer table leaves out what is alike
 BAR = 12
@@ -17,7 +17,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 def view_of(body: Mapping[str, Any]) -> LayerView:
     """What the store keeps, for renderers."""
     layers = tuple(
-        Layer(
+        LayerRow(
             number=int(layer["number"]),
             title=_title(layer),
             scope=str(layer["scope"]),
@@ -70,7 +70,7 @@ def share(sigma: float | None, *, beyond: bool = False) -> float:
     return (log10(clipped) - log10(LOWEST)) / (log10(HIGHEST) - log10(LOWEST))
 
 
-def bar(layer: Layer) -> str:
+def bar(layer: LayerRow) -> str:
     eighths = round(share(layer.sigma, beyond=layer.beyond) * BAR * 8)
     full, rest = divmod(eighths, 8)
     return "█" * full + (_EIGHTHS[rest] if rest else "")
@@ -101,7 +101,7 @@ def _short(number: str) -> str:
 
 
 def sizes(shape: Sequence[int], between: str = "x") -> str:
-    """A shape; sizes that nobody knows are question marks."""
+    """A shape; unknown sizes are question marks."""
     return between.join("?" if size < 0 else str(size) for size in shape)
 
 
@@ -118,12 +118,12 @@ def common_module(view: LayerView) -> str:
     return ".".join(shared)
 
 
-def abridged(view: LayerView) -> Iterator[Layer | str]:
+def abridged(view: LayerView) -> Iterator[LayerRow | str]:
     """The rows, with a line in place of many that are alike when there are too many."""
     if len(view.layers) <= ROWS:
         yield from view.layers
         return
-    waiting: list[Layer] = []
+    waiting: list[LayerRow] = []
     for layer in view.layers:
         near = view.first is not None and abs(layer.number - view.first) <= 6
         if layer.end or layer.output or near or layer.own_beyond:
@@ -135,7 +135,7 @@ def abridged(view: LayerView) -> Iterator[Layer | str]:
     yield from _line(waiting)
 
 
-def _line(layers: Sequence[Layer]) -> Iterator[Layer | str]:
+def _line(layers: Sequence[LayerRow]) -> Iterator[LayerRow | str]:
     if len(layers) < 3:
         yield from layers
         return

@@ -4,46 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from driftline.core.quoting import Markdown, cell, code, fenced, markdown
 from driftline.report import words
-from driftline.report.view import FIXED, FLAKY, KNOWN, OPEN, Bug, Comparison, Report, Statistics
+from driftline.report.view import (
+    ACCEPTED,
+    FIXED,
+    FLAKY,
+    KNOWN,
+    OPEN,
+    REDUCED,
+    BugView,
+    ComparisonView,
+    ReportView,
+    Statistics,
+)
 
 REASONS = 10
 
 
-def render(report: Report) -> str:
-    lines = ["# Driftline report", "", report.verdict, ""]
+def render(report: ReportView) -> str:
+    lines = ["# Driftline report", "", markdown(report.verdict), ""]
+    lines += [*(f"- {markdown(gap)}" for gap in report.gaps), *([""] if report.gaps else [])]
     lines += _matrix(report)
-    for title, group in (("Bugs", OPEN), ("Known already", KNOWN), ("Flaky", FLAKY), ("Fixed", FIXED)):
+    titles = {OPEN: "Bugs", REDUCED: "Less precise", KNOWN: "Known already", ACCEPTED: "Accepted", FLAKY: "Flaky"}
+    titles[FIXED] = "Fixed"
+    for group, title in titles.items():
         bugs = report.group(group)
         if bugs:
             lines += [f"## {title} ({len(bugs)})", "", *_bug_table(bugs), ""]
+    lines += _causes(report)
     for bug in report.group(OPEN):
         lines += _details(bug)
     lines += _statistics(report.statistics)
     lines += ["## Environment", ""]
     lines += _table(("", ""), [*report.environment.versions.items(), *report.environment.facts.items()])
-    lines += ["", f"Store `{report.store}`, Driftline {report.driftline}, {report.made}."]
+    lines += ["", f"Store {code(report.store)}, Driftline {markdown(report.driftline)}, {markdown(report.made)}."]
     return "\n".join(lines) + "\n"
 
 
-def render_comparison(comparison: Comparison) -> str:
-    lines = ["# Driftline comparison", "", comparison.verdict, ""]
-    lines += [f"From `{comparison.before}` to `{comparison.after}`.", ""]
+def render_comparison(comparison: ComparisonView) -> str:
+    lines = ["# Driftline comparison", "", markdown(comparison.verdict), ""]
+    lines += [f"From {code(comparison.before)} to {code(comparison.after)}.", ""]
     for title, bugs in (
         ("New", comparison.new),
         ("No longer seen", comparison.fixed),
         ("Still there", comparison.still),
     ):
         lines += [f"## {title} ({len(bugs)})", ""]
-        rows = [(f"`{bug.id}`", bug.title, comparison.notes.get(bug.id, bug.group)) for bug in bugs]
+        rows = [(code(bug.id), bug.title, comparison.notes.get(bug.id, bug.group)) for bug in bugs]
         lines += [*(_table(("bug", "what happens", ""), rows) if rows else ["None."]), ""]
     for bug in comparison.new:
         lines += _details(bug)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _matrix(report: Report) -> list[str]:
-    kinds = list(dict.fromkeys(bug.kind for bug in report.bugs if bug.group in (OPEN, KNOWN)))
+def _matrix(report: ReportView) -> list[str]:
+    kinds = list(dict.fromkeys(bug.kind for bug in report.bugs if bug.group in (OPEN, REDUCED, KNOWN)))
     if not kinds:
         return []
     rows = [
@@ -52,46 +68,56 @@ def _matrix(report: Report) -> list[str]:
     return [*_table(("compiler", *kinds, "all"), rows), ""]
 
 
-def _bug_table(bugs: Sequence[Bug]) -> list[str]:
-    rows = [(f"`{bug.id}`", bug.severity_name, _titled(bug), bug.sightings) for bug in bugs]
+def _causes(report: ReportView) -> list[str]:
+    """Bugs under the titles of their causes."""
+    lines = [f"## Causes ({len(report.causes)})", ""] if report.causes else []
+    for cause, bugs in report.causes:
+        lines += [f"- {markdown(words.cause(cause))}: {', '.join(code(bug.id) for bug in bugs)}"]
+    return [*lines, ""] if lines else []
+
+
+def _bug_table(bugs: Sequence[BugView]) -> list[str]:
+    rows = [(code(bug.id), bug.severity_name, _titled(bug), bug.sightings) for bug in bugs]
     return _table(("bug", "severity", "what happens", "sightings"), rows)
 
 
-def _titled(bug: Bug) -> str:
-    return f"{bug.title} (like `{bug.like.bug}`)" if bug.like else bug.title
+def _titled(bug: BugView) -> str:
+    return Markdown(f"{markdown(bug.title)} (like {code(bug.like.bug)})") if bug.like else bug.title
 
 
-def _details(bug: Bug) -> list[str]:
-    lines = [f"### {bug.id}: {_plain(bug.title)}", "", _plain(bug.reason), ""]
-    if bug.known_title:
-        told = " ".join(filter(None, (f"{bug.known_title}.", bug.known_note, bug.known_url)))
-        lines += [f"{'Known' if bug.known_url else 'Cause'}: {_plain(told)}", ""]
+def _details(bug: BugView) -> list[str]:
+    lines = [f"### {markdown(bug.id)}: {markdown(bug.title)}", "", markdown(bug.reason), ""]
+    for cause in bug.causes:
+        lines += [f"Cause: {markdown(words.cause(cause))}.", ""]
     if bug.like:
-        lines += [f"Looks like `{bug.like.bug}`: {words.likeness(bug.like)}.", ""]
+        lines += [f"Looks like {code(bug.like.bug)}: {markdown(words.likeness(bug.like))}.", ""]
     if bug.rule:
-        proof = f"; it passes on `{bug.rule.proof}`" if bug.rule.proof else ""
-        lines += [f"Rewrite rule `{bug.rule.name}` ({bug.rule.where}), brought out by: {bug.rule.change}{proof}.", ""]
+        proof = f"; it passes on {code(bug.rule.proof)}" if bug.rule.proof else ""
+        name, where, change = code(bug.rule.name), markdown(bug.rule.where), markdown(bug.rule.change)
+        lines += [f"Rewrite rule {name} ({where}), brought out by: {change}{proof}.", ""]
     if bug.explanation:
-        lines += [*(f"- {_plain(line)}" for line in bug.explanation.sentences), ""]
+        lines += [*(f"- {markdown(line)}" for line in bug.explanation.sentences), ""]
         if bug.explanation.reduced:
             lines += [
-                f"Reduced ({bug.explanation.ended}):",
+                f"Reduced ({markdown(bug.explanation.ended)}):",
                 "",
-                f"```{'python' if bug.explanation.python else ''}",
-                bug.explanation.reduced.strip(),
-                "```",
+                fenced(bug.explanation.reduced.strip(), "python" if bug.explanation.python else ""),
                 "",
             ]
     m = bug.mismatch
     if m and m.places:
         if m.wrong and m.size:
-            lines += [f"{m.wrong:,} of {m.size:,} elements of `{m.output or 'the output'}` are wrong.", ""]
+            lines += [f"{m.wrong:,} of {m.size:,} elements of {code(m.output or 'the output')} are wrong.", ""]
         rows = [(p.index, p.expected, p.got, p.off) for p in m.places]
         lines += [*_table(("place", "expected", "got", "off by"), rows), ""]
     if bug.others:
-        lines += ["Others: " + ", ".join(f"{target}: {said}" for target, said in bug.others.items()), ""]
+        lines += [
+            "Others: " + ", ".join(f"{markdown(target)}: {markdown(said)}" for target, said in bug.others.items()),
+            "",
+        ]
     version = f" {', '.join(bug.versions)}" if bug.versions else ""
-    lines += [f"{bug.target}{version}, {words.plural(bug.sightings, 'sighting')}. Replay: `{bug.replay}`", ""]
+    target = markdown(f"{bug.target}{version}")
+    lines += [f"{target}, {words.plural(bug.sightings, 'sighting')}. Replay: {code(bug.replay)}", ""]
     return lines
 
 
@@ -110,10 +136,10 @@ def _statistics(statistics: Statistics | None) -> list[str]:
     ]
     lines = ["## What was tested", "", *_table(("target", "programs", *verdicts, "time"), rows), ""]
     if statistics.untested:
-        lines += ["Not tested:", "", *(f"- {_plain(line)}" for line in statistics.untested), ""]
+        lines += ["Not tested:", "", *(f"- {markdown(line)}" for line in statistics.untested), ""]
     for verdict, told in statistics.reasons.items():
         if told:
-            lines += [f"Reasons for {verdict}:", ""]
+            lines += [f"Reasons for {markdown(verdict)}:", ""]
             lines += _table(("programs", "reason"), [(f"{n:,}", reason) for reason, n in list(told.items())[:REASONS]])
             lines += [f"\nand {len(told) - REASONS} more", ""] if len(told) > REASONS else [""]
     return lines
@@ -121,11 +147,6 @@ def _statistics(statistics: Statistics | None) -> list[str]:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     def line(cells: Iterable[object]) -> str:
-        return "| " + " | ".join(_plain(str(cell)) for cell in cells) + " |"
+        return "| " + " | ".join(cell(text if isinstance(text, str) else str(text)) for text in cells) + " |"
 
     return [line(head), "|" + "---|" * len(head), *(line(row) for row in rows)]
-
-
-def _plain(text: str) -> str:
-    """One line, in which nothing ends a table cell or starts a tag."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from driftline.core.evidence import Evidence, Number
 from driftline.core.tensors import Array, Arrays, is_float
-from driftline.report.view import ErrorMap, Mismatch, Place, Tensor
+from driftline.report.view import ErrorMap, Mismatch, PlaceView, Tensor
 
 PLACES = 6  # rows of the table
 BINS = 96  # bars of a plot
 ROWS, COLUMNS = 20, 40  # cells of a map
 TIMES = " \N{MULTIPLICATION SIGN}"
 EXACT = 1e12  # more roundings than this: an operation that does not round at all
-LIMIT = 8.0  # roundings: beyond this an element is called wrong when nobody counted
+LIMIT = 8.0  # roundings: beyond this an element is called wrong, where the oracle gives no count
 
 
-def from_evidence(evidence: Mapping[str, Any]) -> Mismatch | None:
+def from_evidence(evidence: Evidence) -> Mismatch | None:
     """All that is known when the arrays were not kept: the worst place."""
-    if "expected" not in evidence or "got" not in evidence:
+    first = evidence.first
+    if first is not None:
+        row = PlaceView(_index(first.place), _told(first.expected), _told(first.got), _distance(evidence))
+    elif evidence.wanted and evidence.came:
+        row = PlaceView("", ", ".join(evidence.wanted), ", ".join(evidence.came), "")
+    else:
         return None
-    place = evidence.get("place")
-    index = _index(place) if isinstance(place, (list, tuple)) else ""
-    row = Place(index, _told(evidence["expected"]), _told(evidence["got"]), _distance(evidence))
-    wrong, size = int(evidence.get("mismatched") or 0), int(evidence.get("size") or 0)
-    return Mismatch(str(evidence.get("output", "")), "", (), wrong, size, (row,), _unit(evidence))
+    return Mismatch(evidence.output, "", (), evidence.wrong, evidence.elements, (row,), _unit(evidence))
 
 
-def from_arrays(expected: Arrays, got: Arrays, evidence: Mapping[str, Any]) -> Mismatch | None:
+def from_arrays(expected: Arrays, got: Arrays, evidence: Evidence) -> Mismatch | None:
     """The output that the evidence names, or the first that differs."""
     names = [name for name in expected if name in got and expected[name].shape == got[name].shape]
-    named = [name for name in names if name == evidence.get("output")]
+    named = [name for name in names if name == evidence.output]
     differing = [name for name in names if expected[name].tobytes() != got[name].tobytes()]
     for name in named or differing:
         if expected[name].size:
@@ -41,7 +42,7 @@ def from_arrays(expected: Arrays, got: Arrays, evidence: Mapping[str, Any]) -> M
     return None
 
 
-def _compare(name: str, expected: Array, got: Array, evidence: Mapping[str, Any]) -> Mismatch:
+def _compare(name: str, expected: Array, got: Array, evidence: Evidence) -> Mismatch:
     with np.errstate(all="ignore"):
         error, apart, words = _errors(expected, got, evidence)
     limit = LIMIT if words else 0.5
@@ -54,9 +55,9 @@ def _compare(name: str, expected: Array, got: Array, evidence: Mapping[str, Any]
         if rank[at] <= 0 or (rank[at] <= limit and flat != told):
             break
         off = "NaN or Inf" if apart[at] else _times(error[at]) if words else _short(error[at])
-        places.append(Place(_index(at), _value(expected[at]), _value(got[at]), off))
-    counted = evidence.get("mismatched")
-    wrong = int(counted or (rank > limit).sum())
+        places.append(PlaceView(_index(at), _value(expected[at]), _value(got[at]), off))
+    counted = evidence.wrong
+    wrong = counted or int((rank > limit).sum())
     grid = _grid(error, apart, words or "difference", limit) if expected.size > 1 else None
     shape = tuple(int(size) for size in expected.shape)
     return Mismatch(
@@ -72,17 +73,17 @@ def _compare(name: str, expected: Array, got: Array, evidence: Mapping[str, Any]
     )
 
 
-def _told_place(evidence: Mapping[str, Any], shape: tuple[int, ...]) -> int | None:
+def _told_place(evidence: Evidence, shape: tuple[int, ...]) -> int | None:
     """Where the verdict says that it is wrong, as a flat index."""
-    place = evidence.get("place")
-    if not isinstance(place, (list, tuple)) or len(place) != len(shape):
+    place = evidence.first.place if evidence.first else None
+    if place is None or len(place) != len(shape):
         return None
     if any(not 0 <= int(i) < size for i, size in zip(place, shape, strict=True)):
         return None
     return int(np.ravel_multi_index(tuple(int(i) for i in place), shape)) if shape else 0
 
 
-def _errors(expected: Array, got: Array, evidence: Mapping[str, Any]) -> tuple[Array, Array, str]:
+def _errors(expected: Array, got: Array, evidence: Evidence) -> tuple[Array, Array, str]:
     """Error per element, where NaN and Inf disagree, and the unit of the errors; no unit for integers."""
     dtype = expected.dtype.name
     if not is_float(dtype) and expected.dtype.kind != "c":
@@ -104,19 +105,19 @@ def _errors(expected: Array, got: Array, evidence: Mapping[str, Any]) -> tuple[A
     if place is not None:
         there = float(size.reshape(-1)[place])
         # The verdict measured this one against float64, which may be a little beside the expected value.
-        error.reshape(-1)[place] = _number(evidence.get("error")) or error.reshape(-1)[place]
+        error.reshape(-1)[place] = _number(evidence.error) or error.reshape(-1)[place]
     if rounding and (there or rounding > 1e-9 * largest):  # a zero that is exact has no rounding to be measured by
         # What rounding does is known at one place; larger elements are granted as much in proportion.
         unit = rounding * np.maximum(1.0, size / there) if there else np.full(size.shape, rounding)
-        where = f" at {_index(evidence['place'])}" if place is not None else ""
+        where = f" at {_index(evidence.first.place)}" if place is not None and evidence.first else ""
         return error / unit, apart, f"legal rounding ({_short(rounding)}{where})"
     return error / largest, apart, f"rounding of the largest element ({_short(largest)})"
 
 
-def _rounding(evidence: Mapping[str, Any]) -> float:
+def _rounding(evidence: Evidence) -> float:
     """What legal rounding does at the place of the verdict: measured, or the part of what is allowed that makes an
     element wrong at the same limit."""
-    return _number(evidence.get("sigma")) or (_number(evidence.get("allowed")) or 0.0) / LIMIT
+    return _number(evidence.sigma) or (_number(evidence.allowed) or 0.0) / LIMIT
 
 
 def _grid(error: Array, apart: Array, words: str, limit: float) -> ErrorMap:
@@ -201,22 +202,19 @@ def _short(number: Any) -> str:
     return f"{float(number):.3g}"
 
 
-def _told(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(str, value))
-    number = _number(value)
-    return f"{number:.9g}" if number is not None and isinstance(value, str) and len(value) > 14 else str(value)
+def _told(value: Number) -> str:
+    return f"{value:.9g}" if isinstance(value, float) and math.isfinite(value) and len(repr(value)) > 14 else str(value)
 
 
-def _distance(evidence: Mapping[str, Any]) -> str:
-    error, rounding = _number(evidence.get("error")), _rounding(evidence)
+def _distance(evidence: Evidence) -> str:
+    error, rounding = _number(evidence.error), _rounding(evidence)
     if not error or not rounding:
         return ""
     return _times(error / rounding) if error / rounding < EXACT else _short(error)
 
 
-def _unit(evidence: Mapping[str, Any]) -> str:
-    error, rounding = _number(evidence.get("error")), _rounding(evidence)
+def _unit(evidence: Evidence) -> str:
+    error, rounding = _number(evidence.error), _rounding(evidence)
     return f"legal rounding ({_short(rounding)} there)" if rounding and error and error / rounding < EXACT else ""
 
 

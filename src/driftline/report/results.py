@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from driftline.checking.checker import TargetResult
-from driftline.checking.result import CheckResult
+from driftline.causes import Library
 from driftline.core.config import default_store
-from driftline.report.baseline import Compared
+from driftline.core.plugins import plugin_words
+from driftline.core.quoting import shell
+from driftline.report.annotated import causes_of
 from driftline.store import Bug, Store
+
+if TYPE_CHECKING:
+    from driftline.checking.checker import TargetResult
+    from driftline.checking.result import CheckResult
+    from driftline.report.baseline import Compared
 
 SCHEMA = 1
 
 
 def command(name: str, bug_id: str, store: Path) -> str:
     """A command about a bug, as it is typed."""
-    place = "" if store == default_store() else f" --store {shlex.quote(str(store))}"
-    return f"driftline {name} {bug_id}{place}"
+    place = [] if store == default_store() else ["--store", store]
+    return shell(["driftline", name, bug_id, *place, *plugin_words()])
 
 
 def replay_command(bug_id: str, store: Path) -> str:
@@ -28,21 +33,12 @@ def replay_command(bug_id: str, store: Path) -> str:
 
 def go_on(command: str, seconds: float, store: Store) -> str:
     """The command that goes on with what a budget was too short for: budgets count from the beginning."""
-    place = "" if store.path == default_store() else f" --store {shlex.quote(str(store.path))}"
-    return f"driftline {command} --resume --budget {max(1, round(2 * seconds / 60))}m{place}"
+    place = [] if store.path == default_store() else ["--store", store.path]
+    budget = ["--resume", "--budget", f"{max(1, round(2 * seconds / 60))}m"]
+    return shell(["driftline", *command.split(), *budget, *place, *(plugin_words() if command == "hunt" else [])])
 
 
-def known_as(bug: Bug) -> str:
-    """What is known of a bug already: a title, where it was reported if it was, and whether it is debatable."""
-    known = next((told for finding in bug.findings if (told := finding.verdict.get("known"))), None)
-    if not known:
-        return ""
-    url, note = (str(known.get(key) or "") for key in ("url", "note"))
-    told = f"known: {known['title']} ({url})" if url else f"known cause: {known['title']}"
-    return f"{told}. {note}" if note else told
-
-
-def check_json(result: CheckResult, baseline: Compared | None = None) -> dict[str, Any]:
+def check_json(result: CheckResult, baseline: Compared | None = None, library: Library | None = None) -> dict[str, Any]:
     case = result.outcome.case
     known = baseline.known if baseline else ()
     return {
@@ -52,7 +48,7 @@ def check_json(result: CheckResult, baseline: Compared | None = None) -> dict[st
         "reference_by": result.outcome.reference.by,
         "samples": [sample.origin for sample in case.samples],
         "results": [_row(row, result.bugs.get(row.target), row.target in known) for row in result.results],
-        "bugs": [bug_json(bug, result.store) for bug in {b.id: b for b in result.bugs.values()}.values()],
+        "bugs": [bug_json(bug, result.store, library) for bug in {b.id: b for b in result.bugs.values()}.values()],
         "skipped": [{"target": str(s.target), "reason": s.reason} for s in result.outcome.skipped],
         "notes": list(result.notes),
         "store": str(result.store),
@@ -70,7 +66,8 @@ def _row(row: TargetResult, bug: Bug | None, known: bool) -> dict[str, Any]:
         "verdict": str(row.verdict.judgement),
         "kind": str(row.verdict.kind) if row.verdict.kind else None,
         "reason": row.verdict.reason,
-        "evidence": dict(row.verdict.evidence),
+        "taken_by": summary["taken_by"],
+        "evidence": row.verdict.evidence.to_json(),
         "blame": row.blame or None,
         "failed_runs": list(row.failed_runs),
         "bug": bug.id if bug else None,
@@ -82,5 +79,6 @@ def _row(row: TargetResult, bug: Bug | None, known: bool) -> dict[str, Any]:
     }
 
 
-def bug_json(bug: Bug, store: Path) -> dict[str, Any]:
-    return {**bug.to_json(), "replay": replay_command(bug.id, store)}
+def bug_json(bug: Bug, store: Path, library: Library | None = None) -> dict[str, Any]:
+    causes = [cause.note() for cause in causes_of(bug, library)]
+    return {**bug.to_json(), "causes": causes, "replay": replay_command(bug.id, store)}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
-import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 
 from rich.console import Console
 from rich.markup import escape
@@ -16,6 +14,7 @@ from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.table import Table
 
+from driftline.causes import Library
 from driftline.checking.checker import Skipped, TargetResult
 from driftline.checking.doctor import DoctorReport
 from driftline.checking.result import CheckResult, Replay, ReplayAnswer
@@ -24,11 +23,13 @@ from driftline.core.target import Target
 from driftline.core.tensors import spec_of
 from driftline.core.text import first_line
 from driftline.core.verdict import Judgement
+from driftline.report.annotated import causes_of, is_accepted, words_of
 from driftline.report.baseline import Compared
-from driftline.report.explained import Explained, explained_so_far
+from driftline.report.explained import StepResults, explained_so_far
 from driftline.report.mismatch import describe_tensor
 from driftline.report.program import program_text
-from driftline.report.results import command, known_as, replay_command
+from driftline.report.results import command, replay_command
+from driftline.report.screen import console
 from driftline.report.words import blamed, plural, reason_with, uncoloured
 from driftline.store import Bug, Store
 
@@ -42,12 +43,6 @@ _STYLES = {
 }
 
 
-def console() -> Console:
-    """Wide enough for a table when the output is a file or a pipe."""
-    width = None if sys.stdout.isatty() else max(120, shutil.get_terminal_size((120, 40)).columns)
-    return Console(width=width, highlight=False)
-
-
 def row_line(row: TargetResult | Skipped) -> str:
     """A result in one line, as soon as it is there."""
     if isinstance(row, Skipped):
@@ -57,8 +52,14 @@ def row_line(row: TargetResult | Skipped) -> str:
     return f"{row.verdict.judgement} after {seconds:.1f} s{told}"
 
 
-def show_check(result: CheckResult, *, explained: bool = False, baseline: Compared | None = None) -> None:
-    """`explained`: what explains the bugs follows, so nobody needs to be told how to get it."""
+def show_check(
+    result: CheckResult,
+    *,
+    explained: bool = False,
+    baseline: Compared | None = None,
+    library: Library | None = None,
+) -> None:
+    """`explained`: the explanation of the bugs follows, so the command that makes it is not printed."""
     out = console()
     case = result.outcome.case
     inputs = ", ".join(str(spec) for spec in case.program.inputs) or "no inputs"
@@ -71,13 +72,16 @@ def show_check(result: CheckResult, *, explained: bool = False, baseline: Compar
     for column in ("target", "version", "verdict", "seconds"):
         table.add_column(column, no_wrap=True)
     table.add_column("what was seen")
+    accepted = [target for target, bug in result.bugs.items() if is_accepted(bug, library)]
     for row in result.results:
         seconds = f"{row.execution.durations.get('total', 0.0) + row.execution.durations.get('convert', 0.0):.2f}"
         verdict = f"[{_STYLES[row.verdict.judgement]}]{row.verdict.judgement}[/]"
         if baseline and row.target in baseline.known:
             verdict = "[yellow]known[/]"
+        if row.target in accepted:
+            verdict = "[yellow]accepted[/]"
         reference = result.outcome.case.program.name if result.outcome.case.deployed else ""
-        seen = escape(first_line(reason_with(row.blame, row.verdict.reason, reference), 400) + _further(row))
+        seen = escape(first_line(reason_with(row.blame, row.verdict, reference), 400) + _further(row))
         table.add_row(str(row.target), row.execution.version, verdict, seconds, seen)
     for skipped in result.outcome.skipped:
         table.add_row(str(skipped.target), "", "[dim]skipped[/]", "", f"[dim]{escape(skipped.reason)}[/]")
@@ -86,27 +90,31 @@ def show_check(result: CheckResult, *, explained: bool = False, baseline: Compar
         out.print(f"[dim]{escape(sentence)}[/]", soft_wrap=True)
     for target, bug in result.bugs.items():
         row = next(r for r in result.results if r.target == target)
-        out.print(Panel(_explain(row, bug, result, explained), title=f"[bold red]{bug.id}[/]", title_align="left"))
+        out.print(
+            Panel(_explain(row, bug, result, explained, library), title=f"[bold red]{bug.id}[/]", title_align="left")
+        )
     if baseline:
         out.print(escape(str(baseline)), soft_wrap=True)
-    out.print(_closing_line(result, baseline.known if baseline else ()))
+    out.print(_closing_line(result, baseline.known if baseline else (), accepted))
 
 
 def _further(row: TargetResult) -> str:
     """What a row that is not a plain pass means to a user of the model, and how it is accepted."""
-    if row.verdict.judgement is Judgement.PASS and "accepted" not in row.verdict.evidence:
+    if row.verdict.judgement is Judgement.PASS and not row.verdict.evidence.accepted:
         return ""
     effect = f"; {row.effect}" if row.effect else ""
-    accept = row.verdict.evidence.get("accept") if row.verdict.judgement is Judgement.REDUCED else None
+    accept = row.verdict.evidence.accept if row.verdict.judgement is Judgement.REDUCED else ""
     return f"{effect}. Accept it with {accept}" if accept else effect
 
 
-def _explain(row: TargetResult, bug: Bug, result: CheckResult, explained: bool) -> str:
+def _explain(row: TargetResult, bug: Bug, result: CheckResult, explained: bool, library: Library | None) -> str:
     case, store = result.outcome.case, result.store
     failed, runs = row.failed_runs
-    lines = [escape(f"{row.target} {row.execution.version}: {row.verdict.kind}")]
+    reduced = row.verdict.judgement is Judgement.REDUCED
+    named = row.verdict.judgement if reduced else row.verdict.kind
+    lines = [escape(f"{row.target} {row.execution.version}: {named}")]
     reference = case.program.name if case.deployed else ""
-    lines.append(escape(first_line(reason_with(row.blame, row.verdict.reason, reference), 800)))
+    lines.append(escape(first_line(reason_with(row.blame, row.verdict, reference), 800)))
     if row.effect:
         lines.append(escape(f"in use: {row.effect}"))
     if row.blame:
@@ -117,23 +125,28 @@ def _explain(row: TargetResult, bug: Bug, result: CheckResult, explained: bool) 
         lines.append(f"confirmed: failed in {failed} of {runs} runs, the last in a fresh process")
     if len(bug.findings) > 1:
         lines.append(f"seen in {len(bug.findings)} cases, first on {bug.first_seen}; status {bug.status}")
-    if known := known_as(bug):
-        lines.append(escape(known))
+    lines += [escape(words_of(cause)) for cause in causes_of(bug, library)]
     lines.append(f"replay: [bold]{escape(replay_command(bug.id, store))}[/]")
     if not explained and not case.deployed:
         lines.append(f"explain it: [bold]{escape(command('diagnose', bug.id, store))}[/]")
     return "\n".join(lines)
 
 
-def _closing_line(result: CheckResult, known: Sequence[Target] = ()) -> str:
-    """How many targets came to which verdict; what the baseline knows is counted apart."""
+def _closing_line(result: CheckResult, known: Sequence[Target] = (), accepted: Sequence[Target] = ()) -> str:
+    """How many targets came to which verdict; what the baseline knows, or a cause accepts, is counted apart."""
     parts = []
     for judgement in Judgement:
-        rows = [row.target in known for row in result.results if row.verdict.judgement is judgement]
+        rows = [
+            row.target in known
+            for row in result.results
+            if row.verdict.judgement is judgement and row.target not in accepted
+        ]
         if new := rows.count(False):
             parts.append(f"{new} {judgement}")
         if old := rows.count(True):
             parts.append(plural(old, "known failure") if judgement is Judgement.FAIL else f"{old} known {judgement}")
+    if accepted:
+        parts.append(plural(len(accepted), "accepted failure"))
     words = ", ".join(parts)
     if not result.compared:
         words = f"{words or 'nothing ran'}: nothing was compared"
@@ -160,29 +173,14 @@ def show_doctor(report: DoctorReport) -> None:
         f"[dim]Driftline {here['driftline']}, Python {here['python']}, {here['processors']} processors,"
         f" {here['memory_gib']} GiB. Other versions: {escape(others)}.[/]"
     )
+    for shortcoming in here["sandbox"]:
+        out.print(f"[yellow]{escape(shortcoming)}.[/]", soft_wrap=True)
     if report.remembered:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(report.probed))
         out.print(f"[dim]As of {when}; nothing was installed since. driftline doctor --fresh looks again.[/]")
 
 
-def show_bugs(bugs: list[Bug], store: Path) -> None:
-    out = console()
-    if not bugs:
-        out.print(f"No bugs in {escape(str(store))}.")
-        return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("bug", "status", "kind", "stage"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("what was seen")
-    for bug in bugs:
-        summary = escape(first_line(bug.summary, 200))
-        if known := known_as(bug):
-            summary += f"\n[dim]{escape(known)}[/]"
-        table.add_row(bug.id, str(bug.status), bug.fingerprint.kind, bug.fingerprint.stage, summary)
-    out.print(table)
-
-
-def show_bug(bug: Bug, store: Store) -> None:
+def show_bug(bug: Bug, store: Store, library: Library | None = None) -> None:
     out = console()
     finding = bug.findings[0]
     case = store.load_case(finding.case_id)
@@ -192,8 +190,8 @@ def show_bug(bug: Bug, store: Store) -> None:
         f"target {escape(finding.target)} {escape(finding.execution['version'])}, program {escape(case.runs.name)}"
         + (f", reference {escape(case.program.name)}" if case.deployed else "")
     )
-    if known := known_as(bug):
-        out.print(escape(known))
+    for cause in causes_of(bug, library):
+        out.print(escape(words_of(cause)), soft_wrap=True)
     out.print(f"first seen {bug.first_seen}, last {bug.last_seen}, {plural(len(bug.findings), 'finding')}")
     out.print(f"fingerprint: {escape(str(bug.fingerprint))}")
     if rule := finding.verdict.get("rule"):
@@ -205,7 +203,7 @@ def show_bug(bug: Bug, store: Store) -> None:
         out.print(f"inputs: {escape(sample.origin)}")
         for name, array in sample.arrays.items():
             out.print(escape(f"  {spec_of(name, array)} = {describe_tensor(name, array).values}"))
-    evidence = {k: v for k, v in finding.verdict["evidence"].items() if k not in ("log", "failure")}
+    evidence = replace(finding.evidence, log="", traceback="").to_json()
     if evidence:
         out.print(f"evidence: {escape(json.dumps(evidence))}")
     failure = finding.execution.get("failure")
@@ -234,7 +232,7 @@ def _listing(text: str, title: str, *, python: bool) -> Panel:
     return Panel(body, title=escape(title), title_align="left")
 
 
-def _show_explained(out: Console, found: Explained, store: Store) -> None:
+def _show_explained(out: Console, found: StepResults, store: Store) -> None:
     """What the commands that explain a bug found so far, and which of them are left."""
     if found.results:
         out.print("[bold]explained so far[/]")

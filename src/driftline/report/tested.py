@@ -8,8 +8,8 @@ from typing import Any
 
 from driftline.core.errors import StoreError
 from driftline.report import words
-from driftline.report.view import Bug, Environment, Lane, Statistics
-from driftline.store.hunts import Hunt, HuntLog
+from driftline.report.view import BugView, EnvironmentView, LaneView, Statistics
+from driftline.store.hunts import Hunt, HuntLog, TurnBody
 
 
 def hunts_of(log: HuntLog) -> list[Hunt]:
@@ -19,7 +19,7 @@ def hunts_of(log: HuntLog) -> list[Hunt]:
         return []
 
 
-def environment_of(hunts: Sequence[Hunt], bugs: Sequence[Bug]) -> Environment:
+def environment_of(hunts: Sequence[Hunt], bugs: Sequence[BugView]) -> EnvironmentView:
     versions: dict[str, str] = {}
     facts: dict[str, str] = {}
     for hunt in hunts:
@@ -39,7 +39,7 @@ def environment_of(hunts: Sequence[Hunt], bugs: Sequence[Bug]) -> Environment:
     elif bugs:
         facts["first seen"] = min(bug.first_seen for bug in bugs)
         facts["last seen"] = max(bug.last_seen for bug in bugs)
-    return Environment(dict(sorted(versions.items())), facts)
+    return EnvironmentView(dict(sorted(versions.items())), facts)
 
 
 def _listed(value: Any) -> str:
@@ -48,7 +48,7 @@ def _listed(value: Any) -> str:
 
 def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
     programs: Counter[str] = Counter()
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     verdicts: dict[str, Counter[str]] = defaultdict(Counter)
     reasons: dict[str, Counter[str]] = defaultdict(Counter)
     coverage: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
@@ -58,19 +58,19 @@ def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
         suspects.update(log.settled(hunt))
         for turn in log.turns(hunt):
             body = turn.body
-            programs[turn.lane] += body.get("programs", 0)
-            seconds[turn.lane] += body.get("seconds", 0.0)
-            verdicts[turn.lane].update(body.get("counts") or {})
+            programs[turn.lane] += body.programs
+            seconds[turn.lane] += body.seconds
+            verdicts[turn.lane].update(body.counts)
             generators.update(_generators(body))
-            for verdict, told in (body.get("reasons") or {}).items():
+            for verdict, told in body.reasons.items():
                 reasons[verdict].update(told)
-            for pair, counts in (body.get("coverage") or {}).items():
+            for pair, counts in body.coverage.items():
                 operator, _, dtype = pair.rpartition(" ")
                 coverage[operator or pair][dtype].update(counts)
     planned = {str(target) for hunt in hunts for target in hunt.plan.get("targets") or ()}
     started = {target.partition(":")[0] for target in verdicts}
     idle = {target for target in planned - set(verdicts) if target.partition(":")[0] not in started}
-    lanes = tuple(Lane(t, programs[t], float(seconds[t]), dict(verdicts[t])) for t in sorted({*verdicts, *idle}))
+    lanes = tuple(LaneView(t, programs[t], float(seconds[t]), dict(verdicts[t])) for t in sorted({*verdicts, *idle}))
     never = _never_drawn(coverage)
     return Statistics(
         programs=sum(programs.values()),
@@ -85,13 +85,13 @@ def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
     )
 
 
-def _generators(body: Mapping[str, Any]) -> Counter[str]:
+def _generators(body: TurnBody) -> Counter[str]:
     """Programs by generator: of the turn as a whole, or of its arms (generator, arm, programs, reward)."""
-    if "generator" in body:
-        return Counter({str(body["generator"]): body.get("programs", 0)})
+    if body.generator:
+        return Counter({body.generator: body.programs})
     found: Counter[str] = Counter()
-    for generator, _, programs, *_ in body.get("arms") or ():
-        found[str(generator)] += programs
+    for generator, _, programs, _ in body.arms:
+        found[generator] += programs
     return found
 
 
@@ -110,7 +110,7 @@ def _left_out(hunts: Sequence[Hunt]) -> Iterable[str]:
 
 
 def _untested(
-    lanes: Iterable[Lane], suspects: Mapping[str, int], coverage: Mapping[str, Mapping[str, Counter[str]]],
+    lanes: Iterable[LaneView], suspects: Mapping[str, int], coverage: Mapping[str, Mapping[str, Counter[str]]],
     never: tuple[str, ...],
 ) -> Iterable[str]:  # fmt: skip
     """What a reader might take for tested and is not."""

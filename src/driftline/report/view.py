@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-OPEN, KNOWN, FLAKY, FIXED = "open", "known", "flaky", "fixed"
+OPEN, REDUCED, KNOWN, ACCEPTED, FLAKY, FIXED = "open", "reduced", "known", "accepted", "flaky", "fixed"
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Place:
+class PlaceView:
     """One element that is wrong."""
 
     index: str
@@ -50,9 +50,9 @@ class Mismatch:
     output: str
     dtype: str
     shape: tuple[int, ...]
-    wrong: int  # elements; 0 when nobody counted
+    wrong: int  # elements; 0 when they were not counted
     size: int
-    places: tuple[Place, ...]
+    places: tuple[PlaceView, ...]
     unit: str  # what the distances of `places` are multiples of, if they are
     map: ErrorMap | None = None
     estimated: bool = False  # `wrong` is counted by `unit`, not by the verdict
@@ -81,6 +81,17 @@ class Explanation:
 
 
 @dataclass(frozen=True)
+class BugCause:
+    """A cause that explains a bug."""
+
+    id: str
+    title: str
+    reported: str  # where, or nothing
+    debatable: str  # why, or nothing
+    accepted: bool
+
+
+@dataclass(frozen=True)
 class Likeness:
     """Another bug that may have the same cause, and what the two share."""
 
@@ -90,11 +101,11 @@ class Likeness:
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerRow:
     """One value along a program's graph, and how far it is off, in sigma of legal rounding."""
 
     number: int
-    title: str  # the module, or the value where nobody named one
+    title: str  # the module, or the value where it has no name
     scope: str
     op: str
     value: str
@@ -122,18 +133,18 @@ class LayerView:
     verdict: str
     band: float  # sigma
     first: int | None  # number of the first layer beyond the band
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerRow, ...]
     sentences: tuple[str, ...]
     matched: str
 
 
 @dataclass(frozen=True)
-class Bug:
+class BugView:
     """One distinct bug with its first finding."""
 
     id: str
     title: str
-    group: str  # open, known, flaky, fixed
+    group: str  # open, reduced, known, accepted, flaky, fixed
     status: str
     severity: int  # 0 is the worst
     severity_name: str
@@ -145,6 +156,8 @@ class Bug:
     reason: str
     fingerprint: str
     operators: tuple[str, ...]
+    dtypes: tuple[str, ...]  # of the inputs, each once
+    message: str  # of an error, without numbers and paths
     program: str
     form: str
     framework: str
@@ -160,9 +173,7 @@ class Bug:
     blame: str
     others: Mapping[str, str]
     other_inputs: tuple[int, int]  # failed, judged: the same program on other inputs
-    known_title: str
-    known_url: str
-    known_note: str
+    causes: tuple[BugCause, ...]
     failure: str
     traceback: str
     log: str
@@ -172,10 +183,11 @@ class Bug:
     like: Likeness | None = None
     reference: str = ""  # the program that a deployed file is held against
     layers: LayerView | None = None
+    detailed: bool = True  # or only what a line of a list says: see `gather.DETAILED`
 
 
 @dataclass(frozen=True)
-class Environment:
+class EnvironmentView:
     """Where and how it was tested."""
 
     versions: Mapping[str, str]
@@ -183,7 +195,7 @@ class Environment:
 
 
 @dataclass(frozen=True)
-class Lane:
+class LaneView:
     """What one target was asked, over all hunts."""
 
     target: str
@@ -198,7 +210,7 @@ class Statistics:
 
     programs: int
     seconds: float
-    lanes: tuple[Lane, ...]
+    lanes: tuple[LaneView, ...]
     reasons: Mapping[str, Mapping[str, int]]  # rejected, inconclusive, invalid -> reason -> programs
     suspects: Mapping[str, int]  # bug, gone, flaky, unexamined, waiting
     coverage: Mapping[str, Mapping[str, Mapping[str, int]]]  # operator -> dtype -> verdict -> programs
@@ -208,19 +220,30 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Report:
+class ReportView:
     """Everything one report says."""
 
     store: str
     made: str
     driftline: str
     verdict: str
-    environment: Environment
-    bugs: tuple[Bug, ...]  # the worst first
+    environment: EnvironmentView
+    bugs: tuple[BugView, ...]  # the worst first
     statistics: Statistics | None
+    gaps: tuple[str, ...] = ()  # what of the store could not be read, in sentences
+    pages: str = ""  # the folder with a page of each bug that is not detailed, beside the report; nothing: none
 
-    def group(self, name: str) -> tuple[Bug, ...]:
+    def group(self, name: str) -> tuple[BugView, ...]:
         return tuple(bug for bug in self.bugs if bug.group == name)
+
+    @property
+    def causes(self) -> list[tuple[BugCause, list[BugView]]]:
+        """The causes that explain bugs, each with its bugs; fixed ones do not count."""
+        found: dict[str, tuple[BugCause, list[BugView]]] = {}
+        for bug in self.bugs:
+            for cause in bug.causes[:1] if bug.group != FIXED else ():
+                found.setdefault(cause.id, (cause, []))[1].append(bug)
+        return list(found.values())
 
     @property
     def matrix(self) -> dict[str, dict[str, int]]:
@@ -228,7 +251,7 @@ class Report:
         found: dict[str, dict[str, int]] = {}
         for bug in self.bugs:
             row = found.setdefault(bug.compiler, {})
-            if bug.group in (OPEN, KNOWN):
+            if bug.group in (OPEN, REDUCED, KNOWN):
                 row[bug.kind] = row.get(bug.kind, 0) + 1
         for lane in self.statistics.lanes if self.statistics else ():
             name = lane.target.partition(":")[0].partition("@")[0]
@@ -238,7 +261,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonView:
     """Two stores: what came, what went, what stays."""
 
     before: str
@@ -246,7 +269,7 @@ class Comparison:
     made: str
     driftline: str
     verdict: str
-    new: tuple[Bug, ...]
-    fixed: tuple[Bug, ...]
-    still: tuple[Bug, ...]
+    new: tuple[BugView, ...]
+    fixed: tuple[BugView, ...]
+    still: tuple[BugView, ...]
     notes: Mapping[str, str] = field(default_factory=dict)  # bug -> why it stands where it stands

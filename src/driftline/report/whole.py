@@ -6,12 +6,12 @@ from dataclasses import asdict
 
 from driftline.core.text import to_json
 from driftline.report.results import SCHEMA
-from driftline.report.view import Comparison, Report
+from driftline.report.view import ComparisonView, ReportView
 
 
-def render(report: Report) -> str:
+def render(report: ReportView) -> str:
     return to_json({"schema": SCHEMA, **asdict(report), "matrix": report.matrix}, indent=1) + "\n"
 
 
-def render_comparison(comparison: Comparison) -> str:
+def render_comparison(comparison: ComparisonView) -> str:
     return to_json({"schema": SCHEMA, **asdict(comparison)}, indent=1) + "\n"

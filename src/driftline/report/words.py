@@ -7,36 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from driftline.core.verdict import Kind
-from driftline.report.view import FLAKY, KNOWN, OPEN, Bug, Likeness, Statistics
+from driftline.core.evidence import Evidence
+from driftline.core.sentences import describe
+from driftline.core.verdict import Kind, Verdict
+from driftline.report.view import ACCEPTED, FLAKY, KNOWN, OPEN, REDUCED, BugCause, BugView, Likeness, Statistics
 
-# The worst first: what dies or lies on ordinary numbers, then what is wrong at the edges, then what at least says so.
-SEVERITIES = (
-    "Crashes",
-    "Wrong results on ordinary values",
-    "Wrong shape, type or structure",
-    "Results that drift",
-    "Wrong results on special values",
-    "Wrong NaN or infinity",
-    "Errors on valid programs",
-    "Errors that are missing",
-    "No answer in time, or out of memory",
-    "Wrong sign of zero",
-    "Other",
-)
-_SEVERITY = {
-    Kind.CRASH: 0,
-    Kind.WRONG_SHAPE: 2,
-    Kind.WRONG_DTYPE: 2,
-    Kind.WRONG_STRUCTURE: 2,
-    Kind.BIAS: 3,
-    Kind.WRONG_NONFINITE: 5,
-    Kind.ERROR: 6,
-    Kind.MISSING_ERROR: 7,
-    Kind.TIMEOUT: 8,
-    Kind.OOM: 8,
-    Kind.WRONG_ZERO_SIGN: 9,
-}
 _DEEDS = {
     Kind.WRONG_VALUE: "computes wrong values",
     Kind.BIAS: "drifts away from the right result",
@@ -50,16 +25,17 @@ _DEEDS = {
     Kind.CRASH: "kills the process",
     Kind.TIMEOUT: "does not finish",
     Kind.OOM: "runs out of memory",
+    Kind.REDUCED_PRECISION: "computes less precisely",
 }
 _WHILE = {"CONVERT": " while converting", "COMPILE": " while compiling", "RUN": " while running"}
 _ENDINGS = (Kind.ERROR, Kind.CRASH, Kind.TIMEOUT, Kind.OOM)
 
 
-def severity(kind: str, ordinary: bool) -> int:
-    """A rank. `ordinary`: the inputs are plain finite numbers."""
-    if kind == Kind.WRONG_VALUE:
-        return 1 if ordinary else 4
-    return _SEVERITY.get(kind, len(SEVERITIES) - 1)  # type: ignore[call-overload, no-any-return]
+def reduced_reason(reason: str, found: Evidence) -> str:
+    """The reason of a finding, with what was measured and how to accept it where it is only less precise."""
+    measured = f" Otherwise: {found.otherwise}." if found.otherwise else ""
+    accept = f" Accept it with {found.accept}." if found.accept else ""
+    return f"{reason}.{measured}{accept}" if measured or accept else reason
 
 
 def title(compiler: str, kind: str, stage: str, operators: Sequence[str], program: str, raised: str = "") -> str:
@@ -106,7 +82,7 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def verdict_line(bugs: Sequence[Bug], statistics: Statistics | None) -> str:
+def verdict_line(bugs: Sequence[BugView], statistics: Statistics | None) -> str:
     """What was tested, and how many distinct bugs were found in which compilers."""
     fresh = [bug for bug in bugs if bug.group == OPEN]
     per = Counter(bug.compiler for bug in fresh).most_common()
@@ -116,7 +92,12 @@ def verdict_line(bugs: Sequence[Bug], statistics: Statistics | None) -> str:
     )
     aside = [
         f"{count} {words}"
-        for group, words in ((KNOWN, "known already"), (FLAKY, "flaky"))
+        for group, words in (
+            (REDUCED, "of less precision"),
+            (KNOWN, "known already"),
+            (ACCEPTED, "accepted"),
+            (FLAKY, "flaky"),
+        )
         if (count := sum(bug.group == group for bug in bugs))
     ]
     apart = f" ({', '.join(aside)}, counted apart)" if aside else ""
@@ -127,6 +108,14 @@ def verdict_line(bugs: Sequence[Bug], statistics: Statistics | None) -> str:
     targets = plural(sum(lane.programs > 0 for lane in statistics.lanes), "target")
     tested = f"{plural(statistics.programs, 'program')} on {targets} in {duration(statistics.seconds)}"
     return f"{tested}: {found}{apart}." if not fresh else f"{tested} showed {found}{apart}."
+
+
+def cause(found: BugCause) -> str:
+    """A cause beside a bug: what it is, where it was reported, why it is debatable."""
+    parts = [f"{found.title} ({found.id})"]
+    parts += [f"reported: {found.reported}"] if found.reported else []
+    parts += [f"debatable: {found.debatable}"] if found.debatable else []
+    return "; ".join(parts)
 
 
 def likeness(like: Likeness) -> str:
@@ -145,6 +134,8 @@ def blamed(name: str, reference: str = "") -> str:
     return f"The conversion by {name} is wrong already: the compiler is not to blame."
 
 
-def reason_with(blame: str, reason: str, reference: str = "") -> str:
+def reason_with(blame: str, verdict: Verdict, reference: str = "") -> str:
     """What is wrong, in words that do not accuse the compiler where the file that it was given is to blame."""
-    return reason.replace("the compiler moved it", "the file moved it") if blame and reference else reason
+    if not blame or not reference or verdict.kind is None:
+        return verdict.reason
+    return describe(verdict.kind, verdict.evidence, moved_by="the file")

@@ -81,7 +81,8 @@ class AuditMemory:
         rows = self._store.query(
             "SELECT rule, body FROM audit_rules WHERE audit = ? AND step = ? ORDER BY rowid", (self._audit, step)
         )
-        return {subject: json.loads(body) for subject, body in rows}
+        held = {subject: self._store.sound_json(body, f"The {step} of {subject}") for subject, body in rows}
+        return {subject: body for subject, body in held.items() if isinstance(body, dict)}
 
     def close(self, *, finished: bool) -> None:
         with self._store.transaction() as database:

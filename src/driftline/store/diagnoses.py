@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from driftline.core.text import to_json
@@ -24,4 +23,5 @@ class Diagnoses:
     def of(self, bug_id: str, step: str) -> dict[str, Any] | None:
         """What `save` was given, or nothing."""
         rows = self._store.query("SELECT body FROM diagnoses WHERE bug = ? AND step = ?", (bug_id, step))
-        return json.loads(rows[0][0]) if rows else None
+        held = self._store.sound_json(rows[0][0], f"The {step} of {bug_id}") if rows else None
+        return held if isinstance(held, dict) else None

@@ -6,14 +6,14 @@ written in one transaction, and a suspect is settled in one: killed at any momen
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from driftline.core.errors import DriftlineError
 from driftline.core.text import to_json
+from driftline.core.wire import Json, encode
 from driftline.store.store import Store, now
 
 
@@ -30,19 +30,40 @@ class Hunt:
 
 
 @dataclass(frozen=True)
-class Turn:
-    """A batch of programs on one target.
+class TurnBody:
+    """What came of a turn. Judgements are those of screening: pass, fail, rejected, inconclusive, invalid, nothing,
+    internal. Kept as JSON: fields may be added, with a default."""
 
-    `body`: {"seconds": float, "programs": int,
-             "counts": {"pass" | "fail" | "rejected" | "inconclusive" | "invalid" | "nothing" | "internal": int},
-             "reasons": {judgement: {reason: int}}, "coverage": {"operator dtype": {judgement: int}},
-             "arms": [[generator, arm, programs, reward], ...],
-             "interesting": [graphs worth changing], "keys": [what was new about failures]}
-    """
+    programs: int = 0
+    seconds: float = 0.0
+    counts: Mapping[str, int] = field(default_factory=dict)  # by judgement
+    reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by judgement
+    coverage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by "operator dtype" and judgement
+    arms: tuple[tuple[str, str, int, float], ...] = ()  # generator, arm, programs, reward
+    interesting: tuple[Json, ...] = ()  # graphs worth changing
+    keys: tuple[str, ...] = ()  # what was new about failures
+    generator: str = ""  # of a turn of one generator, which has no arms
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A batch of programs on one target."""
 
     lane: str
     number: int
-    body: Mapping[str, Any]
+    body: TurnBody
+
+
+@dataclass(frozen=True)
+class SuspectBody:
+    """What is kept of a failure until somebody looks at it. Kept as JSON: fields may be added, with a default."""
+
+    request: Json  # a `ProgramRequest`
+    new: bool  # is it the first of its key?
+    kind: str
+    stage: str
+    reason: str
+    settled: str = ""  # why it is no bug
 
 
 @dataclass(frozen=True)
@@ -52,7 +73,7 @@ class Suspect:
     id: int
     lane: str
     turn: int
-    body: Mapping[str, Any]
+    body: SuspectBody
 
 
 class HuntLog:
@@ -71,13 +92,21 @@ class HuntLog:
 
     def hunts(self) -> list[Hunt]:
         """All hunts, the oldest first."""
-        return [_hunt(row) for row in self._store.query(f"SELECT {_HUNT} FROM hunts ORDER BY id")]
+        rows = self._store.query(f"SELECT {_HUNT} FROM hunts ORDER BY id")
+        return [hunt for row in rows if (hunt := self._hunt(row))]
+
+    def _hunt(self, row: Sequence[Any]) -> Hunt | None:
+        plan, environment = (self._store.sound_json(text, f"Hunt {row[0]}") for text in row[1:3])
+        if not isinstance(plan, dict) or not isinstance(environment, dict):
+            return None
+        return Hunt(row[0], plan, environment, row[3], row[4], row[5])
 
     def hunt(self, number: int) -> Hunt:
         rows = self._store.query(f"SELECT {_HUNT} FROM hunts WHERE id = ?", (number,))
-        if not rows:
-            raise DriftlineError(f"There is no hunt {number} in the store {self._store.path}.")
-        return _hunt(rows[0])
+        found = self._hunt(rows[0]) if rows else None
+        if found is None:
+            raise DriftlineError(f"There is no hunt {number} in the store {self._store.path} that can be read.")
+        return found
 
     def unfinished(self) -> list[Hunt]:
         """Hunts that did not come to their end, the last one first."""
@@ -100,17 +129,17 @@ class HuntLog:
         with self._store.transaction() as database:
             database.execute("UPDATE hunts SET seconds = ? WHERE id = ?", (seconds, hunt.id))
 
-    def add_turn(self, hunt: Hunt, turn: Turn, suspects: Sequence[Mapping[str, Any]]) -> None:
+    def add_turn(self, hunt: Hunt, turn: Turn, suspects: Sequence[SuspectBody]) -> None:
         """A turn is done. Written once: a turn that is already there stays as it is."""
         with self._store.transaction() as database:
             done = database.execute(
                 "INSERT OR IGNORE INTO turns VALUES (?, ?, ?, ?)",
-                (hunt.id, turn.lane, turn.number, to_json(turn.body)),
+                (hunt.id, turn.lane, turn.number, to_json(encode(TurnBody, turn.body))),
             )
             if done.rowcount:
                 database.executemany(
                     "INSERT INTO suspects (hunt, lane, turn, body, state, bug) VALUES (?, ?, ?, ?, 'waiting', '')",
-                    [(hunt.id, turn.lane, turn.number, to_json(body)) for body in suspects],
+                    [(hunt.id, turn.lane, turn.number, to_json(encode(SuspectBody, body))) for body in suspects],
                 )
 
     def turns(self, hunt: Hunt) -> Iterator[Turn]:
@@ -119,20 +148,27 @@ class HuntLog:
             "SELECT lane, number, body FROM turns WHERE hunt = ? ORDER BY lane, number", (hunt.id,)
         )
         for lane, number, body in rows:
-            yield Turn(lane, number, json.loads(body))
+            held = self._store.sound_json(body, f"Turn {number} of {lane} in hunt {hunt.id}", TurnBody)
+            if held is not None:
+                yield Turn(lane, number, held)
 
     def waiting(self, hunt: Hunt, lane: str, *, new: bool, most: int = -1) -> list[Suspect]:
-        """Suspects of a lane that nobody has looked at: those that seem new, or those that do not."""
+        """Suspects of a lane that were not examined yet: those that seem new, or those that do not."""
         rows = self._store.query(
             "SELECT id, lane, turn, body FROM suspects WHERE hunt = ? AND state = 'waiting' AND lane = ?"
-            " AND json_extract(body, '$.new') = ? ORDER BY id LIMIT ?",
+            " AND CASE WHEN json_valid(body) THEN json_extract(body, '$.new') = ? END ORDER BY id LIMIT ?",
             (hunt.id, lane, new, most),
         )
-        return [Suspect(row[0], row[1], row[2], json.loads(row[3])) for row in rows]
+        held = [(row, self._store.sound_json(row[3], f"The suspect {row[0]}", SuspectBody)) for row in rows]
+        if damaged := [(row[0],) for row, body in held if body is None]:
+            with self._store.transaction() as database:  # or it would be the first that waits for ever
+                database.executemany("UPDATE suspects SET state = 'unclear' WHERE id = ?", damaged)
+            return self.waiting(hunt, lane, new=new, most=most)
+        return [Suspect(row[0], row[1], row[2], body) for row, body in held]
 
     def settle(self, suspect: Suspect, state: str, bugs: Sequence[str] = (), reason: str = "") -> None:
         """`state`: bug, flaky (both with the bugs' ids), gone (does not fail alone), disputed (our own references
-        disagree) or unclear, with the reason."""
+        disagree), accepted (less precise, as the person accepts) or unclear, with the reason."""
         with self._store.transaction() as database:
             database.execute(
                 "UPDATE suspects SET state = ?, bug = ?, body = json_set(body, '$.settled', ?) WHERE id = ?",
@@ -165,7 +201,3 @@ class HuntLog:
 
 
 _HUNT = "id, plan, environment, started, finished, seconds"
-
-
-def _hunt(row: Sequence[Any]) -> Hunt:
-    return Hunt(row[0], json.loads(row[1]), json.loads(row[2]), row[3], row[4], row[5])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+RENAME_BUGS = "rename bugs"  # a step that is a function, not a statement
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         "CREATE TABLE cases (id TEXT PRIMARY KEY, body TEXT NOT NULL, created TEXT NOT NULL)",
@@ -34,6 +36,29 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         "CREATE TABLE diagnoses (bug TEXT NOT NULL REFERENCES bugs (id), step TEXT NOT NULL, body TEXT NOT NULL,"
         " created TEXT NOT NULL, PRIMARY KEY (bug, step))",
+    ),
+    (
+        # Evidence became a typed record, and bugs are named by it alone: `renaming.py`, which the functions come from.
+        "CREATE TABLE aliases (name TEXT PRIMARY KEY, bug TEXT NOT NULL)",
+        "UPDATE findings SET verdict = newer_verdict(verdict, execution)",
+        "UPDATE reductions SET body = newer_body(body)",
+        "UPDATE diagnoses SET body = newer_body(body)",
+        "DELETE FROM answers",  # questions named faults otherwise; they are asked again
+        RENAME_BUGS,
+    ),
+    (
+        # What lists are chosen by, and how a case finds its bug. A damaged fingerprint must not end it.
+        "CREATE INDEX bugs_by_compiler ON bugs"
+        " (CASE WHEN json_valid(fingerprint) THEN json_extract(fingerprint, '$.backend') END,"
+        " CASE WHEN json_valid(fingerprint) THEN json_extract(fingerprint, '$.kind') END)",
+        "CREATE INDEX bugs_by_kind ON bugs"
+        " (CASE WHEN json_valid(fingerprint) THEN json_extract(fingerprint, '$.kind') END)",
+        "CREATE INDEX bugs_by_status ON bugs (status)",
+        "CREATE INDEX bugs_by_first_seen ON bugs (first_seen)",
+        "CREATE INDEX findings_by_case ON findings (case_id)",
+        # A list needs the release of every finding: read off the index, not out of 200,000 logs.
+        "CREATE INDEX findings_by_release ON findings"
+        " (bug, CASE WHEN json_valid(execution) THEN json_extract(execution, '$.version') END)",
     ),
 )
 

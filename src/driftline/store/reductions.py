@@ -5,7 +5,6 @@ Answers are written as they come, so that a reduction that was killed goes on wi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
@@ -26,7 +25,8 @@ class Reductions:
     def of(self, bug_id: str) -> dict[str, Any] | None:
         """What `save` was given, or nothing."""
         rows = self._store.query("SELECT body FROM reductions WHERE bug = ?", (bug_id,))
-        return json.loads(rows[0][0]) if rows else None
+        held = self._store.sound_json(rows[0][0], f"The reduction of {bug_id}") if rows else None
+        return held if isinstance(held, dict) else None
 
 
 class Answers(MutableMapping[str, dict[str, Any]]):
@@ -39,7 +39,9 @@ class Answers(MutableMapping[str, dict[str, Any]]):
         rows = self._store.query("SELECT body FROM answers WHERE key = ?", (key,))
         if not rows:
             raise KeyError(key)
-        found: dict[str, Any] = json.loads(rows[0][0])
+        found = self._store.sound_json(rows[0][0], f"The answer {key[:12]}")
+        if not isinstance(found, dict):
+            raise KeyError(key)  # it is asked again
         return found
 
     def __setitem__(self, key: str, value: dict[str, Any]) -> None:

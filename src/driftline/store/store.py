@@ -4,7 +4,9 @@
     STORE/objects/ab/cd...  programs and tensors, each under its SHA-256
 
 Everything a finding needs is written before the finding itself, each step whole or not at all: a process killed at any
-moment leaves a readable store. Several processes may share one.
+moment leaves a readable store. Several processes may share one. It is the user's alone: folders are 0700, files 0600,
+and links are not followed (`core/private.py`). A row or an object that is damaged is a gap (`Store.gaps`), and the rest
+can be read.
 """
 
 from __future__ import annotations
@@ -14,25 +16,30 @@ import errno
 import hashlib
 import json
 import os
-import shutil
+import re
 import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from driftline.core.case import Case, CheckOptions, Deployed, Inputs
 from driftline.core.errors import DriftlineError, StoreError
-from driftline.core.files import BIG, copy_file
-from driftline.core.program import Program, file_digest
+from driftline.core.evidence import Evidence
+from driftline.core.private import open_private, private_folder, refuse_link
+from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays, load_tensors, save_tensors
 from driftline.core.text import did_you_mean, to_json
 from driftline.core.verdict import Fingerprint, Status
-from driftline.store.migrations import MIGRATIONS, SCHEMA
+from driftline.core.wire import WireError, decode
+from driftline.store.migrating import migrate
+from driftline.store.migrations import SCHEMA
+from driftline.store.objects import Objects, readable_copy
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,14 @@ class Finding:
     verdict: dict[str, Any]
     execution: dict[str, Any]
     created: str
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """What was measured."""
+        return Evidence.from_json(self.verdict.get("evidence") or {})
+
+    def to_json(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 @dataclass(frozen=True)
@@ -66,17 +81,30 @@ class Bug:
             "fingerprint": self.fingerprint.to_json(),
             "first_seen": self.first_seen,
             "last_seen": self.last_seen,
-            "findings": [vars(finding) for finding in self.findings],
+            "findings": [finding.to_json() for finding in self.findings],
         }
+
+
+def sound_bugs(store: Store, names: Sequence[str] | None = None) -> Iterator[Bug]:
+    """All bugs with their findings, or those of these names; one that is damaged is left out, and is a gap."""
+    for name in names if names is not None else [bug.id for bug in store.bugs()]:
+        try:
+            yield store.bug(name)
+        except StoreError as error:
+            store.note_gap(str(error))
 
 
 class Store:
     """An open store. `Store.create` to write, `Store.open` to browse what is there."""
 
-    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
+    def __init__(
+        self, path: Path, database: sqlite3.Connection, copied: tempfile.TemporaryDirectory[str] | None = None
+    ) -> None:
         self.path = path  # as the user wrote it, for messages
-        self._objects = path.resolve() / "objects"  # workers have another working directory
+        self._objects = Objects(path.resolve() / "objects", path)  # workers have another working directory
         self._database = database
+        self._copied = copied  # what a store that cannot be written was copied to
+        self.gaps: list[str] = []  # what could not be read, in sentences
         self._writing = threading.RLock()  # one connection, several threads
 
     # -- opening -----------------------------------------------------------------------------------------------------
@@ -85,13 +113,23 @@ class Store:
     def create(path: Path) -> Store:
         """Open for writing; make it if it is not there."""
         with _explained(path):
-            path.mkdir(parents=True, exist_ok=True)
-            (path / "objects").mkdir(exist_ok=True)
+            private_folder(path)
+            private_folder(path / "objects")
+            for name in ("store.db", "store.db-wal", "store.db-shm", "store.db-journal"):
+                refuse_link(path / name)
+            os.close(open_private(path / "store.db"))  # 0600, and what SQLite makes beside it has the same rights
+            (path / "store.db").chmod(0o600)
             database = sqlite3.connect(path / "store.db", timeout=60, isolation_level=None, check_same_thread=False)
-            database.execute("PRAGMA journal_mode=WAL")
-            database.execute("PRAGMA synchronous=FULL")
-            _migrate(database, path)
-            return Store(path, database)
+            try:
+                _write_ahead(database)
+                database.execute("PRAGMA synchronous=FULL")
+                migrate(database, path, lambda: _check_version(database, path))
+            except BaseException:
+                database.close()
+                raise
+            made = Store(path, database)
+            made._objects.sweep()
+            return made
 
     @staticmethod
     def open(path: Path) -> Store:
@@ -102,13 +140,19 @@ class Store:
             with contextlib.suppress(StoreError):
                 return Store.create(path)
         with _explained(path):
-            address = f"{(path / 'store.db').resolve().as_uri()}?immutable=1"
-            database = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
-            _check_version(database, path)
-            return Store(path, database)
+            wal = path / "store.db-wal"
+            if not wal.is_file() or not wal.stat().st_size:
+                return Store(path, _opened(path / "store.db", path, "immutable=1"))
+            with contextlib.suppress(sqlite3.DatabaseError):  # as those that write it see it
+                return Store(path, _opened(path / "store.db", path, "mode=ro"))
+            copied = tempfile.TemporaryDirectory(prefix="driftline-store-")
+            readable_copy(path, Path(copied.name))
+            return Store(path, _opened(Path(copied.name) / "store.db", path, "mode=rw"), copied)
 
     def close(self) -> None:
         self._database.close()
+        if self._copied:
+            self._copied.cleanup()
 
     def __enter__(self) -> Store:
         return self
@@ -120,29 +164,8 @@ class Store:
 
     def put_file(self, path: Path) -> str:
         """Keep a copy of a file under its content hash; of a big one, a link."""
-        digest = file_digest(path)
-        self._put(path, self.object_path(digest))
-        return digest
-
-    def _put(self, path: Path, kept: Path, *, link: bool = True) -> None:
-        if kept.exists():
-            return
         with _explained(self.path):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            if path.stat().st_size >= BIG:
-                copy_file(path, kept, link=link)
-                return
-            handle, part = tempfile.mkstemp(dir=kept.parent, prefix=".part-")
-            try:
-                with os.fdopen(handle, "wb") as target, open(path, "rb") as source:
-                    shutil.copyfileobj(source, target)
-                    target.flush()
-                    os.fsync(target.fileno())
-                os.replace(part, kept)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(part)
-                raise
+            return self._objects.put(path)
 
     def _put_program(self, program: Program) -> None:
         """A program with the files beside it: they are named by their content, and lie beside it here too."""
@@ -152,8 +175,9 @@ class Store:
                 f"{program.name} was changed while it was checked, and what was found is of neither version."
                 " Check it again."
             )
-        for path in program.data_paths:
-            self._put(path, self.object_path(digest).with_name(path.name), link=False)  # see core/files.py
+        with _explained(self.path):
+            for path in program.data_paths:
+                self._objects.put_data(path, self.object_path(digest))
 
     def put_tensors(self, arrays: Arrays) -> str:
         """Keep named arrays; the digest finds them again."""
@@ -163,10 +187,10 @@ class Store:
             return self.put_file(path)
 
     def load_tensors(self, digest: str) -> Arrays:
-        return load_tensors(self._existing(digest))
+        return self._read_tensors(digest)
 
     def object_path(self, digest: str) -> Path:
-        return self._objects / digest[:2] / digest[2:]
+        return self._objects.path(digest)
 
     # -- cases -------------------------------------------------------------------------------------------------------
 
@@ -194,13 +218,18 @@ class Store:
         row = self.query("SELECT body FROM cases WHERE id = ?", (case_id,))
         if not row:
             raise StoreError(f"The case {case_id} is not in the store {self.path}.")
-        body = json.loads(row[0][0])
-        digest = body["program"]["digest"]
-        program = Program.from_json(body["program"], self._existing(digest))
+        try:
+            return self._case(json.loads(row[0][0]))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise StoreError(
+                f"The case {case_id} in the store {self.path} is damaged ({type(error).__name__}: {error}); it"
+                " cannot be replayed."
+            ) from error
+
+    def _case(self, body: dict[str, Any]) -> Case:
+        program = Program.from_json(body["program"], self._existing(body["program"]["digest"]))
         self._require_data(program)
-        samples = tuple(
-            Inputs(load_tensors(self._existing(sample["object"])), sample["origin"]) for sample in body["samples"]
-        )
+        samples = tuple(Inputs(self._read_tensors(sample["object"]), sample["origin"]) for sample in body["samples"])
         targets = tuple(Target.parse(text) for text in body["targets"])
         deployed = body.get("deployed")  # cases of older stores have none
         if deployed:
@@ -209,16 +238,16 @@ class Store:
         return Case(program, samples, targets, CheckOptions.from_json(body["options"]), deployed)
 
     def _require_data(self, program: Program) -> None:
-        for path in program.data_paths:
-            self._require(path, path.name)
+        with _explained(self.path):
+            for name in program.data:
+                self._objects.existing_data(program.path, name)
+
+    def _read_tensors(self, digest: str) -> Arrays:
+        return load_tensors(self._existing(digest))
 
     def _existing(self, digest: str) -> Path:
-        return self._require(self.object_path(digest), digest)
-
-    def _require(self, path: Path, name: str) -> Path:
-        if not path.is_file():
-            raise StoreError(f"The store {self.path} has lost the object {name[:12]}; the case cannot be replayed.")
-        return path
+        with _explained(self.path):
+            return self._objects.existing(digest)
 
     # -- bugs --------------------------------------------------------------------------------------------------------
 
@@ -263,27 +292,81 @@ class Store:
             )
         return self.bug(fingerprint.bug_id)
 
+    def note_sighting(self, bug_id: str, finding: Finding, facts: dict[str, Any]) -> None:
+        """Keep with a finding what is now known of its smallest program: causes are held against that."""
+        with self.transaction() as database:
+            database.execute(
+                "UPDATE findings SET verdict = json_set(verdict, '$.sighting', json(?))"
+                " WHERE bug = ? AND case_id = ? AND target = ?",
+                (to_json(facts), bug_id, finding.case_id, finding.target),
+            )
+
     def bugs(self) -> list[Bug]:
-        """All bugs, the newest first, without their findings."""
-        return [_bug(row) for row in self.query(f"SELECT {_BUG_COLUMNS} FROM bugs ORDER BY first_seen DESC, id")]
+        """All bugs, the newest first, without their findings. A damaged one is left out, and is a gap."""
+        rows = self.query(f"SELECT {BUG_COLUMNS} FROM bugs ORDER BY first_seen DESC, id")
+        return [bug for row in rows if (bug := self.sound_bug(row))]
+
+    def sound_bug(self, row: tuple[str, ...]) -> Bug | None:
+        """A bug without its findings; nothing, and a gap, when it is damaged."""
+        try:
+            return self._bug(row)
+        except StoreError as error:
+            self.note_gap(str(error))
+            return None
+
+    def _bug(self, row: tuple[str, ...]) -> Bug:
+        try:
+            return _bug(row)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise StoreError(
+                f"The bug {str(row[0])[:80]!r} in the store {self.path} is damaged ({type(error).__name__}: {error});"
+                " it cannot be shown."
+            ) from error
+
+    def note_gap(self, sentence: str) -> None:
+        """Something could not be read, and the rest goes on without it."""
+        if sentence not in self.gaps:
+            self.gaps.append(sentence)
+
+    def sound_json(self, text: str, what: str, kind: Any = None) -> Any:
+        """What a row holds, as a value of a kind where one is given; nothing, and a gap, when it is damaged."""
+        try:
+            held = json.loads(text)
+            return held if kind is None else decode(kind, held)
+        except (ValueError, TypeError, RecursionError, WireError) as error:
+            self.note_gap(f"{what} in the store {self.path} is damaged ({error}); it is left out.")
+            return None
 
     def bug(self, name: str) -> Bug:
         """One bug with its findings, by its name or an unambiguous beginning of it."""
-        rows = self.query(f"SELECT {_BUG_COLUMNS} FROM bugs WHERE id = ? OR id LIKE ? || '%'", (name, name))
+        after = f"{name}\U0010ffff"  # a range of the primary key, which LIKE would not use
+        rows = self.query(f"SELECT {BUG_COLUMNS} FROM bugs WHERE id >= ? AND id < ? ORDER BY id", (name, after))
         exact = [row for row in rows if row[0] == name] or rows
+        if not exact and (other := self.query("SELECT bug FROM aliases WHERE name = ?", (name,))):
+            return self.bug(other[0][0])
         if len(exact) != 1:
-            names = [row[0] for row in self.query("SELECT id FROM bugs")]
+            names = [str(row[0]) for row in self.query("SELECT id FROM bugs")]
             if exact:
-                raise DriftlineError(f"{name!r} may be any of {', '.join(row[0] for row in exact)}; write more of it.")
+                few = ", ".join(row[0] for row in exact[:10]) + (", ..." if len(exact) > 10 else "")
+                raise DriftlineError(f"{name!r} may be any of {few}; write more of it.")
             known = "driftline bugs list shows all" if names else "it has no bugs"
             raise DriftlineError(
                 f"There is no bug {name!r} in the store {self.path}.{did_you_mean(name, names)} ({known}.)"
             )
-        bug = _bug(exact[0])
+        bug = self._bug(exact[0])
         rows = self.query(
             "SELECT case_id, target, verdict, execution, created FROM findings WHERE bug = ? ORDER BY id", (bug.id,)
         )
-        return replace(bug, findings=tuple(Finding(r[0], r[1], json.loads(r[2]), json.loads(r[3]), r[4]) for r in rows))
+        findings = tuple(finding for row in rows if (finding := self._finding(bug.id, row)))
+        if not findings:
+            raise StoreError(f"The bug {bug.id} in the store {self.path} is damaged: no finding of it can be read.")
+        return replace(bug, findings=findings)
+
+    def _finding(self, bug: str, row: tuple[str, ...]) -> Finding | None:
+        verdict, execution = (self.sound_json(text, f"A finding of {bug}") for text in row[2:4])
+        if not isinstance(verdict, dict) or not isinstance(execution, dict):
+            return None
+        return Finding(row[0], row[1], verdict, execution, row[4])
 
     def has_bug(self, bug_id: str) -> bool:
         return bool(self.query("SELECT 1 FROM bugs WHERE id = ?", (bug_id,)))
@@ -313,26 +396,45 @@ class Store:
                 raise
 
 
-_BUG_COLUMNS = "id, fingerprint, status, summary, first_seen, last_seen"
+BUG_COLUMNS = "id, fingerprint, status, summary, first_seen, last_seen"
+
+
+_ID = re.compile(r"[\w.:@+=-]{1,200}", re.ASCII)
 
 
 def _bug(row: tuple[str, ...]) -> Bug:
+    if not all(isinstance(value, str) for value in row):
+        raise TypeError("something is missing")
+    if not _ID.fullmatch(row[0]):
+        raise ValueError("not a name of a bug")
     return Bug(row[0], Fingerprint(**json.loads(row[1])), Status(row[2]), row[3], row[4], row[5])
 
 
-def _migrate(database: sqlite3.Connection, path: Path) -> None:
-    if _check_version(database, path) == SCHEMA:
-        return
-    database.execute("BEGIN IMMEDIATE")  # another process may be doing the same: look again under the lock
+def _write_ahead(database: sqlite3.Connection) -> None:
+    """Let readers and a writer work at the same time. SQLite does not wait for this lock by itself, and two processes
+    may make a store at the same moment."""
+    until = time.monotonic() + 60
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+
+
+def _opened(database: Path, path: Path, how: str) -> sqlite3.Connection:
+    """A database to read; what is wrong with it shows at once."""
+    address = f"{database.resolve().as_uri()}?{how}"
+    opened = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
     try:
-        for number in range(_check_version(database, path), SCHEMA):
-            for statement in MIGRATIONS[number]:
-                database.execute(statement)
-        database.execute(f"PRAGMA user_version = {SCHEMA}")
-        database.execute("COMMIT")
+        _check_version(opened, path)
+        opened.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
     except BaseException:
-        database.execute("ROLLBACK")
+        opened.close()
         raise
+    return opened
 
 
 def _check_version(database: sqlite3.Connection, path: Path) -> int:
@@ -351,19 +453,41 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        raise StoreError(_sentence(path, str(error))) from error
+        full = "i/o error" in str(error).lower() and _is_full(path)
+        raise StoreError(_sentence(path, "disk is full" if full else str(error))) from error
+    except UnicodeDecodeError as error:  # SQLite repeats bytes of a damaged file in its message
+        raise StoreError(_sentence(path, "malformed")) from error
     except OSError as error:
         text = "disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else str(error.strerror)
         raise StoreError(_sentence(path, text)) from error
+
+
+def _is_full(path: Path) -> bool:
+    """SQLite calls it an I/O error when there is no room for its shared memory."""
+    with contextlib.suppress(OSError):
+        state = os.statvfs(next(place for place in (path, *path.absolute().parents) if place.exists()))
+        return state.f_bavail * state.f_frsize < (1 << 20)
+    return False
 
 
 def _sentence(path: Path, trouble: str) -> str:
     lower = trouble.lower()
     if "full" in lower:
         return f"The disk that holds the store {path} is full; make room or name another with --store. Nothing is lost."
-    if "not a database" in lower or "malformed" in lower:
+    if "malformed" in lower:
+        return (
+            f"{path}/store.db is damaged ({trouble}); name another folder with --store. What is left of it can be saved"
+            " with: sqlite3 store.db .recover"
+        )
+    if "not a database" in lower:
         return f"{path}/store.db is not a Driftline store; name another folder with --store."
-    if "readonly" in lower or "read-only" in lower or "permission" in lower or "unable to open" in lower:
+    if (
+        "readonly" in lower
+        or "read-only" in lower
+        or "permission" in lower
+        or "unable to open" in lower
+        or "another user" in lower
+    ):
         return f"The store {path} cannot be written ({trouble}); change its permissions or name another with --store."
     if "locked" in lower:
         return f"The store {path} has been locked by another process for a minute; wait for it or use another store."

@@ -29,12 +29,17 @@ PLANTED = (
     "planted-flaky",
 )
 
-__all__ = ["PLANTED", "BackendConformance", "planted_plugin"]
+__all__ = ["PLANTED", "BackendConformance", "planted_plugin", "plants_plugin"]
 
 
 def planted_plugin() -> str:
     """The path to give to `--plugin` so that the planted backends can be named as targets."""
     return str(Path(__file__).with_name("planted.py"))
+
+
+def plants_plugin() -> str:
+    """The path to give to `--plugin` so that faults can be planted into real compilers: `tvm:plant=off-by-one`."""
+    return str(Path(__file__).with_name("plants.py"))
 
 
 def __getattr__(name: str) -> Any:

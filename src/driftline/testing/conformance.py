@@ -27,8 +27,9 @@ from driftline.backends import BACKENDS, resolve
 from driftline.backends.base import Availability, Backend
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.kinds import worker_for_target
-from driftline.checking.open import OpenProgram, open_source
+from driftline.checking.open import LoadedProgram, open_source
 from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.case_files import CaseFiles
 from driftline.core.errors import DriftlineError
 from driftline.core.execution import Execution, Outcome
 from driftline.core.plugins import load_plugins
@@ -37,9 +38,11 @@ from driftline.core.target import Target
 from driftline.core.tensors import save_tensors
 from driftline.core.verdict import Judgement
 from driftline.execute.pool import Pool, WorkerStartError
+from driftline.execute.requests import PROBE, ProbeRequest, RunRequest
 from driftline.programs.convert import accepts_directly, find_converter
 from driftline.testing import programs
 from driftline.testing.programs import SuiteProgram
+from driftline.testing.task import CHANGED_ARRAYS
 
 # Imports that a backend file must do without, whatever else is installed.
 COMPILERS = (
@@ -73,7 +76,7 @@ def _checker() -> Checker:
 
 
 @cache
-def _opened(program: SuiteProgram) -> OpenProgram:
+def _opened(program: SuiteProgram) -> LoadedProgram:
     return open_source(program.bundle, _checker().pool, CheckOptions(), name=program.name)
 
 
@@ -231,22 +234,14 @@ class BackendConformance:
         checker, target = _checker(), self.target()
         folder = checker.pool.workspace.job_folder()
         save_tensors(folder / "input", case.samples[0].arrays)
-        payload: dict[str, Any] = {
-            "program": case.program.to_json(),
-            "path": str(case.program.path),
-            "inputs": [str(folder / "input")],
-            "grad": False,
-            "seed": 0,
-            "plugins": list(self.plugin_paths()),
-            "backend": target.backend,
-            "options": dict(target.options),
-        }
+        files = CaseFiles(case.program, (folder / "input",), folder, plugins=self.plugin_paths())
+        request = RunRequest(files, target.backend, dict(target.options))
         kind = worker_for_target(self.loaded(), target, self.plugin_paths())
-        report = checker.pool.run(kind, "driftline.testing.task:changed_arrays", payload, timeout=self.timeout)
-        assert report.ending == "done", f"{report.ending}: {report.detail}\n{report.log}"
-        if "rejected" in report.result:
-            pytest.skip(f"declined: {report.result['rejected']}")
-        assert not report.result["changed"]
+        report = checker.pool.run(kind, CHANGED_ARRAYS, request, timeout=self.timeout)
+        assert report.answer, f"{report.ending}: {report.detail}\n{report.log}"
+        if report.answer.rejected:
+            pytest.skip(f"declined: {report.answer.rejected}")
+        assert not report.answer.changed
 
     def test_does_not_hide_a_failure(self, framework: str, available: Availability) -> None:
         """The program raises; a result instead, if the compiler gives one, must not be taken for right."""
@@ -287,15 +282,11 @@ def _probe(backend: str, plugins: tuple[str, ...], target: str) -> Availability:
     if not quick.available:
         return quick
     kind = worker_for_target(loaded, Target.parse(target), plugins)
-    payload = {"backend": backend, "plugins": list(plugins)}
     try:
-        report = _checker().pool.run(kind, "driftline.execute.tasks:probe", payload)
+        report = _checker().pool.run(kind, PROBE, ProbeRequest(backend, plugins))
     except WorkerStartError as error:
         return Availability(False, reason=f"its worker cannot start: {error}")
-    if report.ending != "done":
-        return Availability(False, reason=f"its probe ended with {report.ending} ({report.detail})")
-    answer = report.result
-    return Availability(answer["available"], answer["version"], tuple(answer["devices"]), answer["reason"])
+    return report.answer or Availability(False, reason=f"its probe ended with {report.ending} ({report.detail})")
 
 
 @cache

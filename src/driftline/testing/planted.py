@@ -284,7 +284,7 @@ def _eat_memory() -> None:
 
 def _fail_every_second_time() -> None:
     """Counted over all processes of a run: a fresh process is no cure, nor is it always ill."""
-    counter = Path(tempfile.gettempdir()) / "planted-flaky"
+    counter = Path(tempfile.gettempdir()).parent / "planted-flaky"  # a worker has a folder of its own in it
     with open(counter, "ab") as file:
         file.write(b".")
         count = file.tell()

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from driftline.backends import BACKENDS
 from driftline.core.plugins import load_plugins
+from driftline.core.task import Context, Task
 from driftline.core.tensors import load_tensors
+from driftline.execute.requests import RunRequest
 from driftline.programs.opened import OpenedProgram
 
 
-def changed_arrays(payload: dict[str, Any], context: object) -> dict[str, Any]:
+@dataclass(frozen=True)
+class ChangedArrays:
     """The names of input arrays that are not what they were before the run."""
-    load_plugins(payload["plugins"])
-    backend = BACKENDS.get(payload["backend"])
-    arrays = load_tensors(payload["inputs"][0])
-    program = OpenedProgram.from_payload(payload, load_tensors(payload["inputs"][0]), lambda stage: None)
+
+    changed: tuple[str, ...] = ()
+    rejected: str = ""  # why the backend does not take the program
+
+
+CHANGED_ARRAYS = Task("driftline.testing.task:changed_arrays", RunRequest, ChangedArrays)
+
+
+@CHANGED_ARRAYS.serve
+def changed_arrays(request: RunRequest, context: Context) -> ChangedArrays:
+    load_plugins(request.case.plugins)
+    backend = BACKENDS.get(request.backend)
+    arrays = load_tensors(request.case.inputs[0])
+    program = OpenedProgram.of(request.case, load_tensors(request.case.inputs[0]))
     try:
-        compiled = backend.compile(program, payload["options"])
+        compiled = backend.compile(program, request.options)
         before = {name: array.tobytes() for name, array in arrays.items()}
         compiled(arrays)
     except Exception as error:
         if backend.is_rejection(error):
-            return {"rejected": str(error)}
+            return ChangedArrays(rejected=str(error) or type(error).__name__)
         raise
-    return {"changed": [name for name, array in arrays.items() if array.tobytes() != before[name]]}
+    return ChangedArrays(tuple(name for name, array in arrays.items() if array.tobytes() != before[name]))

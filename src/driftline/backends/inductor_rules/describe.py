@@ -13,14 +13,14 @@ RULE = "rewrite rule"
 
 
 @dataclass(frozen=True)
-class Described:
+class DescribedRule:
     id: str
     kind: str
     label: str = ""
     about: str = ""
 
 
-def described(ids: Iterable[str]) -> list[Described]:
+def described(ids: Iterable[str]) -> list[DescribedRule]:
     """Those that are known, in the order given."""
     rules = {each.rule.id: each.rule for each in registered()}
     found = []
@@ -28,5 +28,5 @@ def described(ids: Iterable[str]) -> list[Described]:
         rule = rules.get(name)
         kind = _KINDS.get(name.partition("/")[0], RULE)
         label, about = (rule.name, f"{rule.group}, {rule.where}") if rule else ("", "")
-        found.append(Described(name, kind, label, about))
+        found.append(DescribedRule(name, kind, label, about))
     return found

@@ -23,10 +23,10 @@ from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 
 from driftline.core.rule import DECOMPOSITION, FUSION, LOWERING, NO_OP, PASS, Rule
 
-Signature = Callable[[Any], object]
+GraphSignature = Callable[[Any], object]
 
 
-class Watcher(Protocol):
+class PassWatcher(Protocol):
     """Hears what happens, and may forbid it."""
 
     def note(self, rule_id: str, changed: bool) -> None: ...
@@ -112,7 +112,7 @@ def _freezing() -> Any:
 # -- counting ----------------------------------------------------------------------------------------------------------
 
 
-def watch(watcher: Watcher, signature: Signature) -> None:
+def watch(watcher: PassWatcher, signature: GraphSignature) -> None:
     """Tell of everything that happens from now on. Once for a process: it wraps Inductor's own functions."""
     for name, kind in {**group_batch_fusion.PRE_GRAD_FUSIONS, **group_batch_fusion.POST_GRAD_FUSIONS}.items():
         kind.fuse = _watched_fusion(f"{FUSION}/{name}", kind.fuse, watcher, signature)
@@ -124,7 +124,7 @@ def watch(watcher: Watcher, signature: Signature) -> None:
     _watch_lowerings(watcher)
 
 
-def _watched_fusion(name: str, fuse: Any, watcher: Watcher, signature: Signature) -> Any:
+def _watched_fusion(name: str, fuse: Any, watcher: PassWatcher, signature: GraphSignature) -> Any:
     @functools.wraps(fuse)
     def watched(self: Any, graph: Any, subset: Any) -> Any:
         if watcher.forbids(name):
@@ -138,7 +138,7 @@ def _watched_fusion(name: str, fuse: Any, watcher: Watcher, signature: Signature
     return watched
 
 
-def _watched_condition(name: str, condition: Any, watcher: Watcher) -> Any:
+def _watched_condition(name: str, condition: Any, watcher: PassWatcher) -> Any:
     """The condition is asked last: when it agrees, the operation is removed."""
 
     @functools.wraps(condition)
@@ -150,7 +150,7 @@ def _watched_condition(name: str, condition: Any, watcher: Watcher) -> Any:
     return watched
 
 
-def _watch_passes(watcher: Watcher, signature: Signature) -> None:
+def _watch_passes(watcher: PassWatcher, signature: GraphSignature) -> None:
     enter, leave = GraphTransformObserver.__enter__, GraphTransformObserver.__exit__
     disabled = GraphTransformObserver._check_disable_pass
     open_passes: dict[int, object] = {}
@@ -171,7 +171,7 @@ def _watch_passes(watcher: Watcher, signature: Signature) -> None:
     GraphTransformObserver._check_disable_pass = switched_off
 
 
-def _watch_folding(watcher: Watcher, signature: Signature) -> None:
+def _watch_folding(watcher: PassWatcher, signature: GraphSignature) -> None:
     freezing, name = _freezing(), f"{PASS}/constant_fold"
     fold = freezing.constant_fold
 
@@ -186,14 +186,14 @@ def _watch_folding(watcher: Watcher, signature: Signature) -> None:
     freezing.constant_fold = folded
 
 
-def _watch_decompositions(watcher: Watcher) -> None:
+def _watch_decompositions(watcher: PassWatcher) -> None:
     compile_fx.select_decomp_table = _WatchedSelection(watcher, compile_fx.select_decomp_table)
 
 
 class _WatchedSelection:
     """Inductor's choice of decompositions, each of which is watched."""
 
-    def __init__(self, watcher: Watcher, select: Callable[[], dict[Any, Any]]) -> None:
+    def __init__(self, watcher: PassWatcher, select: Callable[[], dict[Any, Any]]) -> None:
         self._watcher, self._select = watcher, select
         self._wrapped: dict[Any, Any] = {}
 
@@ -226,7 +226,7 @@ def _itself(function: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, An
     return function
 
 
-def _watch_lowerings(watcher: Watcher) -> None:
+def _watch_lowerings(watcher: PassWatcher) -> None:
     call = GraphLowering.call_function
 
     @functools.wraps(call)

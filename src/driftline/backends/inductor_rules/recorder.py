@@ -23,7 +23,7 @@ _FILE = re.compile(r'File "([^"]+)", line')
 
 
 @dataclass
-class Activity:
+class RuleActivity:
     """How often one rule did what."""
 
     matched: int = 0
@@ -34,7 +34,7 @@ class Activity:
     files: set[str] = field(default_factory=set)  # whose code it rewrote
 
 
-class Recorder:
+class RuleRecorder:
     """Counts while its `recording` block runs. One for a process: it wraps Inductor's own classes."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Recorder:
         self._ids = {(id(each.table), id(each.entry)): each.rule.id for each in registered()}
         self._tables: list[int] = []
         self._copies: dict[int, int] = {}
-        self._activity: dict[str, Activity] = {}
+        self._activity: dict[str, RuleActivity] = {}
         self._forbidden: frozenset[str] = frozenset()
         self._listening = False
         self._thorough = True
@@ -66,7 +66,7 @@ class Recorder:
     @contextlib.contextmanager
     def recording(
         self, forbidden: frozenset[str] = frozenset(), *, thorough: bool = True
-    ) -> Iterator[dict[str, Activity]]:
+    ) -> Iterator[dict[str, RuleActivity]]:
         """What rules do inside the block, by rule; `forbidden` rules find no match there. Without `thorough` only the
         rules of the tables are watched, and only the surroundings of what they match: large graphs take no longer."""
         before = self._activity, self._forbidden, self._listening, self._thorough
@@ -76,8 +76,8 @@ class Recorder:
         finally:
             self._activity, self._forbidden, self._listening, self._thorough = before
 
-    def _of(self, rule_id: str) -> Activity:
-        return self._activity.setdefault(rule_id, Activity())
+    def _of(self, rule_id: str) -> RuleActivity:
+        return self._activity.setdefault(rule_id, RuleActivity())
 
     def adopt(self, table: Any, like: Any) -> None:
         """Rules that are copied into this table count as those of the other one."""
@@ -163,11 +163,11 @@ def signature(graph: fx.Graph) -> tuple[tuple[str, str, str, str], ...]:
     return tuple(map(_identity, graph.nodes))
 
 
-_RECORDER: list[Recorder] = []
+_RECORDER: list[RuleRecorder] = []
 
 
-def recorder() -> Recorder:
+def recorder() -> RuleRecorder:
     """The recorder of this process."""
     if not _RECORDER:
-        _RECORDER.append(Recorder())
+        _RECORDER.append(RuleRecorder())
     return _RECORDER[0]

@@ -7,7 +7,7 @@ more than an option. Where one kind cures the case, broader kinds of names are n
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -18,18 +18,21 @@ from driftline.backends.knobs import Knob, turned
 from driftline.checking.checker import Checker
 from driftline.checking.convert import Conversions
 from driftline.checking.kinds import worker_for_target
+from driftline.checking.written import write_case
+from driftline.core.announce import Announce
 from driftline.core.case import Case
 from driftline.core.program import Program
 from driftline.core.target import Target
-from driftline.core.tensors import save_tensors
 from driftline.core.text import first_line
 from driftline.diagnose.ablate.cures import smallest_cure
+from driftline.diagnose.ablate.tasks import AT_WORK
 from driftline.diagnose.reduce.question import ONCE, Votes
 from driftline.diagnose.reduce.reducer import DoesNotFail
-from driftline.diagnose.reduce.search import Answer, BudgetEnded, Reply
+from driftline.diagnose.reduce.search import BudgetEnded, CandidateAnswer, Reply
 from driftline.diagnose.reduce.signature import Signature
 from driftline.diagnose.trials import Trials
-from driftline.execute.pool import WorkerStartError
+from driftline.execute.pool import PoolExpired, WorkerStartError
+from driftline.execute.requests import RunRequest
 from driftline.programs.convert import accepts_directly, find_converter
 
 # The sharpest first; kinds that a backend of somebody else's names come after these.
@@ -38,8 +41,6 @@ _NO_CURE = "nothing that can be switched off makes it pass: it lies in what the 
 _NONE_AT_WORK = "no rule or pass that can be left out was seen at work on this program"
 _NO_KNOBS = "nothing of this compiler can be switched off by an option that is known here"
 SUBSTITUTED = "rewrite rule"  # the kind of which one may stand in for another
-
-Listener = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -85,15 +86,15 @@ def ablate_case(
     *,
     budget: float,
     votes: Votes = ONCE,
-    listener: Listener = lambda words: None,
+    listener: Announce = lambda words: None,
 ) -> Ablation:
     """Find what the case, which must have one target, needs to fail. Raises `DoesNotFail` when it does not fail."""
-    return _Course(checker, case, signature, votes, budget, listener).run()
+    return _AblationRun(checker, case, signature, votes, budget, listener).run()
 
 
-class _Course:
+class _AblationRun:
     def __init__(
-        self, checker: Checker, case: Case, signature: Signature, votes: Votes, budget: float, listener: Listener
+        self, checker: Checker, case: Case, signature: Signature, votes: Votes, budget: float, listener: Announce
     ) -> None:
         self._checker = checker
         self._case = case
@@ -109,7 +110,7 @@ class _Course:
 
     def run(self) -> Ablation:
         reply = self._trials.ask(self._target, fresh=True)
-        if reply.answer is not Answer.SAME:
+        if reply.answer is not CandidateAnswer.SAME:
             raise DoesNotFail(
                 f"{self._case.program.name} does not fail in the same way on {self._target} now ({reply.reason})."
                 " Only what fails can be ablated; see driftline replay."
@@ -121,7 +122,7 @@ class _Course:
         try:
             self._ablate_names(names)
             self._ablate_settings([knob for knob in known if not knob.listed])
-        except BudgetEnded:
+        except (BudgetEnded, PoolExpired):
             note = "the budget ended before everything was asked"
         if not self._cures and not note:
             note = _NO_CURE if known or at_work else self._without_knobs()
@@ -142,7 +143,7 @@ class _Course:
         names_them = type(resolve(self._target)).knobs_at_work is not Backend.knobs_at_work
         return _NONE_AT_WORK if names_them else _NO_KNOBS
 
-    def _ask(self, knobs: Sequence[Knob]) -> Answer:
+    def _ask(self, knobs: Sequence[Knob]) -> CandidateAnswer:
         return self._reply(knobs).answer
 
     def _reply(self, knobs: Sequence[Knob]) -> Reply:
@@ -167,7 +168,7 @@ class _Course:
 
     def _with_substitutes(self, knobs: list[Knob]) -> list[Knob]:
         """Where one rule is forbidden, another may do the same: those that come forward then are forbidden too."""
-        while knobs[0].kind == SUBSTITUTED and self._ask(knobs) is Answer.SAME:
+        while knobs[0].kind == SUBSTITUTED and self._ask(knobs) is CandidateAnswer.SAME:
             others = [knob for knob in self._at_work(turned(self._target, knobs)) if knob.kind == SUBSTITUTED]
             new = [knob for knob in others if knob not in knobs]
             if not new:
@@ -180,27 +181,15 @@ class _Course:
         program = self._as_given()
         if program is None:
             return []
-        folder = self._checker.pool.workspace.job_folder()
-        save_tensors(folder / "input", self._case.samples[0].arrays)
         options = self._case.options
-        payload = {
-            "program": program.to_json(),
-            "path": str(program.path),
-            "inputs": [str(folder / "input")],
-            "backend": target.backend,
-            "options": target.told,
-            "grad": options.grad,
-            "seed": options.seed,
-            "plugins": list(options.plugins),
-        }
+        files = write_case(self._checker.pool.workspace, self._case, program)
+        request = RunRequest(files, target.backend, resolve(target).told(target.told))
         worker = worker_for_target(resolve(target), target, options.plugins)
         try:
-            report = self._checker.pool.run(
-                worker, "driftline.diagnose.ablate.tasks:at_work", payload, timeout=options.timeout, fresh=True
-            )
+            report = self._checker.pool.run(worker, AT_WORK, request, timeout=options.timeout, fresh=True)
         except WorkerStartError:
             return []
-        return [Knob.from_json(knob) for knob in report.result["knobs"]] if report.ending == "done" else []
+        return list(report.answer.knobs) if report.answer else []
 
     def _as_given(self) -> Program | None:
         """The program in the form that the compiler is given."""
@@ -217,16 +206,16 @@ class _Course:
         workaround of its own; several of them only where none is enough."""
         taken_away = [knob for knob in settings if not knob.value]
         plainest = list({knob.option: knob for knob in reversed(settings) if knob.value}.values())
-        if plainest and self._ask(plainest) is Answer.SAME:
+        if plainest and self._ask(plainest) is CandidateAnswer.SAME:
             self._harmless += plainest
             settings = taken_away
         cured = False
         for knob in settings:
             reply = self._reply([knob])
-            if reply.answer is Answer.PASS:
+            if reply.answer is CandidateAnswer.PASS:
                 self._add([knob])
                 cured = True
-            elif reply.answer is Answer.SAME:
+            elif reply.answer is CandidateAnswer.SAME:
                 self._harmless.append(knob)
             else:
                 self._unclear.append((knob, reply.reason))
@@ -236,7 +225,7 @@ class _Course:
     def _add(self, knobs: Sequence[Knob]) -> None:
         target = turned(self._target, knobs)
         passes = self._trials.ask(target, fresh=True)
-        self._cures.append(Cure(tuple(knobs), target, passes.answer is Answer.PASS, passes.reason))
+        self._cures.append(Cure(tuple(knobs), target, passes.answer is CandidateAnswer.PASS, passes.reason))
 
 
 def _sharpness(knob: Knob) -> tuple[int, str]:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Sequence
 
 from driftline.backends.knobs import Knob
 from driftline.diagnose.reduce.nodes import needed
-from driftline.diagnose.reduce.search import Answer
+from driftline.diagnose.reduce.search import CandidateAnswer
 
-Ask = Callable[[Sequence[Knob]], Answer]  # what becomes of the case with these switched off
+Ask = Callable[[Sequence[Knob]], CandidateAnswer]  # what becomes of the case with these switched off
 
 
 def smallest_cure(knobs: Sequence[Knob], ask: Ask) -> list[Knob]:
@@ -19,7 +19,7 @@ def smallest_cure(knobs: Sequence[Knob], ask: Ask) -> list[Knob]:
     curing = _curing(list(knobs), ask) if knobs else []
 
     def left(chosen: Collection[Knob]) -> Collection[Knob] | None:
-        return chosen if ask([knob for knob in curing if knob in chosen]) is Answer.PASS else None
+        return chosen if ask([knob for knob in curing if knob in chosen]) is CandidateAnswer.PASS else None
 
     return _without_spare(needed(curing, left), ask) if curing else []
 
@@ -27,9 +27,9 @@ def smallest_cure(knobs: Sequence[Knob], ask: Ask) -> list[Knob]:
 def _curing(knobs: list[Knob], ask: Ask) -> list[Knob]:
     """All of them, where that works. A compiler that breaks when too much is switched off is asked for halves."""
     answer = ask(knobs)
-    if answer is Answer.PASS:
+    if answer is CandidateAnswer.PASS:
         return knobs
-    if answer is Answer.SAME or len(knobs) < 2:
+    if answer is CandidateAnswer.SAME or len(knobs) < 2:
         return []
     middle = len(knobs) // 2
     return _curing(knobs[:middle], ask) or _curing(knobs[middle:], ask)
@@ -40,6 +40,6 @@ def _without_spare(cure: Sequence[Knob], ask: Ask) -> list[Knob]:
     kept = list(cure)
     for knob in list(kept):
         rest = [other for other in kept if other != knob]
-        if rest and ask(rest) is Answer.PASS:
+        if rest and ask(rest) is CandidateAnswer.PASS:
             kept = rest
     return kept

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from driftline.backends import BACKENDS
+from driftline.backends.knobs import Knob
 from driftline.core.plugins import load_plugins
+from driftline.core.task import Context, Task
 from driftline.core.tensors import load_tensors
+from driftline.execute.requests import RunRequest
 from driftline.programs.opened import OpenedProgram
 
 
-def at_work(payload: dict[str, Any], context: object) -> dict[str, Any]:
-    load_plugins(payload["plugins"])
-    program = OpenedProgram.from_payload(payload, load_tensors(payload["inputs"][0]), lambda stage: None)
-    knobs = BACKENDS.get(payload["backend"]).knobs_at_work(program, payload["options"])
-    return {"knobs": [knob.to_json() for knob in knobs]}
+@dataclass(frozen=True)
+class AtWork:
+    knobs: tuple[Knob, ...]
+
+
+AT_WORK = Task("driftline.diagnose.ablate.tasks:at_work", RunRequest, AtWork)
+
+
+@AT_WORK.serve
+def at_work(request: RunRequest, context: Context) -> AtWork:
+    load_plugins(request.case.plugins)
+    program = OpenedProgram.of(request.case, load_tensors(request.case.inputs[0]))
+    return AtWork(tuple(BACKENDS.get(request.backend).knobs_at_work(program, request.options)))

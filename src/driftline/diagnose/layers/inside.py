@@ -9,10 +9,13 @@ from typing import Any
 
 from driftline.checking.checker import Checker
 from driftline.checking.kinds import worker_for_framework
+from driftline.checking.written import write_case
 from driftline.core.case import Case, Inputs
 from driftline.core.program import Program, file_digest
-from driftline.core.tensors import Arrays, TensorSpec, save_tensors
+from driftline.core.task import Answer, Request, Task
+from driftline.core.tensors import Arrays, save_tensors
 from driftline.execute.pool import WorkerStartError
+from driftline.programs.taps.requests import FIND, WRITE_TAPPED, FindRequest, TapRequest
 from driftline.programs.taps.tap import Tap
 
 
@@ -37,31 +40,24 @@ class Inside:
             save_tensors(values, cuts)
         # The weights of a big model lie beside its file, and must lie beside the tapped one too.
         output = (self.case.program.path.parent if self.case.program.data else folder) / f"tapped-{folder.name}"
-        answer = _ask(
-            self.checker,
-            self.case,
-            "write",
-            {
-                "taps": list(taps),
-                "cuts": list(cuts),
-                "cut_values": str(values),
-                "returned": returned,
-                "output": str(output),
-            },
-        )
+        files = write_case(self.checker.pool.workspace, self.case)
+        request = TapRequest(files, tuple(taps), tuple(cuts), values, returned, output)
+        answer = _ask(self.checker, self.case, WRITE_TAPPED, request)
+        if answer.form is None:
+            raise _cannot(self.case, answer.problem)
         given: Arrays = {**self.case.samples[0].arrays, **{f"cut.{n}": a for n, a in enumerate(cuts.values())}}
-        inputs = tuple(TensorSpec(s["name"], s["dtype"], tuple(s["shape"])) for s in answer["inputs"])
+        inputs = answer.form.inputs
         program = replace(
             self.case.program,
             digest=file_digest(output),
             path=output,
             inputs=inputs,
-            outputs=tuple(answer["outputs"]),
+            outputs=answer.form.outputs,
             operators=(),
             state="",
             origin="",
         )
-        arrays = {spec.name: given[name] for spec, name in zip(inputs, answer["order"], strict=True)}
+        arrays = {spec.name: given[name] for spec, name in zip(inputs, answer.form.order, strict=True)}
         return replace(self.case, program=program, samples=(Inputs(arrays, self.case.samples[0].origin),))
 
 
@@ -73,43 +69,34 @@ def look_into(checker: Checker, case: Case) -> Inside:
     if case.options.grad:
         raise NoView("gradients have no view layer by layer; leave --grad out")
     graph = checker.pool.workspace.job_folder() / "graph.pt2"
-    answer = _ask(checker, case, "find", {"graph": str(graph)})
-    taps = tuple(Tap.from_json(tap) for tap in answer["taps"])
-    if answer.get("exported"):
+    answer = _ask(checker, case, FIND, FindRequest(write_case(checker.pool.workspace, case), graph))
+    if answer.problem:
+        raise _cannot(case, answer.problem)
+    if answer.exported:
         case = replace(case, program=_as_graph(program, graph))
-    return Inside(checker, case, taps)
+    return Inside(checker, case, answer.taps)
 
 
 def _as_graph(program: Program, path: Path) -> Program:
     return replace(program, form="torch", digest=file_digest(path), path=path, state="", origin="")
 
 
-def _ask(checker: Checker, case: Case, task: str, more: Mapping[str, Any]) -> dict[str, Any]:
-    folder = checker.pool.workspace.job_folder()
-    sample = folder / "input0"
-    save_tensors(sample, case.samples[0].arrays)
+def _ask(checker: Checker, case: Case, task: Task[Request, Answer], request: Request) -> Answer:
     options, program = case.options, case.program
-    payload = {
-        "program": program.to_json(),
-        "path": str(program.path),
-        "inputs": [str(sample)],
-        "grad": False,
-        "seed": options.seed,
-        "plugins": list(options.plugins),
-        **more,
-    }
     try:
         report = checker.pool.run(
             worker_for_framework(program.framework, options.plugins),
-            f"driftline.programs.taps.tasks:{task}",
-            payload,
+            task,
+            request,
             timeout=options.timeout,
             memory_limit=options.memory_limit,
         )
     except WorkerStartError as error:
         raise NoView(f"{program.framework} cannot be started: {error}") from error
-    if report.ending != "done":
-        raise NoView(f"{program.name} could not be taken apart: {report.ending} ({report.detail})")
-    if "problem" in report.result:
-        raise NoView(f"{program.name} could not be taken apart: {report.result['problem']}")
-    return report.result
+    if report.answer is None:
+        raise _cannot(case, f"{report.ending} ({report.detail})")
+    return report.answer
+
+
+def _cannot(case: Case, why: str) -> NoView:
+    return NoView(f"{case.program.name} could not be taken apart: {why}")

@@ -7,11 +7,12 @@ the program's own results are compared with those of the run without taps: a dif
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.deployed import as_run
+from driftline.core.announce import Announce
 from driftline.core.case import Case
 from driftline.core.execution import Outcome
 from driftline.core.tensors import Array, spec_of
@@ -31,8 +32,6 @@ REGION = 120  # values inside a block
 LARGEST_CUT = 16_000_000  # elements of values that a block is fed with
 LARGEST_RESULT = 4_000_000  # elements of results whose noise is asked for
 
-Listener = Callable[[str], None]
-
 
 def look_at(
     checker: Checker,
@@ -41,7 +40,7 @@ def look_at(
     reference: Reference,
     *,
     taps: str = AUTO,
-    listener: Listener = lambda words: None,
+    listener: Announce = lambda words: None,
 ) -> View:
     """The view of one target that ran the case. What stands in the way is its note."""
     began = time.monotonic()
@@ -54,18 +53,18 @@ def look_at(
     if row.execution.outcome is not Outcome.OK or not row.execution.outputs:
         return replace(view, note=f"There is no view: {row.target} returned nothing to look at ({row.verdict.reason}).")
     try:
-        view = _Course(checker, case, row, reference, view, listener).run(taps)
+        view = _LayersRun(checker, case, row, reference, view, listener).run(taps)
     except NoView as reason:
         view = replace(view, note=f"There is no view: {reason}.")
     return replace(view, seconds=time.monotonic() - began)
 
 
-class _Course:
+class _LayersRun:
     def __init__(
-        self, checker: Checker, case: Case, row: TargetResult, reference: Reference, view: View, listener: Listener
+        self, checker: Checker, case: Case, row: TargetResult, reference: Reference, view: View, listener: Announce
     ) -> None:
         self._checker, self._row, self._view, self._say = checker, row, view, listener
-        at = int(row.verdict.evidence.get("sample", 0))
+        at = row.verdict.evidence.sample or 0
         self._at = at if at < len(row.execution.outputs) else 0
         self._sample = reference.samples[self._at]
         self._reference = replace(reference, samples=(self._sample,))

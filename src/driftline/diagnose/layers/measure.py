@@ -99,7 +99,7 @@ def _measured(name: str, given: Array, native: Array, answer: ShadowAnswer, arit
     reference = answer.reference[name]
     judged = judge_all({name: got}, {name: native}, answer, rules)
     evidence = judged.finding.evidence if judged.finding else judged.closest
-    sigma = float(evidence["z"]) if "z" in evidence else None
+    sigma = evidence.z
     if sigma is None and judged.finding is None:
         sigma = 0.0  # equal to the unoptimised run
     with np.errstate(invalid="ignore"):  # a mask has infinities, and their differences are none

@@ -16,11 +16,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
+from driftline.core.spelling import spelled_alike
 from driftline.core.verdict import Kind
 from driftline.diagnose.localize.apart import Apart
-from driftline.diagnose.reduce.graph import Graph, Leaf, Node, short_name
-from driftline.diagnose.reduce.search import Answer, BudgetEnded
-from driftline.diagnose.spelling import spelled_alike
+from driftline.diagnose.reduce.graph import ProgramGraph, ProgramLeaf, ProgramNode, short_name
+from driftline.diagnose.reduce.search import BudgetEnded, CandidateAnswer
 
 SHARE = 0.25  # of the budget
 LEAST = 3  # operators of a program that is worth the question
@@ -65,27 +65,27 @@ def _failing(apart: Apart, group: Sequence[int], deadline: float) -> int | None:
     if len(alone) > 1:
         graph, makers = side_by_side(alone)
         reply = apart.search.replies([graph])[0]
-        if reply.answer is Answer.PASS:
+        if reply.answer is CandidateAnswer.PASS:
             return None
         named = re.search(r"\d+$", reply.output)
         place = int(named.group()) if named else 0
-        if reply.answer is Answer.SAME and place < len(makers) and apart.search.fails(alone[makers[place]]):
+        if reply.answer is CandidateAnswer.SAME and place < len(makers) and apart.search.fails(alone[makers[place]]):
             return makers[place]
     for start in range(0, len(alone), ONE_BY_ONE):
         some = list(alone)[start : start + ONE_BY_ONE]
         if time.monotonic() > deadline:
             return None
         for number, reply in zip(some, apart.search.replies([alone[n] for n in some]), strict=True):
-            if reply.answer is Answer.SAME and apart.search.fails(alone[number]):
+            if reply.answer is CandidateAnswer.SAME and apart.search.fails(alone[number]):
                 return number
     return None
 
 
-def side_by_side(alone: dict[int, Graph]) -> tuple[Graph, list[int]]:
+def side_by_side(alone: dict[int, ProgramGraph]) -> tuple[ProgramGraph, list[int]]:
     """One program of independent ones, and whose result each of its outputs is. What they read, they share; what they
     make has new numbers, since one may make what another reads."""
-    leaves: dict[int, Leaf] = {}
-    nodes: list[Node] = []
+    leaves: dict[int, ProgramLeaf] = {}
+    nodes: list[ProgramNode] = []
     outputs: list[int] = []
     makers: list[int] = []
     next_number = 1 + max(n for g in alone.values() for n in (*g.leaf, *g.producers))
@@ -99,7 +99,7 @@ def side_by_side(alone: dict[int, Graph]) -> tuple[Graph, list[int]]:
         outputs += [new[n] for n in graph.outputs]
         makers += [operator] * len(graph.outputs)
     header = next(iter(alone.values())).header
-    return Graph(tuple(leaves.values()), tuple(nodes), tuple(outputs), header), makers
+    return ProgramGraph(tuple(leaves.values()), tuple(nodes), tuple(outputs), header), makers
 
 
 def _ranked(apart: Apart) -> list[int]:

@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from driftline.backends import resolve
 from driftline.checking.checker import Checker
 from driftline.checking.convert import Conversions
 from driftline.checking.kinds import worker_for_framework
+from driftline.checking.written import write_case
 from driftline.core.case import Case
 from driftline.core.program import Program
 from driftline.core.target import Target
-from driftline.core.tensors import save_tensors
 from driftline.diagnose.localize.part import part, units
-from driftline.diagnose.localize.stretches import ReferenceRun
-from driftline.diagnose.reduce.asking import Asker, Writer
-from driftline.diagnose.reduce.graph import Graph
-from driftline.diagnose.reduce.question import Question
+from driftline.diagnose.localize.stretches import RecordedRun
+from driftline.diagnose.reduce.asking import Asker, CandidateWriter
+from driftline.diagnose.reduce.graph import ProgramGraph
+from driftline.diagnose.reduce.question import CandidateQuestion
 from driftline.diagnose.reduce.reading import TRACERS, Reader
-from driftline.diagnose.reduce.search import Answer, Search
+from driftline.diagnose.reduce.requests import READ_ALONE, GraphCandidate, ReadRequest
+from driftline.diagnose.reduce.search import CandidateAnswer, Search
 from driftline.diagnose.reduce.signature import Signature
 from driftline.diagnose.trials import Trials
 from driftline.programs.convert import accepts_directly, find_converter
@@ -43,16 +43,16 @@ class Apart:
     """A program that was taken apart and fails when it is put together again."""
 
     form: str
-    question: Question  # about the program in this form
-    run: ReferenceRun
+    question: CandidateQuestion  # about the program in this form
+    run: RecordedRun
     operators: list[tuple[int, ...]]  # each with its nodes
     asker: Asker
-    search: Search[Graph]
+    search: Search[ProgramGraph]
     largest_constant: int | None
     folder: Path
     note: str = ""
 
-    def graph(self, chosen: Collection[int], *, taps: bool = False) -> Graph | None:
+    def graph(self, chosen: Collection[int], *, taps: bool = False) -> ProgramGraph | None:
         """Some operators as a program by themselves."""
         nodes = [at for number in chosen for at in self.operators[number]]
         return part(self.run, nodes, largest_constant=self.largest_constant, taps=taps)
@@ -69,7 +69,7 @@ class Apart:
         return self.run.graph.nodes[self.operators[number][0]].op
 
 
-def take_apart(checker: Checker, question: Question, deadline: float) -> Apart:
+def take_apart(checker: Checker, question: CandidateQuestion, deadline: float) -> Apart:
     """The program in the first form in which it fails. Raises `NotApart`, or `BudgetEnded`."""
     note = ""
     for apart in forms_apart(checker, question, deadline):
@@ -80,7 +80,7 @@ def take_apart(checker: Checker, question: Question, deadline: float) -> Apart:
     raise NotApart(note or "the program cannot be taken apart: written anew it does not fail")
 
 
-def forms_apart(checker: Checker, question: Question, deadline: float) -> Iterator[Apart]:
+def forms_apart(checker: Checker, question: CandidateQuestion, deadline: float) -> Iterator[Apart]:
     """The forms in which the program can be taken apart, whether or not it fails in them. Raises `NotApart`."""
     framework = question.case.program.framework
     if framework not in ("torch", "onnx"):
@@ -95,20 +95,22 @@ def forms_apart(checker: Checker, question: Question, deadline: float) -> Iterat
         yield replace(_asked(checker, question, graph, folder, form, deadline), note=note)
 
 
-def _asked(checker: Checker, question: Question, graph: Graph, folder: Path, form: str, deadline: float) -> Apart:
+def _asked(
+    checker: Checker, question: CandidateQuestion, graph: ProgramGraph, folder: Path, form: str, deadline: float
+) -> Apart:
     asker = _asker(checker, question, folder)
-    run = ReferenceRun(graph, Reader(checker, question, folder).evaluate, folder)
+    run = RecordedRun(graph, Reader(checker, question, folder).evaluate, folder)
     frozen = dict(question.target.options).get("freezing") == "true"
     largest = None if frozen or question.case.program.framework == "onnx" else LARGEST_CONSTANT
     search = Search(asker.ask, graph, deadline=deadline)
     return Apart(form, question, run, units(graph), asker, search, largest, folder)
 
 
-def _asker(checker: Checker, question: Question, folder: Path) -> Asker:
-    return Asker(checker, question, Writer(checker, question, folder, {}), lambda part: {"graph": part.to_json()})
+def _asker(checker: Checker, question: CandidateQuestion, folder: Path) -> Asker:
+    return Asker(checker, question, CandidateWriter(checker, question, folder), GraphCandidate)
 
 
-def _in_the_form_of_the_target(checker: Checker, question: Question) -> tuple[Question, str, str]:
+def _in_the_form_of_the_target(checker: Checker, question: CandidateQuestion) -> tuple[CandidateQuestion, str, str]:
     """The question about the converted program, where it is the same question; with who made it, or why it is not."""
     case, target = question.case, question.target
     program, accepts = case.program, resolve(target).accepts
@@ -120,7 +122,7 @@ def _in_the_form_of_the_target(checker: Checker, question: Question) -> tuple[Qu
         return question, "", ""
     converted = replace(case, program=_as_onnx(made))
     reply = Trials(checker, converted, question.signature, question.votes).ask(target)
-    if reply.answer is Answer.SAME:
+    if reply.answer is CandidateAnswer.SAME:
         return replace(question, case=converted), f" made by {link.name}", ""
     return question, "", f"what {link.name} made of it is not wrong as an ONNX model ({reply.reason})"
 
@@ -131,30 +133,14 @@ def _as_onnx(program: Program) -> Program:
     return replace(program, framework="onnx", outputs=tuple(output.name for output in model.graph.output))
 
 
-def _read(checker: Checker, case: Case, tracer: str, folder: Path) -> Graph | None:
+def _read(checker: Checker, case: Case, tracer: str, folder: Path) -> ProgramGraph | None:
     """The graph alone. (`Reader.graph` computes all values at once, for which a large model has no room.)"""
-    place = checker.pool.workspace.job_folder()
-    paths = []
-    for index, sample in enumerate(case.samples):
-        paths.append(str(place / f"input{index}"))
-        save_tensors(paths[-1], sample.arrays)
     options = case.options
-    payload: dict[str, Any] = {
-        "program": case.program.to_json(),
-        "path": str(case.program.path),
-        "inputs": paths,
-        "values": str(folder),
-        "tracer": tracer,
-        "grad": options.grad,
-        "seed": options.seed,
-        "plugins": list(options.plugins),
-    }
     report = checker.pool.run(
         worker_for_framework(case.program.framework, options.plugins),
-        "driftline.diagnose.localize.tasks:read",
-        payload,
+        READ_ALONE,
+        ReadRequest(write_case(checker.pool.workspace, case), folder, tracer),
         timeout=options.timeout * 2,
         fresh=True,  # a user's module leaves traces
     )
-    done = report.ending == "done" and "graph" in report.result
-    return Graph.from_json(report.result["graph"]) if done else None
+    return report.answer.graph if report.answer else None

@@ -12,24 +12,8 @@ from typing import Any
 from driftline.backends import BACKENDS
 from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
-from driftline.diagnose.reduce.search import Answer
+from driftline.diagnose.reduce.search import CandidateAnswer
 from driftline.diagnose.trials import Trials
-
-# What stands below a compiler. A name that is an option is the compiler itself, simplified.
-_RUNGS = {
-    "inductor": ("eager", "aot_eager", "aot_eager_decomp"),
-    "aotinductor": ("eager", "aot_eager", "aot_eager_decomp", "inductor"),
-    "dynamo": ("eager", "aot_eager"),
-    "torchscript": ("eager", "freeze=false"),
-    "executorch": ("eager",),
-    "onnxruntime": ("opt=off", "opt=basic", "opt=extended"),
-    "tvm": ("opt=0", "opt=1", "opt=2"),
-    "iree": ("opt=O0", "opt=O1"),
-    "xla": ("jit=off",),
-    "tensorflow-xla": ("tensorflow",),
-    "tflite": ("delegate=none",),
-    "tensorrt": ("opt=0",),
-}
 
 
 @dataclass(frozen=True)
@@ -37,13 +21,13 @@ class Rung:
     """What one form of the compiler says to the case."""
 
     target: Target
-    answer: Answer
+    answer: CandidateAnswer
     reason: str
     seconds: float
 
     @property
     def wrong(self) -> bool:
-        return self.answer is Answer.SAME
+        return self.answer is CandidateAnswer.SAME
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -56,7 +40,7 @@ class Rung:
 
 def rungs(target: Target) -> Iterator[Target]:
     """The targets to ask, the target itself last. Those that are not installed are left out."""
-    for name in _RUNGS.get(target.backend.partition(":")[0], ()):
+    for name in BACKENDS.get(target.backend).ladder():
         option, equals, value = name.partition("=")
         if equals and option not in dict(target.options):
             yield Target(target.backend, target.version, (*target.options, (option, value)))

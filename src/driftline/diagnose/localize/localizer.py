@@ -9,28 +9,29 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from driftline.checking.checker import Checker
+from driftline.core.announce import Announce
 from driftline.core.case import Case
 from driftline.core.verdict import Judgement, Kind
 from driftline.diagnose.localize.alone import KINDS, SHARE, lone_operator
 from driftline.diagnose.localize.apart import Apart, NotApart, forms_apart, take_apart
 from driftline.diagnose.localize.ladder import climb
 from driftline.diagnose.localize.narrow import narrow
-from driftline.diagnose.localize.result import Localization, Operator, Suspect
-from driftline.diagnose.reduce.question import ONCE, Question, Votes
+from driftline.diagnose.localize.result import Localization, PlacedOperator, SuspectPart
+from driftline.diagnose.reduce.order import ProgramSize
+from driftline.diagnose.reduce.question import ONCE, CandidateQuestion, Votes
 from driftline.diagnose.reduce.reducer import DoesNotFail
-from driftline.diagnose.reduce.search import Answer, BudgetEnded
+from driftline.diagnose.reduce.search import BudgetEnded, CandidateAnswer
 from driftline.diagnose.reduce.signature import Signature
 from driftline.diagnose.trials import Trials
+from driftline.execute.pool import PoolExpired
 
 MOST_SUSPECTS = 3
 MOST_TAPPED = 400  # operators of a program that is also run with every value as an output
 _WRONG = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.WRONG_DTYPE, Kind.WRONG_SHAPE, Kind.WRONG_ZERO_SIGN)
-
-Listener = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,12 @@ def localize_case(
     *,
     budget: float,
     votes: Votes = ONCE,
-    listener: Listener = lambda words: None,
+    listener: Announce = lambda words: None,
 ) -> Localization:
     """Find where the case, which must have one target, goes wrong. Raises `DoesNotFail` when it does not fail."""
     began = time.monotonic()
     deadline = began + budget
-    lone = _Lone.of(checker, Question(case, case.targets[0], signature, votes), began, budget, listener)
+    lone = Lone.of(checker, CandidateQuestion(case, case.targets[0], signature, votes), began, budget, listener)
     trials = Trials(checker, lone.case if lone else case, signature, votes)
     listener("climbing the ladder")
     rungs = climb(trials, case.targets[0], deadline)
@@ -74,11 +75,11 @@ def localize_case(
             apart = lone.apart.asked(checker, target, wrong, deadline)
             found = _Suspects(checker, apart, listener, lone.operator).found(Localization(target, lone=True))
         else:
-            apart = take_apart(checker, Question(case.only(target), target, wrong, votes), deadline)
+            apart = take_apart(checker, CandidateQuestion(case.only(target), target, wrong, votes), deadline)
             found = _Suspects(checker, apart, listener).found(Localization(target))
     except NotApart as reason:
         found = Localization(target, note=str(reason))
-    except BudgetEnded:
+    except (BudgetEnded, PoolExpired):
         found = Localization(target, note="the budget ended before a part was asked")
     return replace(
         found,
@@ -90,39 +91,46 @@ def localize_case(
 
 
 @dataclass(frozen=True)
-class _Lone:
+class Lone:
     """An operator that fails by itself in the way the whole program does, found before anything else was asked."""
 
     apart: Apart
     operator: int
     case: Case
 
+    @property
+    def of_size(self) -> ProgramSize:
+        """The size of the program that it is an operator of."""
+        return self.apart.run.graph.size
+
     @staticmethod
-    def of(checker: Checker, question: Question, began: float, budget: float, listener: Listener) -> _Lone | None:
+    def of(
+        checker: Checker, question: CandidateQuestion, began: float, budget: float, listener: Announce
+    ) -> Lone | None:
         if question.signature.kind not in KINDS or question.votes.runs > 1:
             return None
         deadline = began + SHARE * budget
         listener("asking single operators")
-        with contextlib.suppress(NotApart, BudgetEnded):
+        with contextlib.suppress(NotApart, BudgetEnded, PoolExpired):
             for apart in forms_apart(checker, question, deadline):
                 if apart.note:  # it fails only in the form that it came in
                     return None
                 operator = lone_operator(apart, deadline)
                 graph = apart.graph([operator]) if operator is not None else None
                 case = apart.asker.case_of(graph) if graph else None
-                return _Lone(apart, operator, case) if operator is not None and case else None
+                return Lone(apart, operator, case) if operator is not None and case else None
         return None
 
 
 class _Suspects:
     """Finds one suspect after the other, each in what the others leave. `lone` is an operator that is known to fail."""
 
-    def __init__(self, checker: Checker, apart: Apart, listener: Listener, lone: int | None = None) -> None:
+    def __init__(self, checker: Checker, apart: Apart, listener: Announce, lone: int | None = None) -> None:
         self._lone = lone
         self._checker = checker
         self._apart = apart
         self._listener = listener
-        self._suspects: list[Suspect] = []
+        self._suspects: list[SuspectPart] = []
         self._note = apart.note
         self._smallest = 0  # operators of the smallest part that is known to fail
 
@@ -131,7 +139,7 @@ class _Suspects:
         try:
             explained = self._search()
             observer = self._observe()
-        except BudgetEnded:
+        except (BudgetEnded, PoolExpired):
             left = "1 operator was" if self._smallest == 1 else f"{self._smallest} operators were"
             self._note = f"the budget ended while {left} left to look at"
         apart = self._apart
@@ -163,60 +171,60 @@ class _Suspects:
             self._suspects.append(suspect)
             left = [number for number in left if number not in part]
             rest = self._without(part, left)
-            if rest is not Answer.SAME:
-                return rest is Answer.PASS
+            if rest is not CandidateAnswer.SAME:
+                return rest is CandidateAnswer.PASS
         return False
 
     def _fail(self, sets: Sequence[Sequence[int]]) -> list[bool]:
         graphs = [self._apart.graph(chosen) for chosen in sets]
         made = [graph for graph in graphs if graph]
         replies = iter(self._apart.search.replies(made)) if made else iter(())
-        found = [bool(graph) and next(replies).answer is Answer.SAME for graph in graphs]
+        found = [bool(graph) and next(replies).answer is CandidateAnswer.SAME for graph in graphs]
         failing = [len(chosen) for chosen, fails in zip(sets, found, strict=True) if fails]
         self._smallest = min(failing or [self._smallest])
         return found
 
-    def _without(self, part: Sequence[int], left: Sequence[int]) -> Answer:
+    def _without(self, part: Sequence[int], left: Sequence[int]) -> CandidateAnswer:
         """What the program does without the last suspect; perhaps all of its kind have to go."""
         alike = [n for n in left if self._apart.op(n) == self._apart.op(part[0])] if len(part) == 1 else []
         known = self._lone is not None and len(self._suspects) == 1  # a kernel that is wrong is wrong everywhere
-        rest = Answer.NEITHER if known and alike else self._rest(left)
-        if rest is not Answer.PASS and alike:
-            if self._rest([number for number in left if number not in alike]) is Answer.PASS:
-                rest = Answer.PASS
+        rest = CandidateAnswer.NEITHER if known and alike else self._rest(left)
+        if rest is not CandidateAnswer.PASS and alike:
+            if self._rest([number for number in left if number not in alike]) is CandidateAnswer.PASS:
+                rest = CandidateAnswer.PASS
             else:
                 alike = []
                 rest = self._rest(left) if known else rest
-        elif rest is Answer.PASS:
+        elif rest is CandidateAnswer.PASS:
             alike = []
         self._suspects[-1] = replace(self._suspects[-1], alike=len(alike), rest=str(rest))
         return rest
 
-    def _rest(self, left: Sequence[int]) -> Answer:
+    def _rest(self, left: Sequence[int]) -> CandidateAnswer:
         """What becomes of the program when the suspects' results are given to it as they should be."""
         if not left:
-            return Answer.PASS
+            return CandidateAnswer.PASS
         graph = self._apart.graph(left)
         if graph is None:
-            return Answer.NEITHER
+            return CandidateAnswer.NEITHER
         search = self._apart.search
-        return Answer.SAME if search.fails(graph) else search.replies([graph])[0].answer
+        return CandidateAnswer.SAME if search.fails(graph) else search.replies([graph])[0].answer
 
-    def _confirmed(self, part: Sequence[int]) -> Suspect | None:
+    def _confirmed(self, part: Sequence[int]) -> SuspectPart | None:
         """The part as a suspect, if the ordinary check fails it."""
         graph = self._apart.graph(part)
         case = self._apart.asker.case_of(graph) if graph else None
         for result in self._checker.check(case).results if case else ():
             if case and result.verdict.judgement is Judgement.FAIL:
-                return Suspect(tuple(self._operator(number) for number in part), case, result)
+                return SuspectPart(tuple(self._operator(number) for number in part), case, result)
         return None
 
-    def _operator(self, number: int) -> Operator:
+    def _operator(self, number: int) -> PlacedOperator:
         run = self._apart.run
         nodes = [run.graph.nodes[at] for at in self._apart.operators[number]]
         read = [run.types.get(n) for n in nodes[0].operands]
         made = [run.types.get(n) for node in nodes for n in node.outputs]
-        return Operator(nodes[0].op, number, tuple(filter(None, read)), tuple(filter(None, made)))
+        return PlacedOperator(nodes[0].op, number, tuple(filter(None, read)), tuple(filter(None, made)))
 
     def _observe(self) -> str:
         """Does it matter whether somebody looks? Asked once, as a fact about the failure; nothing rests on it."""
@@ -226,8 +234,8 @@ class _Suspects:
             return ""
         tapped = self._apart.graph(range(count), taps=True)
         reply = self._apart.search.replies([tapped])[0] if tapped else None
-        if reply is None or reply.answer is Answer.SAME:
+        if reply is None or reply.answer is CandidateAnswer.SAME:
             return ""
-        if reply.answer is Answer.PASS:
+        if reply.answer is CandidateAnswer.PASS:
             return "with every value as an output the whole program passes"
         return f"with every value as an output the whole program ends otherwise: {reply.reason}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from driftline.diagnose.localize.stretches import ReferenceRun
-from driftline.diagnose.reduce.graph import Graph, Leaf
+from driftline.diagnose.localize.stretches import RecordedRun
+from driftline.diagnose.reduce.graph import ProgramGraph, ProgramLeaf
 
 
-def units(graph: Graph) -> list[tuple[int, ...]]:
+def units(graph: ProgramGraph) -> list[tuple[int, ...]]:
     """Operators, each with the nodes that take its result apart."""
     found: dict[int, list[int]] = {}
     home: dict[int, int] = {}
@@ -21,8 +21,8 @@ def units(graph: Graph) -> list[tuple[int, ...]]:
 
 
 def part(
-    run: ReferenceRun, wanted: Collection[int], *, largest_constant: int | None, taps: bool = False
-) -> Graph | None:
+    run: RecordedRun, wanted: Collection[int], *, largest_constant: int | None, taps: bool = False
+) -> ProgramGraph | None:
     """The program of the wanted nodes: its outputs are what others read of them, with `taps` every value.
 
     Constants that have more than `largest_constant` elements become inputs. None: there is no such program.
@@ -42,10 +42,10 @@ def part(
     if not outputs:
         return None
     held = [_as_input(leaf, largest_constant) for _, leaf in sorted(leaves.items())]
-    return Graph(tuple(held), tuple(graph.nodes[at] for at in sorted(chosen)), tuple(outputs), graph.header)
+    return ProgramGraph(tuple(held), tuple(graph.nodes[at] for at in sorted(chosen)), tuple(outputs), graph.header)
 
 
-def _with_what_they_read(run: ReferenceRun, chosen: set[int]) -> tuple[set[int], dict[int, Leaf] | None]:
+def _with_what_they_read(run: RecordedRun, chosen: set[int]) -> tuple[set[int], dict[int, ProgramLeaf] | None]:
     """What is read from outside, as inputs. Who makes something that is not a tensor has to come in."""
     graph = run.graph
     while True:
@@ -60,7 +60,7 @@ def _with_what_they_read(run: ReferenceRun, chosen: set[int]) -> tuple[set[int],
         chosen |= {at for at in missing if at is not None}
 
 
-def _as_input(leaf: Leaf, largest_constant: int | None) -> Leaf:
+def _as_input(leaf: ProgramLeaf, largest_constant: int | None) -> ProgramLeaf:
     elements = 1
     for size in leaf.type.shape:
         elements *= size

@@ -9,17 +9,17 @@ from driftline.checking.checker import TargetResult
 from driftline.core.case import Case
 from driftline.core.target import Target
 from driftline.diagnose.localize.ladder import Rung
-from driftline.diagnose.reduce.graph import TensorType
+from driftline.diagnose.reduce.graph import ValueType
 
 
 @dataclass(frozen=True)
-class Operator:
+class PlacedOperator:
     """One operator of a suspect, and where it stands in the program."""
 
     op: str
     place: int  # among the operators of the program, from 0
-    inputs: tuple[TensorType, ...]
-    outputs: tuple[TensorType, ...]
+    inputs: tuple[ValueType, ...]
+    outputs: tuple[ValueType, ...]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -30,16 +30,16 @@ class Operator:
         }
 
 
-def _type_text(kind: TensorType) -> str:
+def _type_text(kind: ValueType) -> str:
     strided = f" strides {list(kind.strides)}" if kind.strides else ""
     return f"{kind.dtype}{list(kind.shape)}{strided}"
 
 
 @dataclass(frozen=True)
-class Suspect:
+class SuspectPart:
     """Operators that fail by themselves, on what the reference run computes before them."""
 
-    operators: tuple[Operator, ...]
+    operators: tuple[PlacedOperator, ...]
     case: Case
     result: TargetResult
     alike: int = 0  # further operators of the same kind without which the rest passes
@@ -56,7 +56,7 @@ class Localization:
 
     target: Target  # the rung on which parts were asked
     rungs: tuple[Rung, ...] = ()
-    suspects: tuple[Suspect, ...] = ()
+    suspects: tuple[SuspectPart, ...] = ()
     form: str = ""  # what was taken apart
     operators: int = 0
     lone: bool = False  # the first suspect was found by asking single operators, before anything else

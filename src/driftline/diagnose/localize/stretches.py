@@ -6,31 +6,30 @@ room is used up, and computed again from those that are left when somebody asks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import prod
 from pathlib import Path
 
 from driftline.core.tensors import numpy_dtype
-from driftline.diagnose.reduce.graph import Evaluated, Graph, Leaf, TensorType
+from driftline.diagnose.reduce.graph import ProgramGraph, ProgramLeaf, ValueType
+from driftline.diagnose.reduce.nodes import Evaluate
 
 STRETCH = 32  # nodes that are run in one job
 ROOM = 1 << 30  # bytes of values that are kept
 
-Evaluate = Callable[[Graph], Evaluated]  # what runs raise is not there, nor is what follows it
 
-
-class ReferenceRun:
+class RecordedRun:
     """Knows the type of every value, and has the values that are asked for."""
 
     def __init__(
-        self, graph: Graph, evaluate: Evaluate, folder: Path, *, stretch: int = STRETCH, room: int = ROOM
+        self, graph: ProgramGraph, evaluate: Evaluate, folder: Path, *, stretch: int = STRETCH, room: int = ROOM
     ) -> None:
         self.graph = graph
         self._evaluate = evaluate
         self._folder = folder
         self._stretch = stretch
         self._room = room
-        self.types: dict[int, TensorType | None] = {leaf.number: leaf.type for leaf in graph.leaves}
+        self.types: dict[int, ValueType | None] = {leaf.number: leaf.type for leaf in graph.leaves}
         self._data: dict[int, str] = {leaf.number: leaf.data for leaf in graph.leaves}
         self._effects = any(node.effects for node in graph.nodes)
         self.read_by: dict[int, list[int]] = {}
@@ -45,12 +44,12 @@ class ReferenceRun:
         if missing:
             self._compute(self._needed_for(missing), missing)
 
-    def leaf(self, number: int) -> Leaf | None:
+    def leaf(self, number: int) -> ProgramLeaf | None:
         """The value as an input; `require` it first."""
         if number in self.graph.leaf:
             return self.graph.leaf[number]
         known = self.types.get(number)
-        return Leaf(number, known, self._data[number]) if known and number in self._data else None
+        return ProgramLeaf(number, known, self._data[number]) if known and number in self._data else None
 
     def _needed_for(self, missing: Collection[int]) -> Sequence[int]:
         """The nodes that compute them from what is there. Where memory is written to, all of them."""
@@ -76,11 +75,11 @@ class ReferenceRun:
             self._data |= found.data
             self._make_room({*wanted, *(n for at in later for n in self.graph.nodes[at].operands)})
 
-    def _as_graph(self, nodes: list[int]) -> Graph:
+    def _as_graph(self, nodes: list[int]) -> ProgramGraph:
         """The stretch as a program by itself. What is not a tensor has to be computed again."""
         chosen = set(nodes)
         waiting = list(nodes)
-        leaves: dict[int, Leaf] = {}
+        leaves: dict[int, ProgramLeaf] = {}
         while waiting:
             for number in self.graph.nodes[waiting.pop()].operands:
                 at = self.graph.producers.get(number)
@@ -94,7 +93,7 @@ class ReferenceRun:
                     waiting.append(at)
         inside = tuple(self.graph.nodes[at] for at in sorted(chosen))
         made = {number for node in inside for number in node.outputs}
-        return Graph(tuple(v for n, v in leaves.items() if n not in made), inside, (), self.graph.header)
+        return ProgramGraph(tuple(v for n, v in leaves.items() if n not in made), inside, (), self.graph.header)
 
     def _make_room(self, needed: Collection[int]) -> None:
         """Drop what nobody needs at once, if there is more than there is room for."""

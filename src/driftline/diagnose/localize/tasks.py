@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 from driftline.core.plugins import load_plugins
-from driftline.core.tensors import load_tensors
+from driftline.core.task import Context
 from driftline.core.text import first_line
+from driftline.diagnose.reduce.requests import READ_ALONE, ReadGraph, ReadRequest
 from driftline.diagnose.reduce.values import Values
 from driftline.programs.opened import OpenedProgram
 
 
-def read(payload: dict[str, Any], context: object) -> dict[str, Any]:
-    """The graph alone: what its values are is computed in stretches. `problem` says why there is none."""
-    load_plugins(payload["plugins"])
-    samples = [load_tensors(path) for path in payload["inputs"]]
-    values = Values(Path(payload["values"]))
+@READ_ALONE.serve
+def read(request: ReadRequest, context: Context) -> ReadGraph:
+    """The graph alone: what its values are is computed in stretches."""
+    load_plugins(request.case.plugins)
+    samples = request.case.samples()
+    values = Values(request.values)
     try:
-        opened = OpenedProgram.from_payload(payload, samples[0], lambda stage: None)
+        opened = OpenedProgram.of(request.case, samples[0])
         if opened.framework == "onnx":
             from driftline.diagnose.reduce.onnx_graph import read_onnx
 
@@ -26,7 +25,7 @@ def read(payload: dict[str, Any], context: object) -> dict[str, Any]:
         else:
             from driftline.diagnose.reduce.fx_graph import read_torch
 
-            graph = read_torch(opened, samples, payload["tracer"], values)
+            graph = read_torch(opened, samples, request.tracer, values)
     except Exception as error:
-        return {"problem": f"{type(error).__name__}: {first_line(str(error), 200)}"}
-    return {"graph": graph.to_json()}
+        return ReadGraph(problem=f"{type(error).__name__}: {first_line(str(error), 200)}")
+    return ReadGraph(graph)

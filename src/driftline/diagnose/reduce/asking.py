@@ -8,91 +8,104 @@ the other, by the parts of the ordinary check.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS, resolve
-from driftline.checking.batch import Screened, Screening, case_of
+from driftline.checking.batch import case_of, died
+from driftline.checking.batch_requests import Prepared, PreparedProgram, SampleVerdict
 from driftline.checking.checker import Checker, declared_arithmetic
 from driftline.checking.kinds import worker_for_framework
+from driftline.checking.screener import Screener, ScreenResult
 from driftline.core.case import Case
 from driftline.core.errors import InternalError
 from driftline.core.execution import Execution
 from driftline.core.verdict import Judgement, Kind, Verdict
-from driftline.diagnose.reduce.question import Question
-from driftline.diagnose.reduce.search import Answer, Reply
+from driftline.diagnose.reduce.question import CandidateQuestion
+from driftline.diagnose.reduce.requests import (
+    NO_FRAME,
+    WRITE,
+    CandidateRequest,
+    TextCandidate,
+    TextFrame,
+    WriteRequest,
+)
+from driftline.diagnose.reduce.search import CandidateAnswer, Reply
 from driftline.diagnose.reduce.signature import Signature
 from driftline.oracle.choice import parse_oracle
-from driftline.oracle.judge import Trait, judge
+from driftline.oracle.judge import TargetTraits, judge
 
 SCOUTED = 8  # candidates at a time
-_DIED = "its reference run ended with"
-_TASKS = "driftline.diagnose.reduce.tasks"
+
+_Result = ScreenResult[CandidateRequest]
 
 
-class Writer:
+class CandidateWriter:
     """Has candidates written as programs by a worker of their framework."""
 
-    def __init__(self, checker: Checker, question: Question, values: Path, more: Mapping[str, Any]) -> None:
+    def __init__(
+        self, checker: Checker, question: CandidateQuestion, values: Path, frame: TextFrame = NO_FRAME
+    ) -> None:
         self._pool = checker.pool
         self._question = question
         self._values = values
-        self._more = more  # what candidates of a certain form need besides
+        self._frame = frame
         self._meaningful = False
-        self._allowed: list[str] | None = None
+        self._allowed: tuple[str, ...] | None = None
 
-    def keep_meaning_of(self, request: Mapping[str, Any]) -> None:
+    def keep_meaning_of(self, request: CandidateRequest) -> None:
         """From now on, candidates that make no sense where this one does are no programs (see `meaning.py`)."""
         self._meaningful = True
         made = self.write([request], self._pool.workspace.job_folder(), refer=True)[0]
-        self._allowed = made.get("flaws")  # unknown where it does not run: then nothing is asked of the others
+        # Unknown where it does not run: then nothing is asked of the others.
+        self._allowed = made.flaws if isinstance(made, PreparedProgram) else None
 
-    def write(self, requests: Sequence[Mapping[str, Any]], folder: Path, *, refer: bool) -> list[dict[str, Any]]:
+    def write(self, requests: Sequence[CandidateRequest], folder: Path, *, refer: bool) -> list[Prepared]:
         """As `Screening.prepare` answers: one that takes the worker down is invalid, and the others are made again."""
         case = self._question.case
-        payload = {
-            **self._more,
-            "folder": str(folder),
-            "values": str(self._values),
-            "requests": list(requests),
-            "refer": refer,
-            "framework": case.program.framework,
-            "name": case.program.name,
-            "origins": [sample.origin for sample in case.samples],
-            "grad": case.options.grad,
-            "seed": case.options.seed,
-            "company": "gradients" if case.options.grad else "plain",
-            "plugins": list(case.options.plugins),
-            "meaningful": self._meaningful,
-            "allowed": self._allowed,
-        }
+        request = WriteRequest(
+            folder,
+            self._values,
+            tuple(requests),
+            refer,
+            framework=case.program.framework,
+            name=case.program.name,
+            origins=tuple(sample.origin for sample in case.samples),
+            grad=case.options.grad,
+            seed=case.options.seed,
+            company="gradients" if case.options.grad else "plain",
+            frame=self._frame,
+            meaningful=self._meaningful,
+            allowed=self._allowed,
+            plugins=case.options.plugins,
+        )
         worker = worker_for_framework(case.program.framework, case.options.plugins)
-        report = self._pool.run(worker, f"{_TASKS}:prepare", payload, timeout=self._question.timeout * 2)
-        if report.ending == "done":
-            return list(report.result["programs"])
+        report = self._pool.run(worker, WRITE, request, timeout=self._question.timeout * 2)
+        if report.answer is not None:
+            return list(report.answer.programs)
         if len(requests) == 1:
-            return [{"invalid": f"{_DIED} {report.ending} ({report.detail})"}]
-        alone = []
-        for number, request in enumerate(requests):
+            return [died(report)]
+        alone: list[Prepared] = []
+        for number, candidate in enumerate(requests):
             own = folder / f"alone{number}"
             own.mkdir()
-            alone += self.write([request], own, refer=refer)
+            alone += self.write([candidate], own, refer=refer)
         return alone
 
 
-class _Screen(Screening):
+class _Screen(Screener[CandidateRequest]):
     """Screening of candidates instead of generated programs."""
 
-    def __init__(self, checker: Checker, question: Question, writer: Writer) -> None:
+    def __init__(self, checker: Checker, question: CandidateQuestion, writer: CandidateWriter) -> None:
         options = question.case.options
         super().__init__(
             checker.pool, question.case.program.framework, plugins=options.plugins, timeout=question.timeout
         )
         self._writer = writer
 
-    def prepare(self, requests: Sequence[Mapping[str, Any]], *, sizes: bool = True) -> list[dict[str, Any]]:
+    def prepare(self, requests: Sequence[CandidateRequest], *, sizes: bool = True) -> list[Prepared]:
         return self._writer.write(requests, self._new_folder(), refer=True)
 
 
@@ -100,7 +113,11 @@ class Asker:
     """Asks one question about candidates. `request_of` turns a candidate into what the writer needs."""
 
     def __init__(
-        self, checker: Checker, question: Question, writer: Writer, request_of: Callable[[Any], Mapping[str, Any]]
+        self,
+        checker: Checker,
+        question: CandidateQuestion,
+        writer: CandidateWriter,
+        request_of: Callable[[Any], CandidateRequest],
     ) -> None:
         self._checker = checker
         self._question = question
@@ -130,41 +147,44 @@ class Asker:
                 replies[candidate.key] = replace(reply, scouted=together or not reply.questions)
         return [replies[candidate.key] for candidate in candidates]
 
-    def _request(self, alike: Sequence[Any]) -> Mapping[str, Any]:
+    def _request(self, alike: Sequence[Any]) -> CandidateRequest:
         """One program; what its inputs hold in the first candidate, and in the others."""
-        others = [[leaf.data for leaf in other.leaves] for other in alike[1:]]
-        return {**self._request_of(alike[0]), **({"others": others} if others else {})}
+        request = self._request_of(alike[0])
+        if isinstance(request, TextCandidate):
+            return request
+        return replace(request, others=tuple(tuple(leaf.data for leaf in other.leaves) for other in alike[1:]))
 
     def case_of(self, candidate: Any) -> Case | None:
         """The candidate as an ordinary case; None when it is not a program."""
         folder = self._checker.pool.workspace.job_folder()
         made = self._writer.write([self._request_of(candidate)], folder, refer=False)[0]
-        if "invalid" in made:
+        if not isinstance(made, PreparedProgram):
             return None
         return case_of(made, self._question.target, self._question.case.options)
 
     # -- screening ---------------------------------------------------------------------------------------------------
 
-    def _replies(self, alike: Sequence[Any], result: Screened) -> list[Reply]:
+    def _replies(self, alike: Sequence[Any], result: _Result) -> list[Reply]:
         """To candidates that are one program, each by the verdict on its own inputs."""
         if len(alike) == 1:
             return [self._reply(result)]
         if not result.each:
             refused = result.judgement == "rejected" and not result.sample  # else the inputs before were taken
             of_all = refused or result.judgement == "invalid" or result.stage == "COMPILE"
-            if of_all and not result.reason.startswith(_DIED):
+            if of_all and not result.died:
                 return _as_one_question([self._reply(result)] * len(alike))
             return self._apart(alike, self._reply(result))
         assert result.made
         samples = len(self._question.case.samples)
         verdicts = iter(result.each)
         replies = []
-        for unfit in result.made["unfit"]:
+        for unfit in result.made.unfit:
             if unfit:
-                replies.append(Reply(Answer.NEITHER, unfit, ran=False))
+                replies.append(Reply(CandidateAnswer.NEITHER, unfit, ran=False))
             else:
                 told = _telling([next(verdicts) for _ in range(samples)])
-                replies.append(self._reply(replace(result, **told)))
+                plain = replace(result, judgement=told.judgement, reason=told.reason, kind=told.kind)
+                replies.append(self._reply(replace(plain, evidence=told.evidence)))
         return _as_one_question(replies)
 
     def _apart(self, alike: Sequence[Any], all_together: Reply) -> list[Reply]:
@@ -178,32 +198,34 @@ class Asker:
         half = len(rest) // 2
         return [ends[0], *(reply for part in (rest[:half], rest[half:]) if part for reply in self.ask(part)), ends[1]]
 
-    def _reply(self, result: Screened) -> Reply:
+    def _reply(self, result: _Result) -> Reply:
         if result.internal_error:
             self.internal_errors.append(result.internal_error)
-            return Reply(Answer.NEITHER, result.reason)
+            return Reply(CandidateAnswer.NEITHER, result.reason)
         if result.judgement == "pass":
-            return Reply(Answer.PASS, result.reason)
+            return Reply(CandidateAnswer.PASS, result.reason)
         if result.judgement != "fail":
-            return Reply(Answer.NEITHER, f"{result.judgement}: {result.reason}", ran=result.judgement != "invalid")
-        seen = Signature.of(result.stage, result.kind, result.reason, result.evidence)
-        return replace(self._failed(seen, result.reason), output=result.output)
+            return Reply(
+                CandidateAnswer.NEITHER, f"{result.judgement}: {result.reason}", ran=result.judgement != "invalid"
+            )
+        seen = Signature.of(result.stage, result.kind, result.evidence)
+        return replace(self._failed(seen, result.reason), output=result.evidence.output)
 
     def _failed(self, seen: Signature, reason: str) -> Reply:
         if self._question.signature.covers(seen):
-            return Reply(Answer.SAME, reason)
+            return Reply(CandidateAnswer.SAME, reason)
         if seen.kind in (Kind.TIMEOUT, Kind.OOM, Kind.BIAS):  # may well be a matter of our own haste
-            return Reply(Answer.NEITHER, reason)
-        return Reply(Answer.OTHER, reason, str(seen))
+            return Reply(CandidateAnswer.NEITHER, reason)
+        return Reply(CandidateAnswer.OTHER, reason, str(seen))
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
-    def _look(self, request: Mapping[str, Any]) -> Reply:
+    def _look(self, request: CandidateRequest) -> Reply:
         folder = self._checker.pool.workspace.job_folder()
         refer = self._question.signature.kind != Kind.MISSING_ERROR
         made = self._writer.write([request], folder, refer=refer)[0]
-        if "invalid" in made:
-            return Reply(Answer.NEITHER, made["invalid"], ran=False)
+        if not isinstance(made, PreparedProgram):
+            return Reply(CandidateAnswer.NEITHER, made.reason, ran=False)
         options = replace(self._question.case.options, timeout=self._question.timeout)
         return self.look_at(case_of(made, self._question.target, options))
 
@@ -212,22 +234,26 @@ class Asker:
         votes = self._question.votes
         try:
             reference = self._checker.reference(case)
-            failed, last = 0, Reply(Answer.NEITHER, "never run")
+            failed, last = 0, Reply(CandidateAnswer.NEITHER, "never run")
             for _ in range(votes.runs):
                 execution = self._checker.execute(case, self._question.target, fresh=votes.runs > 1)
                 last = self._judged(execution, judge(execution, reference, self._trait(execution)))
-                failed += last.answer is Answer.SAME
+                failed += last.answer is CandidateAnswer.SAME
                 if failed >= votes.needed:
-                    return Reply(Answer.SAME, last.reason)
-            return last if last.answer is not Answer.SAME else Reply(Answer.PASS, f"{failed} of {votes.runs} runs fail")
+                    return Reply(CandidateAnswer.SAME, last.reason)
+            return (
+                last
+                if last.answer is not CandidateAnswer.SAME
+                else Reply(CandidateAnswer.PASS, f"{failed} of {votes.runs} runs fail")
+            )
         except InternalError as error:
             self.internal_errors.append(str(error))
-            return Reply(Answer.NEITHER, "Driftline itself failed")
+            return Reply(CandidateAnswer.NEITHER, "Driftline itself failed")
 
-    def _trait(self, execution: Execution) -> Trait:
+    def _trait(self, execution: Execution) -> TargetTraits:
         backend = BACKENDS.get(self._question.target.backend)
         options = self._question.case.options
-        return Trait(
+        return TargetTraits(
             calls_user_code=backend.mutates,
             positional=bool(execution.converter) or backend.renames_outputs,
             signed_zero=options.signed_zero,
@@ -237,18 +263,17 @@ class Asker:
 
     def _judged(self, execution: Execution, verdict: Verdict) -> Reply:
         if verdict.judgement is Judgement.PASS:
-            return Reply(Answer.PASS, verdict.reason)
+            return Reply(CandidateAnswer.PASS, verdict.reason)
         if verdict.judgement is not Judgement.FAIL:
-            return Reply(Answer.NEITHER, f"{verdict.judgement}: {verdict.reason}")
+            return Reply(CandidateAnswer.NEITHER, f"{verdict.judgement}: {verdict.reason}")
         seen = Signature.of_verdict(execution, verdict)
-        return replace(self._failed(seen, verdict.reason), output=str(verdict.evidence.get("output", "")))
+        return replace(self._failed(seen, verdict.reason), output=verdict.evidence.output)
 
 
-def _telling(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _telling(verdicts: Sequence[SampleVerdict]) -> SampleVerdict:
     """The one that says most: a failure, else a pass."""
     ranks = {"fail": 0, "pass": 1}
-    told = min(verdicts, key=lambda verdict: ranks.get(verdict["judgement"], 2))
-    return {key: told.get(key) or "" for key in ("judgement", "reason", "kind", "evidence", "output")}
+    return min(verdicts, key=lambda verdict: ranks.get(verdict.judgement, 2))
 
 
 def _as_one_question(replies: Sequence[Reply]) -> list[Reply]:

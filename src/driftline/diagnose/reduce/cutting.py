@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from driftline.diagnose.reduce.graph import Evaluated, Graph, Leaf, Node, without_dead_code
+from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, ProgramNode, without_dead_code
 
 
-class Flow(Enum):
+class DataFlow(Enum):
     CUT = auto()
     BYPASS = auto()
     JOIN = auto()
@@ -27,16 +27,20 @@ class Flow(Enum):
 class Mode:
     """How a set of nodes is turned into a program."""
 
-    flow: Flow
+    flow: DataFlow
     expose: bool
 
 
 # In the order in which they are tried. A single node that goes is joined by a cut or a bypass: nothing is lost there.
-SINGLE_MODES = (Mode(Flow.CUT, expose=True), Mode(Flow.BYPASS, expose=True), Mode(Flow.BYPASS, expose=False))
-MODES = (Mode(Flow.JOIN, expose=True), *SINGLE_MODES)
+SINGLE_MODES = (
+    Mode(DataFlow.CUT, expose=True),
+    Mode(DataFlow.BYPASS, expose=True),
+    Mode(DataFlow.BYPASS, expose=False),
+)
+MODES = (Mode(DataFlow.JOIN, expose=True), *SINGLE_MODES)
 
 
-def keep(base: Evaluated, wanted: Collection[int], mode: Mode) -> tuple[Graph, frozenset[int]] | None:
+def keep(base: Evaluated, wanted: Collection[int], mode: Mode) -> tuple[ProgramGraph, frozenset[int]] | None:
     """The program of the wanted nodes, and which of them are really in it; `None` when there is no such program."""
     kept = set(wanted)
     while True:
@@ -54,11 +58,11 @@ class _CannotGo(Exception):
 class _Cut:
     def __init__(self, base: Evaluated, kept: set[int], mode: Mode) -> None:
         self._base, self._kept, self._mode = base, kept, mode
-        self._new: dict[int, Leaf] = {}
+        self._new: dict[int, ProgramLeaf] = {}
 
-    def graph(self) -> tuple[Graph, frozenset[int]] | None:
+    def graph(self) -> tuple[ProgramGraph, frozenset[int]] | None:
         graph = self._base.graph
-        nodes: dict[int, Node] = {}
+        nodes: dict[int, ProgramNode] = {}
         for at in sorted(self._kept):
             node = graph.nodes[at]
             nodes[at] = replace(node, inputs=tuple(None if n is None else self._resolved(n) for n in node.inputs))
@@ -90,9 +94,9 @@ class _Cut:
 
     def _origin(self, number: int) -> int:
         """The value, made by a removed node or not, followed back as far as the mode says."""
-        if self._mode.flow is Flow.JOIN:
+        if self._mode.flow is DataFlow.JOIN:
             return self._nearest_kept(number)
-        while self._mode.flow is Flow.BYPASS and self._is_removed(number) and (operands := self._fitting(number)):
+        while self._mode.flow is DataFlow.BYPASS and self._is_removed(number) and (operands := self._fitting(number)):
             number = operands[0]
         return number
 
@@ -123,7 +127,7 @@ def fitting_operands(base: Evaluated, at: int, number: int) -> list[int]:
     return [n for n in base.graph.nodes[at].operands if wanted and wanted.fits(base.types.get(n))]
 
 
-def replaced(graph: Graph, old: int, new: int) -> Graph:
+def replaced(graph: ProgramGraph, old: int, new: int) -> ProgramGraph:
     """The program in which another value is read instead."""
 
     def other(value: int | None) -> int | None:
@@ -135,7 +139,7 @@ def replaced(graph: Graph, old: int, new: int) -> Graph:
     return without_dead_code(graph.leaves, nodes, [value for value in outputs if value in made], graph.header)
 
 
-def single_removals(base: Evaluated) -> Iterator[Graph]:
+def single_removals(base: Evaluated) -> Iterator[ProgramGraph]:
     """Every program with one operator less, by each way there is; the last operators first."""
     for mode in SINGLE_MODES:
         yield from plain_removals(base, mode)
@@ -143,7 +147,7 @@ def single_removals(base: Evaluated) -> Iterator[Graph]:
         yield from _other_operands(base, at)
 
 
-def plain_removals(base: Evaluated, mode: Mode) -> Iterator[Graph]:
+def plain_removals(base: Evaluated, mode: Mode) -> Iterator[ProgramGraph]:
     """Every program with one operator less, by one way."""
     everything = set(range(len(base.graph.nodes)))
     for at in _countable(base.graph):
@@ -152,11 +156,11 @@ def plain_removals(base: Evaluated, mode: Mode) -> Iterator[Graph]:
             yield made[0]
 
 
-def _countable(graph: Graph) -> list[int]:
+def _countable(graph: ProgramGraph) -> list[int]:
     return [at for at in reversed(range(len(graph.nodes))) if not graph.nodes[at].free]
 
 
-def _other_operands(base: Evaluated, at: int) -> Iterator[Graph]:
+def _other_operands(base: Evaluated, at: int) -> Iterator[ProgramGraph]:
     """A node replaced by an operand that is not the first of its type."""
     graph = base.graph
     for number in graph.nodes[at].outputs:
@@ -166,7 +170,7 @@ def _other_operands(base: Evaluated, at: int) -> Iterator[Graph]:
                 yield small
 
 
-def fewer_ends(base: Evaluated) -> Iterator[Graph]:
+def fewer_ends(base: Evaluated) -> Iterator[ProgramGraph]:
     """Programs with fewer outputs and inputs: one input for all of a type, then one output or input less."""
     graph = base.graph
     together = graph
@@ -184,7 +188,7 @@ def fewer_ends(base: Evaluated) -> Iterator[Graph]:
             yield replace(graph, leaves=tuple(leaves))
 
 
-def _alike(graph: Graph) -> Iterator[tuple[Leaf, Leaf]]:
+def _alike(graph: ProgramGraph) -> Iterator[tuple[ProgramLeaf, ProgramLeaf]]:
     """Each leaf with the first before it that could stand for it. A constant becomes an input by another step."""
     for at, leaf in enumerate(graph.leaves):
         for other in graph.leaves[:at]:

@@ -14,15 +14,15 @@ from math import prod
 import numpy as np
 
 from driftline.core.tensors import Array
-from driftline.diagnose.reduce.graph import Graph, Leaf
+from driftline.diagnose.reduce.graph import ProgramGraph, ProgramLeaf
 from driftline.diagnose.reduce.leaves import changed, names_axes
 from driftline.diagnose.reduce.rounder import all_rounder
 from driftline.diagnose.reduce.values import Values, oddness
 
-Place = dict[tuple[int, ...], int]  # by shape, since what belongs together stands at the same place
+ElementPlace = dict[tuple[int, ...], int]  # by shape, since what belongs together stands at the same place
 
 
-class Form(Enum):
+class ElementForm(Enum):
     """What becomes of an input."""
 
     SCALAR = auto()
@@ -30,12 +30,12 @@ class Form(Enum):
     PAIR = auto()  # two elements along one axis
 
 
-def oddest_elements(values: Values, graph: Graph, form: Form) -> Graph:
+def oddest_elements(values: Values, graph: ProgramGraph, form: ElementForm) -> ProgramGraph:
     """The program on the likeliest elements."""
     return _taken(values, graph, _places(values, graph, 2), form)
 
 
-def few_elements(values: Values, graph: Graph, form: Form, most: int) -> list[Graph]:
+def few_elements(values: Values, graph: ProgramGraph, form: ElementForm, most: int) -> list[ProgramGraph]:
     """At most so many inputs of one program on few elements, the oddest among them; the roundest first."""
     oddest = oddest_elements(values, graph, form)
     if (oddest.size.elements, oddest.size.axes) >= (graph.size.elements, graph.size.axes):
@@ -52,17 +52,21 @@ def few_elements(values: Values, graph: Graph, form: Form, most: int) -> list[Gr
     return sorted(found.values(), key=lambda small: small.size)
 
 
-def _taken(values: Values, graph: Graph, places: Sequence[Place], form: Form) -> Graph:
+def _taken(values: Values, graph: ProgramGraph, places: Sequence[ElementPlace], form: ElementForm) -> ProgramGraph:
     """The elements at the first place, or at the first two. What may name axes stays, unless there is nothing else."""
     chosen = [places[0], places[min(1, len(places) - 1)]]
     only_axes = all(map(names_axes, graph.leaves))
 
-    def elements(leaf: Leaf) -> Leaf:
+    def elements(leaf: ProgramLeaf) -> ProgramLeaf:
         count = prod(leaf.type.shape)
-        if (names_axes(leaf) and not only_axes) or not count or (form is Form.PAIR and count == 1):
+        if (names_axes(leaf) and not only_axes) or not count or (form is ElementForm.PAIR and count == 1):
             return leaf
         at = [place[leaf.type.shape] for place in chosen]
-        shape: tuple[int, ...] = {Form.SCALAR: (), Form.ONES: (1,) * len(leaf.type.shape), Form.PAIR: (2,)}[form]
+        shape: tuple[int, ...] = {
+            ElementForm.SCALAR: (),
+            ElementForm.ONES: (1,) * len(leaf.type.shape),
+            ElementForm.PAIR: (2,),
+        }[form]
         at = at[: prod(shape)]
         # Samples may be of other sizes, and empty.
         return changed(values, leaf, lambda a: a.take(at, mode="clip").reshape(shape) if a.size else a)
@@ -70,7 +74,7 @@ def _taken(values: Values, graph: Graph, places: Sequence[Place], form: Form) ->
     return replace(graph, leaves=tuple(map(elements, graph.leaves)))
 
 
-def _places(values: Values, graph: Graph, most: int) -> list[Place]:
+def _places(values: Values, graph: ProgramGraph, most: int) -> list[ElementPlace]:
     """The oddest element of each shape; then others of the largest, half of them odd and half from everywhere."""
     odd: dict[tuple[int, ...], Array] = {}
     for leaf in graph.leaves:
@@ -79,7 +83,7 @@ def _places(values: Values, graph: Graph, most: int) -> list[Place]:
                 odd[array.shape] = np.maximum(odd.get(array.shape, 0.0), oddness(array))
     if not odd:
         return [{}]
-    oddest: Place = {shape: int(of.argmax()) for shape, of in odd.items()}
+    oddest: ElementPlace = {shape: int(of.argmax()) for shape, of in odd.items()}
     largest = max(odd, key=prod)
     order = np.argsort(-odd[largest], axis=None, kind="stable").tolist()
     spread = np.linspace(0, len(order) - 1, most, dtype=int).tolist()
@@ -88,10 +92,10 @@ def _places(values: Values, graph: Graph, most: int) -> list[Place]:
     return [oddest, *(place for place in others if place != oddest)][:most]
 
 
-def _below(at: int, largest: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> Place:
+def _below(at: int, largest: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> ElementPlace:
     """The element of the largest shape, and those of other shapes that meet it when they are spread over it."""
     index = np.unravel_index(at, largest)
-    place: Place = {}
+    place: ElementPlace = {}
     for shape in shapes:
         last = largest[len(largest) - len(shape) :]
         if len(shape) <= len(largest) and all(size in (1, whole) for size, whole in zip(shape, last, strict=True)):

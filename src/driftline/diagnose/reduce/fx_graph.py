@@ -16,8 +16,8 @@ import torch.fx as fx
 
 from driftline.core.tensors import Array
 from driftline.diagnose.reduce.fx_arguments import from_json, to_json
-from driftline.diagnose.reduce.graph import Evaluated, Graph, Leaf, Node, TensorType, short_name
-from driftline.diagnose.reduce.values import Values, roughness
+from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, ProgramNode, ValueType, short_name
+from driftline.diagnose.reduce.values import Numbered, Values, roughness
 from driftline.programs.flat_torch import FlatModule
 from driftline.programs.fx_text import program_text
 from driftline.programs.layout import InputLayout
@@ -27,14 +27,15 @@ from driftline.programs.torch_names import Unwritable, path_of
 from driftline.programs.torch_tensors import array_from_tensor, tensor_from_array
 
 ROOM = 8 << 20  # characters for the constants of one program
-Numbered = dict[int, Array]
 _SETTERS = ("setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imatmul", "ipow", "iand", "ior", "ixor")
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def read_torch(opened: OpenedProgram, samples: Sequence[Mapping[str, Array]], tracer: str, values: Values) -> Graph:
+def read_torch(
+    opened: OpenedProgram, samples: Sequence[Mapping[str, Array]], tracer: str, values: Values
+) -> ProgramGraph:
     """Trace the program on its first sample. Raises where it cannot be traced or not be written."""
     flat = FlatModule(opened)
     placed = InputLayout.of(opened.live).tensors(dict(samples[0]), tensor_from_array)
@@ -89,12 +90,12 @@ def read_graph(
     samples: Sequence[Sequence[Array]],
     owned: set[int],
     values: Values,
-) -> Graph:
+) -> ProgramGraph:
     """A traced module. `given` are the tensors of its placeholders, `example` those among them that are inputs, which
     hold the arrays of each of the `samples`; `owned` are the ids of tensors that the program owns."""
     numbers: dict[fx.Node, int] = {}
-    leaves: list[Leaf] = []
-    nodes: list[Node] = []
+    leaves: list[ProgramLeaf] = []
+    nodes: list[ProgramNode] = []
     outputs: list[int] = []
     waiting = iter(given)
     for node in module.graph.nodes:
@@ -112,7 +113,7 @@ def read_graph(
             outputs = [numbers[value] for value in results if isinstance(value, fx.Node)]
         else:
             nodes.append(_read_node(node, numbers))
-    return Graph(tuple(leaves), tuple(nodes), tuple(dict.fromkeys(outputs)))
+    return ProgramGraph(tuple(leaves), tuple(nodes), tuple(dict.fromkeys(outputs)))
 
 
 def _attribute(module: Any, path: str) -> Any:
@@ -121,17 +122,19 @@ def _attribute(module: Any, path: str) -> Any:
     return module
 
 
-def _leaf(number: int, tensor: Any, arrays: list[Array] | None, constant: bool, samples: int, values: Values) -> Leaf:
+def _leaf(
+    number: int, tensor: Any, arrays: list[Array] | None, constant: bool, samples: int, values: Values
+) -> ProgramLeaf:
     held = arrays or [array_from_tensor(tensor)] * samples
-    return Leaf(number, _type(tensor), values.save(held), constant, roughness(held))
+    return ProgramLeaf(number, _type(tensor), values.save(held), constant, roughness(held))
 
 
-def _type(tensor: Any) -> TensorType:
+def _type(tensor: Any) -> ValueType:
     strides = () if tensor.is_contiguous() else tuple(tensor.stride())
-    return TensorType(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), strides)
+    return ValueType(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), strides)
 
 
-def _read_node(node: fx.Node, numbers: Mapping[fx.Node, int]) -> Node:
+def _read_node(node: fx.Node, numbers: Mapping[fx.Node, int]) -> ProgramNode:
     inputs: list[int] = []
 
     def reference(value: fx.Node) -> dict[str, int]:
@@ -143,7 +146,7 @@ def _read_node(node: fx.Node, numbers: Mapping[fx.Node, int]) -> Node:
         attributes["kwargs"] = {key: to_json(value, reference) for key, value in node.kwargs.items()}
     op = _name(node)
     taken_apart = op == "operator.getitem" and not _holds_tensor(node.args[0])
-    return Node(op, tuple(inputs), (numbers[node],), attributes, _writes(node, op), free=taken_apart)
+    return ProgramNode(op, tuple(inputs), (numbers[node],), attributes, _writes(node, op), free=taken_apart)
 
 
 def _holds_tensor(value: Any) -> bool:
@@ -181,9 +184,9 @@ def _name(node: fx.Node) -> str:
 # -- running and writing -----------------------------------------------------------------------------------------------
 
 
-def evaluate_torch(graph: Graph, values: Values, samples: int) -> Evaluated:
+def evaluate_torch(graph: ProgramGraph, values: Values, samples: int) -> Evaluated:
     """Run the graph as it stands, node by node, and keep every value."""
-    types: dict[int, TensorType | None] = {leaf.number: leaf.type for leaf in graph.leaves}
+    types: dict[int, ValueType | None] = {leaf.number: leaf.type for leaf in graph.leaves}
     kept: dict[int, list[Array]] = {}
     for index in range(samples):
         env = {leaf.number: laid_out(values.load(leaf.data)[index], leaf.type) for leaf in graph.leaves}
@@ -203,7 +206,9 @@ def evaluate_torch(graph: Graph, values: Values, samples: int) -> Evaluated:
     return Evaluated(graph, types, data, {number: roughness(arrays) for number, arrays in whole.items()})
 
 
-def every_value_torch(graph: Graph, values: Values, versions: Iterable[Sequence[str]]) -> Iterator[list[Numbered]]:
+def every_value_torch(
+    graph: ProgramGraph, values: Values, versions: Iterable[Sequence[str]]
+) -> Iterator[list[Numbered]]:
     """What every value is, for each version of what the leaves hold, on each sample."""
     for version in versions:
         held = {leaf: values.load(name) for leaf, name in zip(graph.leaves, version, strict=True)}
@@ -220,7 +225,7 @@ def every_value_torch(graph: Graph, values: Values, versions: Iterable[Sequence[
         yield found
 
 
-def laid_out(array: Array, kind: TensorType) -> Any:
+def laid_out(array: Array, kind: ValueType) -> Any:
     """The tensor of an array, with the strides of its type where it has any."""
     tensor = tensor_from_array(array)
     if not kind.strides or tuple(tensor.shape) != kind.shape:
@@ -232,7 +237,7 @@ def laid_out(array: Array, kind: TensorType) -> Any:
     return placed.copy_(tensor)
 
 
-def _call(node: Node, env: Mapping[int, Any]) -> Any:
+def _call(node: ProgramNode, env: Mapping[int, Any]) -> Any:
     args, kwargs = _arguments(node, lambda at: env[node.operands[at]])
     if node.op.startswith("."):
         return getattr(args[0], node.op[1:])(*args[1:], **kwargs)
@@ -249,13 +254,13 @@ def _function(op: str) -> Any:
     return found
 
 
-def _arguments(node: Node, of: Callable[[int], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments(node: ProgramNode, of: Callable[[int], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     args = tuple(from_json(value, of) for value in node.attributes.get("args", ()))
     kwargs = {key: from_json(value, of) for key, value in node.attributes.get("kwargs", {}).items()}
     return args, kwargs
 
 
-def build(graph: Graph) -> tuple[fx.Graph, dict[int, str]]:
+def build(graph: ProgramGraph) -> tuple[fx.Graph, dict[int, str]]:
     """The graph as one of torch.fx, and the names of its leaves: placeholders, and attributes for constants."""
     made = fx.Graph()
     env: dict[int, fx.Node] = {}
@@ -276,7 +281,7 @@ def build(graph: Graph) -> tuple[fx.Graph, dict[int, str]]:
     return made, names
 
 
-def write_torch(graph: Graph, values: Values) -> tuple[str, list[str]]:
+def write_torch(graph: ProgramGraph, values: Values) -> tuple[str, list[str]]:
     """The program's text, and the names of its inputs in the order of the leaves that are inputs."""
     made, names = build(graph)
     literals = Literals("torch", ROOM)
@@ -299,14 +304,14 @@ def write_torch(graph: Graph, values: Values) -> tuple[str, list[str]]:
     return text, list(inputs)
 
 
-def _leaf_names(graph: Graph) -> dict[int, str]:
+def _leaf_names(graph: ProgramGraph) -> dict[int, str]:
     inputs = [leaf.number for leaf in graph.leaves if not leaf.constant]
     constants = [leaf.number for leaf in graph.leaves if leaf.constant]
     short = ("x", "y", "z") if len(inputs) <= 3 else tuple(f"x{at}" for at in range(len(inputs)))
     return dict(zip(inputs, short, strict=False)) | {number: f"c{at}" for at, number in enumerate(constants)}
 
 
-def _strided_text(expression: str, kind: TensorType) -> str:
+def _strided_text(expression: str, kind: ValueType) -> str:
     if not kind.strides:
         return expression
     if 0 in kind.strides:

@@ -14,18 +14,20 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-from driftline.diagnose.reduce.order import Size, attribute_weight, dtype_rank
+from driftline.core.wire import own_form
+from driftline.diagnose.reduce.order import ProgramSize, attribute_weight, dtype_rank
 
 
+@own_form
 @dataclass(frozen=True)
-class TensorType:
+class ValueType:
     """What is known of a value. `strides` is empty where elements simply follow each other."""
 
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...] = ()
 
-    def fits(self, other: TensorType | None) -> bool:
+    def fits(self, other: ValueType | None) -> bool:
         """Can the one stand where the other did?"""
         return other is not None and (self.dtype, self.shape) == (other.dtype, other.shape)
 
@@ -33,23 +35,23 @@ class TensorType:
         return [self.dtype, list(self.shape), list(self.strides)]
 
     @staticmethod
-    def from_json(value: list[Any]) -> TensorType:
-        return TensorType(value[0], tuple(value[1]), tuple(value[2]))
+    def from_json(value: list[Any]) -> ValueType:
+        return ValueType(value[0], tuple(value[1]), tuple(value[2]))
 
 
 @dataclass(frozen=True)
-class Leaf:
+class ProgramLeaf:
     """An input, or a constant that the program owns."""
 
     number: int
-    type: TensorType
+    type: ValueType
     data: str
     constant: bool = False
     roughness: int = 0  # how far its numbers are from round ones; see `values.roughness`
 
 
 @dataclass(frozen=True)
-class Node:
+class ProgramNode:
     """One operation. `None` among the inputs is an optional one that is left out."""
 
     op: str
@@ -73,12 +75,13 @@ def short_name(op: str) -> str:
     return parts[1] if op.startswith("torch.ops.") else parts[-1].strip("_") or parts[-1]
 
 
+@own_form
 @dataclass(frozen=True)
-class Graph:
+class ProgramGraph:
     """A program. `header` is what its form needs besides, such as the versions of operator sets."""
 
-    leaves: tuple[Leaf, ...]
-    nodes: tuple[Node, ...]
+    leaves: tuple[ProgramLeaf, ...]
+    nodes: tuple[ProgramNode, ...]
     outputs: tuple[int, ...]
     header: Mapping[str, Any] = field(default_factory=dict)
 
@@ -88,7 +91,7 @@ class Graph:
         return {number: at for at, node in enumerate(self.nodes) for number in node.outputs}
 
     @cached_property
-    def leaf(self) -> dict[int, Leaf]:
+    def leaf(self) -> dict[int, ProgramLeaf]:
         return {leaf.number: leaf for leaf in self.leaves}
 
     @property
@@ -114,8 +117,8 @@ class Graph:
         return [json.dumps(part) for part in (*leaves, *nodes, outputs)]
 
     @cached_property
-    def size(self) -> Size:
-        return Size(
+    def size(self) -> ProgramSize:
+        return ProgramSize(
             operators=len(self.operators),
             ends=len(self.leaves) + len(self.outputs) + sum(leaf.constant for leaf in self.leaves),
             elements=sum(prod(leaf.type.shape) for leaf in self.leaves),
@@ -149,10 +152,10 @@ class Graph:
         }
 
     @staticmethod
-    def from_json(value: Mapping[str, Any]) -> Graph:
-        return Graph(
-            tuple(Leaf(v[0], TensorType.from_json(v[1]), v[2], v[3], v[4]) for v in value["leaves"]),
-            tuple(Node(n[0], tuple(n[1]), tuple(n[2]), n[3], n[4], n[5]) for n in value["nodes"]),
+    def from_json(value: Mapping[str, Any]) -> ProgramGraph:
+        return ProgramGraph(
+            tuple(ProgramLeaf(v[0], ValueType.from_json(v[1]), v[2], v[3], v[4]) for v in value["leaves"]),
+            tuple(ProgramNode(n[0], tuple(n[1]), tuple(n[2]), n[3], n[4], n[5]) for n in value["nodes"]),
             tuple(value["outputs"]),
             value["header"],
         )
@@ -162,26 +165,26 @@ class Graph:
 class Evaluated:
     """A graph with what its reference run showed: the type of each value, and where its numbers are kept."""
 
-    graph: Graph
-    types: Mapping[int, TensorType | None]  # None: not a tensor
+    graph: ProgramGraph
+    types: Mapping[int, ValueType | None]  # None: not a tensor
     data: Mapping[int, str]
     roughness: Mapping[int, int] = field(default_factory=dict)
 
-    def as_leaf(self, number: int) -> Leaf | None:
+    def as_leaf(self, number: int) -> ProgramLeaf | None:
         """The value as an input that holds what the reference run computed there."""
         known = self.types.get(number)
         if known is None or number not in self.data:
             return None
-        return Leaf(number, known, self.data[number], roughness=self.roughness.get(number, 0))
+        return ProgramLeaf(number, known, self.data[number], roughness=self.roughness.get(number, 0))
 
 
 def without_dead_code(
-    leaves: Iterable[Leaf], nodes: Iterable[Node], outputs: Iterable[int], header: Mapping[str, Any]
-) -> Graph:
+    leaves: Iterable[ProgramLeaf], nodes: Iterable[ProgramNode], outputs: Iterable[int], header: Mapping[str, Any]
+) -> ProgramGraph:
     """Only what the outputs need, and what writes into memory. Leaves stand in the order in which they are read."""
     outputs = tuple(dict.fromkeys(outputs))
     needed = set(outputs)
-    alive: list[Node] = []
+    alive: list[ProgramNode] = []
     for node in reversed(list(nodes)):
         if node.effects or needed & set(node.outputs):
             needed |= set(node.operands)
@@ -190,4 +193,6 @@ def without_dead_code(
     reads = dict.fromkeys(number for node in alive for number in node.operands)
     order = {number: at for at, number in enumerate([*reads, *outputs])}
     used = {leaf.number: leaf for leaf in leaves if leaf.number in needed}
-    return Graph(tuple(sorted(used.values(), key=lambda leaf: order[leaf.number])), tuple(alive), outputs, header)
+    return ProgramGraph(
+        tuple(sorted(used.values(), key=lambda leaf: order[leaf.number])), tuple(alive), outputs, header
+    )

@@ -8,24 +8,24 @@ from dataclasses import replace
 import numpy as np
 
 from driftline.core.tensors import Array
-from driftline.diagnose.reduce.graph import Graph, Leaf
+from driftline.diagnose.reduce.graph import ProgramGraph, ProgramLeaf
 from driftline.diagnose.reduce.values import Values, roughness
 
-Change = Callable[[Array], Array]
+ArrayChange = Callable[[Array], Array]
 
 
-def names_axes(leaf: Leaf) -> bool:
+def names_axes(leaf: ProgramLeaf) -> bool:
     """A short list of integers is often one of axes or sizes, which a number cannot stand for."""
     return leaf.type.dtype == "int64" and len(leaf.type.shape) == 1
 
 
-def with_leaf(values: Values, graph: Graph, at: int, change: Change) -> Graph:
+def with_leaf(values: Values, graph: ProgramGraph, at: int, change: ArrayChange) -> ProgramGraph:
     """The program in which one leaf holds something else."""
     leaves = (*graph.leaves[:at], changed(values, graph.leaves[at], change), *graph.leaves[at + 1 :])
     return replace(graph, leaves=leaves)
 
 
-def changed(values: Values, leaf: Leaf, change: Change) -> Leaf:
+def changed(values: Values, leaf: ProgramLeaf, change: ArrayChange) -> ProgramLeaf:
     with np.errstate(all="ignore"):
         arrays = [np.asarray(change(array), order="C") for array in values.load(leaf.data)]
     shape = tuple(arrays[0].shape)

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array, is_float
-from driftline.diagnose.reduce.graph import Graph, Node, short_name
+from driftline.diagnose.reduce.graph import ProgramGraph, ProgramNode, short_name
 
 NOT_FINITE = "a value is NaN or infinite"
 EMPTY = "a tensor has no elements"
 
 
-class Rule(Enum):
+class Domain(Enum):
     """What is asked of every element of an argument: the words for one that does not comply, and the test."""
 
     POSITIVE = ("is not positive and finite", lambda a: (a > 0) & np.isfinite(a))
@@ -45,40 +45,40 @@ class Rule(Enum):
 
 
 @dataclass(frozen=True)
-class Argument:
+class ArgumentWithDomain:
     """An argument with a domain. `place` is that of an input or of a positional argument, `name` that of an attribute
     or of a keyword; torch takes most arguments either way."""
 
     what: str
-    rule: Rule
+    domain: Domain
     place: int | None = None
     name: str = ""
 
 
-def _scale(*places: int) -> tuple[Argument, ...]:
-    return tuple(Argument("the scale", Rule.POSITIVE, place, "scale") for place in places)
+def _scale(*places: int) -> tuple[ArgumentWithDomain, ...]:
+    return tuple(ArgumentWithDomain("the scale", Domain.POSITIVE, place, "scale") for place in places)
 
 
-def _eps(place: int | None = None, name: str = "eps") -> Argument:
-    return Argument("epsilon", Rule.POSITIVE, place, name)
+def _eps(place: int | None = None, name: str = "eps") -> ArgumentWithDomain:
+    return ArgumentWithDomain("epsilon", Domain.POSITIVE, place, name)
 
 
-def _variance(place: int) -> Argument:
-    return Argument("the variance", Rule.NOT_NEGATIVE, place, "running_var")
+def _variance(place: int) -> ArgumentWithDomain:
+    return ArgumentWithDomain("the variance", Domain.NOT_NEGATIVE, place, "running_var")
 
 
-def _ratio(place: int | None, name: str) -> tuple[Argument, ...]:
-    return (Argument("the probability", Rule.PROBABILITY, place, name),)
+def _ratio(place: int | None, name: str) -> tuple[ArgumentWithDomain, ...]:
+    return (ArgumentWithDomain("the probability", Domain.PROBABILITY, place, name),)
 
 
-def _argument(rule: Rule, place: int = 0) -> tuple[Argument, ...]:
-    return (Argument("the divisor" if rule is Rule.NOT_ZERO else "the argument", rule, place, "input"),)
+def _argument(domain: Domain, place: int = 0) -> tuple[ArgumentWithDomain, ...]:
+    return (ArgumentWithDomain("the divisor" if domain is Domain.NOT_ZERO else "the argument", domain, place, "input"),)
 
 
 _EPSILON = (_eps(name="epsilon"),)
-_DIVISION = (Argument("the divisor", Rule.NOT_ZERO, 1, "other"),)
+_DIVISION = (ArgumentWithDomain("the divisor", Domain.NOT_ZERO, 1, "other"),)
 
-DOMAINS: Mapping[str, tuple[Argument, ...]] = {
+DOMAINS: Mapping[str, tuple[ArgumentWithDomain, ...]] = {
     # ONNX: quantisation
     "QuantizeLinear": _scale(1), "DequantizeLinear": _scale(1), "QLinearMatMul": _scale(1, 4, 6),
     "QLinearConv": _scale(1, 4, 6), "QLinearAdd": _scale(1, 4, 6), "QLinearMul": _scale(1, 4, 6),
@@ -91,9 +91,10 @@ DOMAINS: Mapping[str, tuple[Argument, ...]] = {
     "InstanceNormalization": _EPSILON,
     "BatchNormalization": (_variance(4), *_EPSILON),
     # ONNX: the rest
-    "Dropout": _ratio(1, "ratio"), "Bernoulli": _argument(Rule.PROBABILITY), "Resize": _scale(2), "Upsample": _scale(1),
-    "Div": _DIVISION, "Mod": _DIVISION, "Reciprocal": _argument(Rule.NOT_ZERO), "Log": _argument(Rule.POSITIVE),
-    "Sqrt": _argument(Rule.NOT_NEGATIVE), "Acos": _argument(Rule.UNIT), "Asin": _argument(Rule.UNIT),
+    "Dropout": _ratio(1, "ratio"), "Bernoulli": _argument(Domain.PROBABILITY), "Resize": _scale(2),
+    "Upsample": _scale(1),
+    "Div": _DIVISION, "Mod": _DIVISION, "Reciprocal": _argument(Domain.NOT_ZERO), "Log": _argument(Domain.POSITIVE),
+    "Sqrt": _argument(Domain.NOT_NEGATIVE), "Acos": _argument(Domain.UNIT), "Asin": _argument(Domain.UNIT),
     # torch: quantisation
     "quantize_per_tensor": _scale(1), "dequantize_per_tensor": _scale(1), "quantize_per_channel": _scale(1),
     "dequantize_per_channel": _scale(1), "fake_quantize_per_tensor_affine": _scale(1),
@@ -106,20 +107,21 @@ DOMAINS: Mapping[str, tuple[Argument, ...]] = {
     "_native_batch_norm_legit_no_training": (_variance(4), _eps(6)),
     # torch: the rest
     "dropout": _ratio(1, "p"), "alpha_dropout": _ratio(1, "p"), "feature_dropout": _ratio(1, "p"),
-    "bernoulli": _argument(Rule.PROBABILITY), "binary_cross_entropy": _argument(Rule.PROBABILITY),
+    "bernoulli": _argument(Domain.PROBABILITY), "binary_cross_entropy": _argument(Domain.PROBABILITY),
     "div": _DIVISION, "true_divide": _DIVISION, "truediv": _DIVISION, "floor_divide": _DIVISION, "floordiv": _DIVISION,
     "divide": _DIVISION, "remainder": _DIVISION, "fmod": _DIVISION, "mod": _DIVISION,
-    "addcdiv": (Argument("the divisor", Rule.NOT_ZERO, 2, "tensor2"),),
-    "reciprocal": _argument(Rule.NOT_ZERO), "log": _argument(Rule.POSITIVE), "log2": _argument(Rule.POSITIVE),
-    "log10": _argument(Rule.POSITIVE), "log1p": _argument(Rule.ABOVE_MINUS_ONE), "rsqrt": _argument(Rule.POSITIVE),
-    "sqrt": _argument(Rule.NOT_NEGATIVE), "acos": _argument(Rule.UNIT), "asin": _argument(Rule.UNIT),
+    "addcdiv": (ArgumentWithDomain("the divisor", Domain.NOT_ZERO, 2, "tensor2"),),
+    "reciprocal": _argument(Domain.NOT_ZERO), "log": _argument(Domain.POSITIVE), "log2": _argument(Domain.POSITIVE),
+    "log10": _argument(Domain.POSITIVE), "log1p": _argument(Domain.ABOVE_MINUS_ONE),
+    "rsqrt": _argument(Domain.POSITIVE),
+    "sqrt": _argument(Domain.NOT_NEGATIVE), "acos": _argument(Domain.UNIT), "asin": _argument(Domain.UNIT),
 }  # fmt: skip
 
 # Operators that read the first input at the indices that the second holds. torch's own functions raise for others.
 _INDEXED = ("Gather", "GatherElements", "ScatterElements")
 
 
-def flaws(graph: Graph, values: Mapping[int, Array]) -> set[str]:
+def flaws(graph: ProgramGraph, values: Mapping[int, Array]) -> set[str]:
     """What is wrong with the program on these values, by number, as far as they are known."""
     found = {flaw for node in graph.nodes for flaw in _of_node(node, values)}
     return found | flaws_of_arrays(values.values())
@@ -136,35 +138,35 @@ def flaws_of_arrays(arrays: Any) -> set[str]:
     return found
 
 
-def not_zero(graph: Graph) -> set[int]:
+def not_zero(graph: ProgramGraph) -> set[int]:
     """Leaves for which 0 would be a flaw."""
     leaves = set()
     for node in graph.nodes:
         for argument in _arguments(node):
             number = _operand(node, argument)
-            if number in graph.leaf and argument.rule.broken_by(np.zeros(1, np.float32)):
+            if number in graph.leaf and argument.domain.broken_by(np.zeros(1, np.float32)):
                 leaves.add(number)
     return leaves
 
 
-def _arguments(node: Node) -> tuple[Argument, ...]:
+def _arguments(node: ProgramNode) -> tuple[ArgumentWithDomain, ...]:
     """By the full name where a short one has several meanings."""
     return DOMAINS.get(node.op) or DOMAINS.get(short_name(node.op), ())
 
 
-def _of_node(node: Node, values: Mapping[int, Array]) -> Iterator[str]:
+def _of_node(node: ProgramNode, values: Mapping[int, Array]) -> Iterator[str]:
     name = short_name(node.op)
     for argument in _arguments(node):
         array = _held(node, argument, values)
-        if array is not None and argument.rule.broken_by(array):
-            yield f"{argument.what} of {name} {argument.rule.words}"
+        if array is not None and argument.domain.broken_by(array):
+            yield f"{argument.what} of {name} {argument.domain.words}"
     if name in _INDEXED and _out_of_range(node, values):
         yield f"an index of {name} is out of range"
     if name == "DequantizeLinear" and _has_idle_zero_point(node, values):
         yield f"the zero point of {name} is not 0, for 32-bit integers"
 
 
-def _held(node: Node, argument: Argument, values: Mapping[int, Array]) -> Array | None:
+def _held(node: ProgramNode, argument: ArgumentWithDomain, values: Mapping[int, Array]) -> Array | None:
     """What an argument holds: a number that is written in the program, or a value."""
     number = _operand(node, argument)
     if number is not None:
@@ -173,7 +175,7 @@ def _held(node: Node, argument: Argument, values: Mapping[int, Array]) -> Array 
     return None if written is None else np.asarray(written, np.float64)
 
 
-def _operand(node: Node, argument: Argument) -> int | None:
+def _operand(node: ProgramNode, argument: ArgumentWithDomain) -> int | None:
     if "args" not in node.attributes:  # an ONNX node
         place = argument.place
         return node.inputs[place] if place is not None and place < len(node.inputs) else None
@@ -181,7 +183,7 @@ def _operand(node: Node, argument: Argument) -> int | None:
     return node.operands[given["$"]] if isinstance(given, dict) and "$" in given else None
 
 
-def _written(node: Node, argument: Argument) -> Any:
+def _written(node: ProgramNode, argument: ArgumentWithDomain) -> Any:
     """A number, or several, among the attributes."""
     if "args" not in node.attributes:
         held = node.attributes.get(argument.name)
@@ -190,7 +192,7 @@ def _written(node: Node, argument: Argument) -> Any:
     return given if isinstance(given, (int, float)) and not isinstance(given, bool) else None
 
 
-def _given(node: Node, argument: Argument) -> Any:
+def _given(node: ProgramNode, argument: ArgumentWithDomain) -> Any:
     """The argument of a torch call, as `fx_arguments.py` writes it."""
     args = node.attributes["args"]
     if argument.place is not None and argument.place < len(args):
@@ -198,7 +200,7 @@ def _given(node: Node, argument: Argument) -> Any:
     return node.attributes.get("kwargs", {}).get(argument.name)
 
 
-def _out_of_range(node: Node, values: Mapping[int, Array]) -> bool:
+def _out_of_range(node: ProgramNode, values: Mapping[int, Array]) -> bool:
     data, indices = (None if n is None else values.get(n) for n in node.inputs[:2])
     if data is None or indices is None or not data.ndim or indices.dtype.kind not in "iu":
         return False
@@ -209,7 +211,7 @@ def _out_of_range(node: Node, values: Mapping[int, Array]) -> bool:
     return bool(np.any((indices < -size) | (indices >= size)))
 
 
-def _has_idle_zero_point(node: Node, values: Mapping[int, Array]) -> bool:
+def _has_idle_zero_point(node: ProgramNode, values: Mapping[int, Array]) -> bool:
     number = node.inputs[2] if len(node.inputs) > 2 else None
     array = None if number is None else values.get(number)
     return array is not None and array.dtype.name == "int32" and bool(np.any(array))

@@ -16,15 +16,15 @@ from math import prod
 from typing import TypeVar
 
 from driftline.diagnose.reduce.cutting import MODES, Mode, fewer_ends, keep, single_removals
-from driftline.diagnose.reduce.graph import Evaluated, Graph
-from driftline.diagnose.reduce.search import Answer, Reply, Search
+from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph
+from driftline.diagnose.reduce.search import CandidateAnswer, Reply, Search
 
 T = TypeVar("T", bound=Hashable)
 SMALL = 3  # from here on, one node after the other
 _ALONE = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # when to ask whether what was found is all
 _WRITTEN = 8  # elements of a constant that is rather an attribute: an axis, a bound
 
-Evaluate = Callable[[Graph], Evaluated]
+Evaluate = Callable[[ProgramGraph], Evaluated]
 
 
 class Stalled(Exception):
@@ -77,7 +77,7 @@ def needed(
 
 # -- what nodes have in common -----------------------------------------------------------------------------------------
 
-Trait = Callable[[Evaluated, int], Hashable]
+NodeTrait = Callable[[Evaluated, int], Hashable]
 
 
 def _operator(base: Evaluated, at: int) -> Hashable:
@@ -96,19 +96,19 @@ def _place(base: Evaluated, at: int) -> Hashable:
     return at
 
 
-_TRAITS: tuple[Trait, ...] = (_operator, _in_detail, _place)
+_TRAITS: tuple[NodeTrait, ...] = (_operator, _in_detail, _place)
 
 
 class _Questions:
     """Asks whether sets of nodes fail in one mode, and follows what does."""
 
-    def __init__(self, search: Search[Graph], base: Evaluated, mode: Mode) -> None:
+    def __init__(self, search: Search[ProgramGraph], base: Evaluated, mode: Mode) -> None:
         self._search, self._base, self._mode = search, base, mode
         self._kept: frozenset[int] = frozenset(range(len(base.graph.nodes)))
         self._patience = 2 * math.ceil(math.log2(len(base.graph.nodes) + 2)) + 4
         self._in_vain = 0
 
-    def narrow(self, trait: Trait) -> None:
+    def narrow(self, trait: NodeTrait) -> None:
         """Only nodes whose trait is needed."""
         kinds = self._kinds(trait)
         what = "operators removed" if trait is _place else "operators of a kind removed"
@@ -129,7 +129,7 @@ class _Questions:
                 self._nodes([at for nodes in kinds[:rare] for at in nodes], "what is rare kept")
                 return
 
-    def _kinds(self, trait: Trait) -> dict[Hashable, list[int]]:
+    def _kinds(self, trait: NodeTrait) -> dict[Hashable, list[int]]:
         """The rare ones first."""
         kinds: dict[Hashable, list[int]] = defaultdict(list)
         for at in sorted(self._kept):
@@ -165,7 +165,7 @@ def _rare(counts: Sequence[int]) -> int | None:
     return max(leaps, key=leaps.__getitem__, default=None)
 
 
-def rare_kept(search: Search[Graph], evaluate: Evaluate) -> bool:
+def rare_kept(search: Search[ProgramGraph], evaluate: Evaluate) -> bool:
     """Does what is rare in the program fail by itself? Then nothing has to be asked about the whole."""
     start = search.best
     with contextlib.suppress(_FewLeft):
@@ -173,7 +173,7 @@ def rare_kept(search: Search[Graph], evaluate: Evaluate) -> bool:
     return search.best is not start
 
 
-def fewer_nodes(search: Search[Graph], evaluate: Evaluate) -> None:
+def fewer_nodes(search: Search[ProgramGraph], evaluate: Evaluate) -> None:
     """Make the best smaller by taking nodes away, as far as halving goes. A few may still be too many."""
     progress = True
     while progress and search.best.size.operators > SMALL:
@@ -187,11 +187,13 @@ def fewer_nodes(search: Search[Graph], evaluate: Evaluate) -> None:
         progress = search.best.size < before
 
 
-def reduce_graph(start: Graph, fails: Callable[[Graph], bool], evaluate: Evaluate) -> Search[Graph]:
+def reduce_graph(
+    start: ProgramGraph, fails: Callable[[ProgramGraph], bool], evaluate: Evaluate
+) -> Search[ProgramGraph]:
     """Fewer nodes for a plain predicate, asked about one graph at a time. The result is the `best` of the search."""
 
-    def ask(graphs: Sequence[Graph]) -> list[Reply]:
-        return [Reply(Answer.SAME if fails(graph) else Answer.PASS) for graph in graphs]
+    def ask(graphs: Sequence[ProgramGraph]) -> list[Reply]:
+        return [Reply(CandidateAnswer.SAME if fails(graph) else CandidateAnswer.PASS) for graph in graphs]
 
     search = Search(ask, start)
     if rare_kept(search, evaluate) or search.fails(start):
@@ -200,7 +202,7 @@ def reduce_graph(start: Graph, fails: Callable[[Graph], bool], evaluate: Evaluat
     return search
 
 
-def one_by_one(search: Search[Graph], evaluate: Evaluate) -> None:
+def one_by_one(search: Search[ProgramGraph], evaluate: Evaluate) -> None:
     """Until no operator, output or input can go."""
     while True:
         base = evaluate(search.best)
@@ -211,7 +213,7 @@ def one_by_one(search: Search[Graph], evaluate: Evaluate) -> None:
         return
 
 
-def is_one_minimal(search: Search[Graph], evaluate: Evaluate) -> bool:
+def is_one_minimal(search: Search[ProgramGraph], evaluate: Evaluate) -> bool:
     """Was every program with one operator less asked about, and none of them fails? Asked alone, not scouted."""
     smaller = (graph for graph in single_removals(evaluate(search.best)) if graph.size < search.best.size)
     return not any(search.fails(graph) for graph in smaller)

@@ -15,8 +15,8 @@ import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from driftline.core.tensors import Array
-from driftline.diagnose.reduce.graph import Evaluated, Graph, Leaf, Node, TensorType
-from driftline.diagnose.reduce.values import Values, roughness
+from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, ProgramNode, ValueType
+from driftline.diagnose.reduce.values import Numbered, Values, roughness
 from driftline.programs.onnx_evaluator import make_evaluator
 
 _KINDS = {
@@ -24,26 +24,25 @@ _KINDS = {
     AttributeProto.INTS: "I", AttributeProto.FLOATS: "F", AttributeProto.STRINGS: "S",
 }  # fmt: skip
 _NUMERIC = (np.ndarray, np.generic)
-Numbered = dict[int, Array]
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def read_onnx(data: bytes, samples: Sequence[Mapping[str, Array]], values: Values) -> Graph:
+def read_onnx(data: bytes, samples: Sequence[Mapping[str, Array]], values: Values) -> ProgramGraph:
     model = onnx.load_model_from_string(data)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     numbers: dict[str, int] = {}
-    leaves: list[Leaf] = []
-    nodes: list[Node] = []
+    leaves: list[ProgramLeaf] = []
+    nodes: list[ProgramNode] = []
 
     def number(name: str) -> int:
         return numbers.setdefault(name, len(numbers))
 
     def leaf(name: str, arrays: list[Array], constant: bool) -> None:
-        kind = TensorType(arrays[0].dtype.name, tuple(arrays[0].shape))
-        leaves.append(Leaf(number(name), kind, values.save(arrays), constant, roughness(arrays)))
+        kind = ValueType(arrays[0].dtype.name, tuple(arrays[0].shape))
+        leaves.append(ProgramLeaf(number(name), kind, values.save(arrays), constant, roughness(arrays)))
 
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     for value in model.graph.input:
@@ -65,7 +64,7 @@ def read_onnx(data: bytes, samples: Sequence[Mapping[str, Array]], values: Value
         "ir_version": model.ir_version,
         "opsets": [[opset.domain, opset.version] for opset in model.opset_import],
     }
-    return Graph(tuple(leaves), tuple(nodes), outputs, header)
+    return ProgramGraph(tuple(leaves), tuple(nodes), outputs, header)
 
 
 def _is_valid(model: Any) -> bool:
@@ -89,7 +88,7 @@ def _constant(node: Any) -> Array | None:
     return np.array(found, dtypes[attribute.name]) if attribute.name in dtypes else None
 
 
-def _read_node(node: Any, number: Any) -> Node:
+def _read_node(node: Any, number: Any) -> ProgramNode:
     read = [None if not name else number(name) for name in node.input]
     captured = sorted({name for attribute in node.attribute for name in _captured(attribute)})
     attributes: dict[str, Any] = {a.name: _attribute_json(a) for a in node.attribute}
@@ -100,7 +99,7 @@ def _read_node(node: Any, number: Any) -> Node:
         attributes["$unnamed"] = unnamed
     made = [number(name or f"{id(node)}.{at}") for at, name in enumerate(node.output)]
     op = f"{node.domain}::{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
-    return Node(op, (*read, *(number(name) for name in captured)), tuple(made), attributes)
+    return ProgramNode(op, (*read, *(number(name) for name in captured)), tuple(made), attributes)
 
 
 def _captured(attribute: Any) -> Iterator[str]:
@@ -129,9 +128,9 @@ def _attribute_json(attribute: Any) -> Any:
 # -- running -----------------------------------------------------------------------------------------------------------
 
 
-def evaluate_onnx(graph: Graph, values: Values, samples: int) -> Evaluated:
+def evaluate_onnx(graph: ProgramGraph, values: Values, samples: int) -> Evaluated:
     """Run the model with every value as an output. Where it raises, only the leaves are known."""
-    types: dict[int, TensorType | None] = {leaf.number: leaf.type for leaf in graph.leaves}
+    types: dict[int, ValueType | None] = {leaf.number: leaf.type for leaf in graph.leaves}
     data = {leaf.number: leaf.data for leaf in graph.leaves}
     rough: dict[int, int] = {}
     made = [number for node in graph.nodes for number in _named(node)]
@@ -143,19 +142,21 @@ def evaluate_onnx(graph: Graph, values: Values, samples: int) -> Evaluated:
         try:
             with np.errstate(all="ignore"):
                 runs.append(make_evaluator(model).run([names[number] for number in made], feed))
-        except Exception:
+        except Exception:  # it raises what numpy, Python or onnx raise; a program that cannot run has no values
             return Evaluated(graph, types, data)
     for number, found in zip(made, zip(*runs, strict=True), strict=True):
         tensors = all(isinstance(value, (np.ndarray, np.generic)) for value in found)
         arrays = [np.asarray(value) for value in found] if tensors else []
-        types[number] = TensorType(arrays[0].dtype.name, tuple(arrays[0].shape)) if arrays else None
+        types[number] = ValueType(arrays[0].dtype.name, tuple(arrays[0].shape)) if arrays else None
         if arrays and arrays[0].dtype.kind not in "OUS":
             data[number] = values.save(arrays)
             rough[number] = roughness(arrays)
     return Evaluated(graph, types, data, rough)
 
 
-def every_value_onnx(graph: Graph, values: Values, versions: Iterable[Sequence[str]]) -> Iterator[list[Numbered]]:
+def every_value_onnx(
+    graph: ProgramGraph, values: Values, versions: Iterable[Sequence[str]]
+) -> Iterator[list[Numbered]]:
     """What every value is, for each version of what the leaves hold, on each sample. Constants are as in the graph."""
     made = [number for node in graph.nodes for number in _named(node)]
     names = _names(graph)
@@ -180,7 +181,7 @@ def every_value_onnx(graph: Graph, values: Values, versions: Iterable[Sequence[s
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def write_onnx(graph: Graph, values: Values) -> tuple[bytes, list[str]]:
+def write_onnx(graph: ProgramGraph, values: Values) -> tuple[bytes, list[str]]:
     """The model, and the names of its inputs in the order of the leaves that are inputs."""
     names = _names(graph)
     known = evaluate_onnx(graph, values, 1).types
@@ -191,7 +192,7 @@ def write_onnx(graph: Graph, values: Values) -> tuple[bytes, list[str]]:
     return model.SerializeToString(), [names[leaf.number] for leaf in graph.leaves if not leaf.constant]
 
 
-def _declared(kind: TensorType | None) -> tuple[int, Any]:
+def _declared(kind: ValueType | None) -> tuple[int, Any]:
     if kind is None:  # it does not run, or is not a tensor: nothing is claimed
         return TensorProto.UNDEFINED, None
     return _code(kind.dtype), kind.shape
@@ -203,7 +204,7 @@ def _code(dtype: str) -> int:
     return int(helper.np_dtype_to_tensor_dtype(numpy_dtype(dtype)))
 
 
-def _names(graph: Graph) -> dict[int, str]:
+def _names(graph: ProgramGraph) -> dict[int, str]:
     inputs = [leaf.number for leaf in graph.leaves if not leaf.constant]
     constants = [leaf.number for leaf in graph.leaves if leaf.constant]
     made = [number for node in graph.nodes for number in node.outputs]
@@ -214,7 +215,9 @@ def _names(graph: Graph) -> dict[int, str]:
     return names | {number: f"y{at}" if len(outputs) > 1 else "y" for at, number in enumerate(outputs)}
 
 
-def _model(graph: Graph, values: Values, outputs: list[Any], wanted: Sequence[int], names: Mapping[int, str]) -> Any:
+def _model(
+    graph: ProgramGraph, values: Values, outputs: list[Any], wanted: Sequence[int], names: Mapping[int, str]
+) -> Any:
     inputs = [
         helper.make_tensor_value_info(names[leaf.number], _code(leaf.type.dtype), _open_shape(leaf, values))
         for leaf in graph.leaves
@@ -232,18 +235,18 @@ def _model(graph: Graph, values: Values, outputs: list[Any], wanted: Sequence[in
     return helper.make_model(body, opset_imports=opsets, ir_version=graph.header["ir_version"])
 
 
-def _open_shape(leaf: Leaf, values: Values) -> list[int | None]:
+def _open_shape(leaf: ProgramLeaf, values: Values) -> list[int | None]:
     """A dimension in which the samples differ is left open."""
     shapes = [array.shape for array in values.load(leaf.data)]
     return [sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*shapes, strict=True)]
 
 
-def _named(node: Node) -> list[int]:
+def _named(node: ProgramNode) -> list[int]:
     """The results that somebody asks for."""
     return [number for at, number in enumerate(node.outputs) if at not in node.attributes.get("$unnamed", ())]
 
 
-def _write_node(node: Node, names: Mapping[int, str]) -> Any:
+def _write_node(node: ProgramNode, names: Mapping[int, str]) -> Any:
     domain, _, kind = node.op.rpartition("::")
     captured: list[str] = node.attributes.get("$captured", [])
     own = node.inputs[: len(node.inputs) - len(captured)]

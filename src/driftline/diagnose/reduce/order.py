@@ -13,7 +13,7 @@ _DTYPES = (
 
 
 @dataclass(frozen=True, order=True)
-class Size:
+class ProgramSize:
     """Compared from the first field to the last."""
 
     operators: int

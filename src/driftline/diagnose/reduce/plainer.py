@@ -16,15 +16,15 @@ import numpy as np
 
 from driftline.core.tensors import Array, numpy_dtype
 from driftline.diagnose.reduce.attributes import bare, dtype_replaced, fewer, number_replaced, refers
-from driftline.diagnose.reduce.elements import Form, few_elements, oddest_elements
-from driftline.diagnose.reduce.graph import Graph, Leaf, Node, without_dead_code
-from driftline.diagnose.reduce.leaves import Change, changed, names_axes, with_leaf
+from driftline.diagnose.reduce.elements import ElementForm, few_elements, oddest_elements
+from driftline.diagnose.reduce.graph import ProgramGraph, ProgramLeaf, ProgramNode, without_dead_code
+from driftline.diagnose.reduce.leaves import ArrayChange, changed, names_axes, with_leaf
 from driftline.diagnose.reduce.meaning import not_zero
 from driftline.diagnose.reduce.order import dtype_rank
 from driftline.diagnose.reduce.rounder import all_rounder, rounder
 from driftline.diagnose.reduce.values import Values
 
-_PLAINER = {
+_PLAINER_DTYPES = {
     "float64": ("float32",), "float16": ("float32",), "bfloat16": ("float32",), "int64": ("int32",),
     "int16": ("int32",), "int8": ("int32",), "uint8": ("int32",), "uint16": ("int32",), "uint32": ("int32",),
     "uint64": ("int64", "int32"), "complex128": ("complex64", "float32"), "complex64": ("float32",),
@@ -39,7 +39,9 @@ class Plainer:
         self._numbers_matter = numbers_matter
         self._most = most
 
-    def steps(self, passes: Callable[[Graph], bool]) -> Iterator[tuple[str, Callable[[Graph], Iterable[Graph]]]]:
+    def steps(
+        self, passes: Callable[[ProgramGraph], bool]
+    ) -> Iterator[tuple[str, Callable[[ProgramGraph], Iterable[ProgramGraph]]]]:
         """What often works first, and what takes few questions: what does not work is asked about again whenever
         something else has changed. Rounder numbers take few where one question takes several inputs.
 
@@ -47,20 +49,20 @@ class Plainer:
         """
         at_once = self._most > 1
 
-        def few(form: Form, graph: Graph) -> list[Graph]:
+        def few(form: ElementForm, graph: ProgramGraph) -> list[ProgramGraph]:
             """The oddest; others beside it are a guess that costs nothing as long as it has to be asked about."""
             oddest = oddest_elements(self._values, graph, form)
             return [oddest] if passes(oddest) else few_elements(self._values, graph, form, self._most)
 
-        def scalar_passes(graph: Graph) -> bool:
-            return passes(oddest_elements(self._values, graph, Form.SCALAR))
+        def scalar_passes(graph: ProgramGraph) -> bool:
+            return passes(oddest_elements(self._values, graph, ElementForm.SCALAR))
 
-        def scalars(graph: Graph) -> Iterator[Graph]:
-            yield from few(Form.SCALAR, _bare(graph)) if at_once else ()
-            yield from few(Form.SCALAR, graph)
+        def scalars(graph: ProgramGraph) -> Iterator[ProgramGraph]:
+            yield from few(ElementForm.SCALAR, _bare(graph)) if at_once else ()
+            yield from few(ElementForm.SCALAR, graph)
 
-        def ones(graph: Graph) -> Iterator[Graph]:
-            small = few(Form.ONES, graph)
+        def ones(graph: ProgramGraph) -> Iterator[ProgramGraph]:
+            small = few(ElementForm.ONES, graph)
             yield from self._all_told(graph, small)
             yield from small
 
@@ -68,7 +70,7 @@ class Plainer:
             yield "plain inputs", self.plainest
         yield "a single element", scalars
         yield "a single element", lambda graph: () if scalar_passes(graph) else ones(graph)
-        yield "two elements", lambda graph: few(Form.PAIR, graph) if at_once and scalar_passes(graph) else ()
+        yield "two elements", lambda graph: few(ElementForm.PAIR, graph) if at_once and scalar_passes(graph) else ()
         yield "a smaller shape", lambda graph: itertools.chain(scalars(graph), self.bold_shapes(graph))
         yield "a single element", ones
         yield "a smaller shape", self.shapes
@@ -80,22 +82,22 @@ class Plainer:
             yield "rounder numbers", self.numbers
         yield "a plainer dtype", self.dtypes
 
-    def plainest(self, graph: Graph) -> Iterator[Graph]:
+    def plainest(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
         """Zeros everywhere, or ones where a zero makes no sense, of sizes as small as possible."""
         ones_at = not_zero(graph)
-        scalar, ones = (oddest_elements(self._values, graph, form) for form in (Form.SCALAR, Form.ONES))
+        scalar, ones = (oddest_elements(self._values, graph, form) for form in (ElementForm.SCALAR, ElementForm.ONES))
         for small in (scalar, *self._all_told(graph, [ones]), ones, graph):
             plain = (self._changed(v, np.ones_like if v.number in ones_at else np.zeros_like) for v in small.leaves)
             yield replace(small, leaves=tuple(plain))
 
     # -- shapes ------------------------------------------------------------------------------------------------------
 
-    def bold_shapes(self, graph: Graph) -> Iterator[Graph]:
+    def bold_shapes(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
         """All sizes at once, or an axis less."""
         yield from self._at_most(graph, 2)
         yield from self._flatter(graph)
 
-    def shapes(self, graph: Graph) -> Iterator[Graph]:
+    def shapes(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
         """One size smaller everywhere, or along one axis of one input; or an axis taken away."""
         sizes = sorted({size for leaf in graph.leaves for size in leaf.type.shape if size > 1}, reverse=True)
         for size in sizes:
@@ -110,7 +112,7 @@ class Plainer:
                     yield with_leaf(self._values, graph, at, partial(taken, axis=axis, size=smaller))
         yield from self._squeezed(graph)
 
-    def _at_most(self, graph: Graph, most: int) -> Iterator[Graph]:
+    def _at_most(self, graph: ProgramGraph, most: int) -> Iterator[ProgramGraph]:
         sizes = {size for leaf in graph.leaves for size in leaf.type.shape if size > most}
         for everywhere in (True, False):
             small = graph
@@ -118,7 +120,7 @@ class Plainer:
                 small = self._resized(small, size, most, everywhere=everywhere)
             yield small
 
-    def _flatter(self, graph: Graph) -> Iterator[Graph]:
+    def _flatter(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
         """One axis less: of all inputs that have the most, their first part."""
         ranks = [0 if names_axes(leaf) else len(leaf.type.shape) for leaf in graph.leaves]
         if any(ranks):
@@ -128,7 +130,9 @@ class Plainer:
             ]
             yield replace(graph, leaves=tuple(leaves))
 
-    def _resized(self, graph: Graph, old: int, new: int, *, everywhere: bool, last: bool = False) -> Graph:
+    def _resized(
+        self, graph: ProgramGraph, old: int, new: int, *, everywhere: bool, last: bool = False
+    ) -> ProgramGraph:
         """Every size `old` of an input becomes `new`; `everywhere`, in the attributes too. The first elements stay, or
         the `last`."""
         leaves = []
@@ -140,12 +144,12 @@ class Plainer:
         resized = replace(graph, leaves=tuple(leaves))
         return self._told(resized, {old}, new) if everywhere else resized
 
-    def _all_told(self, graph: Graph, small: Iterable[Graph]) -> Iterator[Graph]:
+    def _all_told(self, graph: ProgramGraph, small: Iterable[ProgramGraph]) -> Iterator[ProgramGraph]:
         """With the number 1 wherever the attributes name a size that the graph had."""
         sizes = {size for leaf in graph.leaves for size in leaf.type.shape}
         return (self._told(each, sizes, 1) for each in small)
 
-    def _told(self, graph: Graph, sizes: Collection[int], new: int) -> Graph:
+    def _told(self, graph: ProgramGraph, sizes: Collection[int], new: int) -> ProgramGraph:
         """With another number wherever one of the sizes is named: in attributes and in constants that may be shapes."""
         leaves, nodes = graph.leaves, graph.nodes
         for old in sizes:
@@ -153,13 +157,13 @@ class Plainer:
             nodes = tuple(replace(v, attributes=number_replaced(v.attributes, old, new)) for v in nodes)
         return replace(graph, leaves=leaves, nodes=nodes)
 
-    def _renumbered(self, leaf: Leaf, old: int, new: int) -> Leaf:
+    def _renumbered(self, leaf: ProgramLeaf, old: int, new: int) -> ProgramLeaf:
         """Constants of integers are often shapes: the sizes in them follow."""
         if not leaf.constant or leaf.type.dtype != "int64" or prod(leaf.type.shape) > 8:
             return leaf
         return self._changed(leaf, lambda a: np.where(a == old, np.array(new, a.dtype), a))
 
-    def _squeezed(self, graph: Graph) -> Iterator[Graph]:
+    def _squeezed(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
         """Without a first axis of size 1: of all inputs that have one, then of one after the other."""
         long = [at for at, leaf in enumerate(graph.leaves) if leaf.type.shape[:1] == (1,) and not names_axes(leaf)]
         for chosen in (long, *([at] for at in long)) if long else ():
@@ -168,11 +172,11 @@ class Plainer:
 
     # -- dtypes ------------------------------------------------------------------------------------------------------
 
-    def dtypes(self, graph: Graph) -> Iterator[Graph]:
+    def dtypes(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
         """One dtype replaced by a plainer one, everywhere it is named."""
         present = sorted({leaf.type.dtype for leaf in graph.leaves}, key=dtype_rank, reverse=True)
         for old in present:
-            for new in _PLAINER.get(old, ()):
+            for new in _PLAINER_DTYPES.get(old, ()):
                 leaves = [
                     self._changed(leaf, partial(_cast, dtype=new)) if leaf.type.dtype == old else leaf
                     for leaf in graph.leaves
@@ -182,7 +186,7 @@ class Plainer:
 
     # -- attributes --------------------------------------------------------------------------------------------------
 
-    def attributes(self, graph: Graph) -> Iterator[Graph]:
+    def attributes(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
         """All attributes left out; then one, or an optional input, or a number in it made smaller."""
         yield _bare(graph)
         for at, node in enumerate(graph.nodes):
@@ -196,19 +200,19 @@ class Plainer:
 
     # -- layouts and numbers -----------------------------------------------------------------------------------------
 
-    def layouts(self, graph: Graph) -> Iterator[Graph]:
+    def layouts(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
         for at, leaf in enumerate(graph.leaves):
             if leaf.type.strides:
                 plain = replace(leaf, type=replace(leaf.type, strides=()))
                 yield replace(graph, leaves=(*graph.leaves[:at], plain, *graph.leaves[at + 1 :]))
 
-    def numbers(self, graph: Graph) -> Iterator[Graph]:
+    def numbers(self, graph: ProgramGraph) -> Iterator[ProgramGraph]:
         """Rounder numbers: in all inputs at once where that is one question, then in each leaf."""
         if self._most > 1:
             yield from all_rounder(self._values, graph)
         yield from rounder(self._values, graph)
 
-    def _changed(self, leaf: Leaf, change: Change) -> Leaf:
+    def _changed(self, leaf: ProgramLeaf, change: ArrayChange) -> ProgramLeaf:
         return changed(self._values, leaf, change)
 
 
@@ -230,11 +234,11 @@ def _cast(array: Array, dtype: str) -> Array:
     return array.astype(numpy_dtype(dtype))
 
 
-def _bare(graph: Graph) -> Graph:
+def _bare(graph: ProgramGraph) -> ProgramGraph:
     """Without all attributes that can be left out."""
     return replace(graph, nodes=tuple(replace(v, attributes=bare(dict(v.attributes))) for v in graph.nodes))
 
 
-def _with_node(graph: Graph, at: int, node: Node) -> Graph:
+def _with_node(graph: ProgramGraph, at: int, node: ProgramNode) -> ProgramGraph:
     nodes = (*graph.nodes[:at], node, *graph.nodes[at + 1 :])
     return without_dead_code(graph.leaves, nodes, graph.outputs, graph.header)

@@ -38,7 +38,7 @@ ONCE = Votes()
 
 
 @dataclass(frozen=True)
-class Question:
+class CandidateQuestion:
     """What is asked of every candidate: a target, how it should fail, and the case that it is a variation of."""
 
     case: Case

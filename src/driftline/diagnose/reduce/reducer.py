@@ -6,8 +6,9 @@ asked about by itself. When the budget ends before that, the smallest so far is 
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,17 +16,18 @@ from driftline.checking.checker import Checker, TargetResult
 from driftline.core.case import Case
 from driftline.core.errors import BackendUnavailable, DriftlineError
 from driftline.core.verdict import Judgement, Kind
-from driftline.diagnose.reduce.asking import Asker, Writer
-from driftline.diagnose.reduce.order import Size
-from driftline.diagnose.reduce.question import ONCE, Question, Votes
+from driftline.diagnose.reduce.asking import Asker, CandidateWriter
+from driftline.diagnose.reduce.order import ProgramSize
+from driftline.diagnose.reduce.question import ONCE, CandidateQuestion, Votes
 from driftline.diagnose.reduce.reading import TRACERS as TRACERS
 from driftline.diagnose.reduce.reading import Reader
-from driftline.diagnose.reduce.search import Answer, BudgetEnded, Reply, Search, Step
+from driftline.diagnose.reduce.requests import NO_FRAME, CandidateRequest, GraphCandidate, TextFrame
+from driftline.diagnose.reduce.search import BudgetEnded, CandidateAnswer, ReductionStep, Reply, Search
 from driftline.diagnose.reduce.shrinking import GraphShrinker, TextShrinker
 from driftline.diagnose.reduce.signature import Signature
-from driftline.diagnose.reduce.text import Text
+from driftline.diagnose.reduce.text import ProgramText
 from driftline.diagnose.reduce.values import Values
-from driftline.execute.pool import WorkerStartError
+from driftline.execute.pool import PoolExpired, WorkerStartError
 from driftline.oracle.judge import Reference
 
 TRIES = 10  # of a case that is said to fail and passes, before it is given up
@@ -64,7 +66,7 @@ class Reduction:
     others: tuple[Checked, ...]  # candidates that fail in another way
     form: str  # what was reduced: a graph, and who traced it, or the text
     ended: str  # MINIMAL or BUDGET_ENDED, or what is in doubt
-    steps: tuple[Step, ...]
+    steps: tuple[ReductionStep, ...]
     queries: int
     remembered: int
     seconds: float
@@ -72,15 +74,15 @@ class Reduction:
     internal_errors: tuple[str, ...] = ()
 
     @property
-    def before(self) -> Size:
+    def before(self) -> ProgramSize:
         return self.steps[0].size
 
     @property
-    def after(self) -> Size:
+    def after(self) -> ProgramSize:
         return self.steps[-1].size
 
 
-Memos = Callable[[Question], MutableMapping[str, Reply]]
+Memos = Callable[[CandidateQuestion], MutableMapping[str, Reply]]
 
 
 def reduce_case(
@@ -91,24 +93,24 @@ def reduce_case(
     budget: float,
     votes: Votes = ONCE,
     memos: Memos = lambda question: {},
-    listener: Callable[[Step], None] = lambda step: None,
+    listener: Callable[[ReductionStep], None] = lambda step: None,
 ) -> Reduction:
     """Make the case smaller; it must have one target. Raises `NotReducible` when it does not fail."""
-    course = _Course(checker, Question(case, case.targets[0], signature, votes), budget, memos, listener)
+    course = _ReductionRun(checker, CandidateQuestion(case, case.targets[0], signature, votes), budget, memos, listener)
     try:
         return course.run()
     except WorkerStartError as error:
         raise BackendUnavailable(f"{case.targets[0]} cannot start: {error}. Run driftline doctor.") from error
 
 
-class _Course:
+class _ReductionRun:
     def __init__(
         self,
         checker: Checker,
-        question: Question,
+        question: CandidateQuestion,
         budget: float,
         memos: Memos,
-        listener: Callable[[Step], None],
+        listener: Callable[[ReductionStep], None],
     ) -> None:
         self._checker = checker
         self._question = question
@@ -121,21 +123,39 @@ class _Course:
         self._extra_queries = 0
 
     def run(self) -> Reduction:
-        self._reproduce()
-        self._reader = Reader(self._checker, self._question, self._folder)
         try:
+            self._reproduce()
+            self._reader = Reader(self._checker, self._question, self._folder)
             for form, start, asker in self._starts():
                 search = self._search(start, asker)
                 shrinker = self._shrinker(start)
                 if shrinker.begins(search):
-                    return self._concluded(search, asker, form, shrinker.shrink(search))
+                    with self._cut_in_flight():
+                        minimal = shrinker.shrink(search)
+                    return self._concluded(search, asker, form, minimal)
                 self._extra_queries += search.queries
         except BudgetEnded as ended:
             raise NotReducible("The budget ended before anything could be tried; give more with --budget.") from ended
+        except PoolExpired as ended:
+            raise NotReducible(
+                "The budget ended before the smallest program could be checked in full. What was asked is kept: the"
+                " same command with more --budget goes on from there."
+            ) from ended
         raise NotReducible(
             f"{self._question.case.program.name} fails, but not when it is written anew as a graph or as plain text:"
             " what matters lies outside of both, such as shared memory or a file. Reduce it by hand."
         )
+
+    @contextlib.contextmanager
+    def _cut_in_flight(self) -> Iterator[None]:
+        """A question that is asked when the search ends is not waited for: the time after it is for checking what was
+        found."""
+        before = self._checker.pool.deadline
+        self._checker.pool.deadline = min(before, self._deadline)
+        try:
+            yield
+        finally:
+            self._checker.pool.deadline = before
 
     # -- before ------------------------------------------------------------------------------------------------------
 
@@ -143,9 +163,9 @@ class _Course:
         """The case must fail here and now; one sample is better than several."""
         case = self._question.case
         reply = self._look(case)
-        failed, runs = int(reply.answer is Answer.SAME), 1
-        while not failed and runs < TRIES and self._question.votes.runs == 1 and reply.answer is Answer.PASS:
-            failed, runs = failed + (self._look(case).answer is Answer.SAME), runs + 1
+        failed, runs = int(reply.answer is CandidateAnswer.SAME), 1
+        while not failed and runs < TRIES and self._question.votes.runs == 1 and reply.answer is CandidateAnswer.PASS:
+            failed, runs = failed + (self._look(case).answer is CandidateAnswer.SAME), runs + 1
         if not failed:
             raise DoesNotFail(
                 f"{case.program.name} does not fail in the same way on {self._question.target} now ({reply.reason})."
@@ -155,16 +175,16 @@ class _Course:
             self._question = replace(self._question, votes=Votes.for_rate(1, runs))
         for sample in case.samples if len(case.samples) > 1 else ():
             alone = replace(case, samples=(sample,))
-            if self._look(alone).answer is Answer.SAME:
+            if self._look(alone).answer is CandidateAnswer.SAME:
                 self._question = replace(self._question, case=alone)
                 return
 
     def _look(self, case: Case) -> Reply:
         self._extra_queries += 1
-        return Asker(self._checker, self._question, self._writer({}), dict).look_at(case)
+        return Asker(self._checker, self._question, self._writer(), GraphCandidate).look_at(case)
 
-    def _writer(self, more: Mapping[str, Any]) -> Writer:
-        return Writer(self._checker, self._question, self._folder, more)
+    def _writer(self, frame: TextFrame = NO_FRAME) -> CandidateWriter:
+        return CandidateWriter(self._checker, self._question, self._folder, frame)
 
     def _starts(self) -> Iterator[tuple[str, Any, Asker]]:
         """The forms in which the program can be reduced, the best first."""
@@ -173,15 +193,15 @@ class _Course:
             for tracer in TRACERS if framework == "torch" else ("",):
                 graph = self._reader.graph(tracer)
                 if graph:
-                    asker = self._asker({}, graph, lambda g: {"graph": g.to_json()})
+                    asker = self._asker(NO_FRAME, graph, GraphCandidate)
                     yield (f"torch graph ({tracer})" if tracer else "ONNX graph"), graph, asker
         if self._question.case.program.form == "source":
-            text, more = self._reader.text()
-            yield "Python text", text, self._asker(more, text, Text.to_request)
+            text, frame = self._reader.text()
+            yield "Python text", text, self._asker(frame, text, ProgramText.to_request)
 
-    def _asker(self, more: Mapping[str, Any], start: Any, request_of: Callable[[Any], Mapping[str, Any]]) -> Asker:
+    def _asker(self, frame: TextFrame, start: Any, request_of: Callable[[Any], CandidateRequest]) -> Asker:
         """Asks about candidates that make as much sense as the program they come from."""
-        writer = self._writer(more)
+        writer = self._writer(frame)
         if self._question.signature.kind != Kind.MISSING_ERROR:  # of those, the reference has no values
             writer.keep_meaning_of(request_of(start))
         return Asker(self._checker, self._question, writer, request_of)
@@ -189,7 +209,7 @@ class _Course:
     # -- the search --------------------------------------------------------------------------------------------------
 
     def _shrinker(self, start: Any) -> TextShrinker | GraphShrinker:
-        if isinstance(start, Text):
+        if isinstance(start, ProgramText):
             return TextShrinker(self._values)
         numbers_matter = self._question.signature.numbers_matter
         most = self._question.inputs
@@ -224,13 +244,15 @@ class _Course:
         assert case is not None
         if smallest:
             smallest, case = self._plainer_target(smallest), smallest.case
-        nearest = search.nearest_passing()
-        passing = asker.case_of(nearest) if nearest else None
+        nearest, passing = None, None
+        with contextlib.suppress(PoolExpired):
+            nearest = search.nearest_passing()
+            passing = asker.case_of(nearest) if nearest else None
         return Reduction(
             smallest=smallest,
             case=smallest.case if smallest else case,
             nearest=passing,
-            nearest_reason=search.reason(nearest) if nearest else "",
+            nearest_reason=search.reason(nearest) if nearest and passing else "",
             others=tuple(self._other_failures(search, asker)),
             form=form,
             ended=ended,
@@ -261,7 +283,9 @@ class _Course:
             if option[0] == "device" or time.monotonic() > self._deadline:
                 continue
             fewer = replace(target, options=tuple(kept for kept in target.options if kept != option))
-            checked = self._checked(found.case.only(fewer))
+            checked = None
+            with contextlib.suppress(PoolExpired):
+                checked = self._checked(found.case.only(fewer))
             if checked:
                 found, target = checked, fewer
         return found
@@ -272,10 +296,15 @@ class _Course:
         other values than it gives, or of refusing an operator that was changed."""
         trusted = self._question.case.program.framework == "torch"
         for candidate in search.others.values():
-            case = asker.case_of(candidate)
-            if case is None or time.monotonic() > self._deadline + self._question.timeout:
-                continue
-            outcome = self._checker.check(case)
+            if time.monotonic() > self._deadline + self._question.timeout:
+                return
+            try:
+                case = asker.case_of(candidate)
+                if case is None:
+                    continue
+                outcome = self._checker.check(case)
+            except PoolExpired:  # they are met again
+                return
             for result in outcome.results:
                 failed = result.verdict.judgement is Judgement.FAIL and not result.flaky and not self._is_same(result)
                 kind = result.verdict.kind

@@ -15,8 +15,8 @@ from math import prod
 import numpy as np
 
 from driftline.core.tensors import Array
-from driftline.diagnose.reduce.graph import Graph, Leaf
-from driftline.diagnose.reduce.leaves import Change, changed, with_leaf
+from driftline.diagnose.reduce.graph import ProgramGraph, ProgramLeaf
+from driftline.diagnose.reduce.leaves import ArrayChange, changed, with_leaf
 from driftline.diagnose.reduce.values import Values
 
 ELEMENTWISE = 24  # larger arrays are not looked at element by element
@@ -25,7 +25,7 @@ _FEW = 4  # elements of which a part and the rest are rounded at once
 _MANY = 4096  # elements of which no more than one version at a time is made
 
 
-def rounder(values: Values, graph: Graph) -> Iterator[Graph]:
+def rounder(values: Values, graph: ProgramGraph) -> Iterator[ProgramGraph]:
     """One leaf at a time: whole arrays first, then parts of small ones."""
     for change in ROUNDER:
         for at in sorted(range(len(graph.leaves)), key=lambda at: graph.leaves[at].roughness):
@@ -35,12 +35,12 @@ def rounder(values: Values, graph: Graph) -> Iterator[Graph]:
             yield with_leaf(values, graph, at, change)
 
 
-def all_rounder(values: Values, graph: Graph) -> list[Graph]:
+def all_rounder(values: Values, graph: ProgramGraph) -> list[ProgramGraph]:
     """The same program with rounder inputs, the roundest first."""
     if graph.size.elements > _MANY:
         return []
     versions = [[leaf] if leaf.constant else _versions(values, leaf) for leaf in graph.leaves]
-    ways: Iterable[Sequence[Leaf]] = itertools.product(*versions)
+    ways: Iterable[Sequence[ProgramLeaf]] = itertools.product(*versions)
     if prod(map(len, versions)) > WAYS:
         ways = (
             (*graph.leaves[:at], version, *graph.leaves[at + 1 :]) for at, own in enumerate(versions) for version in own
@@ -52,9 +52,9 @@ def all_rounder(values: Values, graph: Graph) -> list[Graph]:
     return sorted((g for g in made.values() if g.size < graph.size), key=lambda g: g.size)
 
 
-def _versions(values: Values, leaf: Leaf) -> list[Leaf]:
+def _versions(values: Values, leaf: ProgramLeaf) -> list[ProgramLeaf]:
     """The leaf and what may stand for it; the bold ones first."""
-    changes: list[Change] = [*ROUNDER]
+    changes: list[ArrayChange] = [*ROUNDER]
     for part in _in_parts(leaf):
         changes.append(part)
         if prod(leaf.type.shape) <= _FEW:
@@ -63,7 +63,7 @@ def _versions(values: Values, leaf: Leaf) -> list[Leaf]:
     return [leaf, *made.values()]
 
 
-def _in_parts(leaf: Leaf) -> Iterator[Change]:
+def _in_parts(leaf: ProgramLeaf) -> Iterator[ArrayChange]:
     """0 or 1 in ever smaller parts of a small array."""
     count = prod(leaf.type.shape)
     if not leaf.roughness or not 1 < count <= ELEMENTWISE:
@@ -82,7 +82,7 @@ def _filled(array: Array, start: int, stop: int, value: int) -> Array:
     return changed
 
 
-def _and_rounded(array: Array, change: Change) -> Array:
+def _and_rounded(array: Array, change: ArrayChange) -> Array:
     return _rounded(change(array))
 
 

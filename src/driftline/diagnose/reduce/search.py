@@ -15,7 +15,8 @@ from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
 from driftline.core.text import normalise_message
-from driftline.diagnose.reduce.order import Size
+from driftline.diagnose.reduce.order import ProgramSize
+from driftline.execute.pool import PoolExpired
 
 MOST_REMEMBERED = 64  # passing candidates, the last ones
 OF_ONE_PROGRAM = 8  # of them, so that many inputs of one do not push out all others
@@ -25,7 +26,7 @@ MOST_OTHERS = 5  # other failures that are kept
 ROOM = 1 << 18  # elements of all inputs of one question
 
 
-class Answer(StrEnum):
+class CandidateAnswer(StrEnum):
     """What became of a candidate."""
 
     SAME = "same"  # it fails as the original does
@@ -38,7 +39,7 @@ class Answer(StrEnum):
 class Reply:
     """An answer with its reason. `signature` tells failures of other kinds apart."""
 
-    answer: Answer
+    answer: CandidateAnswer
     reason: str = ""
     signature: str = ""
     scouted: bool = False  # it was run together with others, which may change what happens
@@ -51,7 +52,7 @@ class Reply:
         return self._cause == other._cause
 
     @property
-    def _cause(self) -> tuple[Answer, str]:
+    def _cause(self) -> tuple[CandidateAnswer, str]:
         return self.answer, self.signature or normalise_message(self.reason)
 
 
@@ -61,7 +62,7 @@ class Candidate(Protocol):
     @property
     def program(self) -> str: ...
     @property
-    def size(self) -> Size: ...
+    def size(self) -> ProgramSize: ...
     @property
     def lines(self) -> list[str]: ...
 
@@ -74,13 +75,13 @@ class BudgetEnded(Exception):
 
 
 @dataclass(frozen=True)
-class Step:
+class ReductionStep:
     """One time that the best became smaller."""
 
     seconds: float
     queries: int
     what: str
-    size: Size
+    size: ProgramSize
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -127,7 +128,7 @@ class Search(Generic[C]):
         deadline: float = float("inf"),
         batch: int = 1,
         inputs: int = 1,
-        listener: Callable[[Step], None] = lambda step: None,
+        listener: Callable[[ReductionStep], None] = lambda step: None,
     ) -> None:
         self._ask = ask
         self._memo: MutableMapping[str, Reply] = {} if memo is None else memo
@@ -138,7 +139,7 @@ class Search(Generic[C]):
         self._began = time.monotonic()
         self.best = start
         self.accepted: list[C] = [start]
-        self.steps: list[Step] = []
+        self.steps: list[ReductionStep] = []
         self.queries = 0  # questions that the target was asked
         self.remembered = 0  # candidates whose answer was in the memo
         self.others: dict[str, C] = {}
@@ -152,7 +153,7 @@ class Search(Generic[C]):
         waiting = _Waiting(filter(self._is_worth_asking, candidates))
         while group := waiting.next(size, self._inputs):
             for candidate, reply in zip(group, self.replies(group), strict=True):
-                if reply.answer is Answer.SAME and self.fails(candidate):
+                if reply.answer is CandidateAnswer.SAME and self.fails(candidate):
                     self.accept(candidate, what)
                     return True
             size = min(self._batch, size * 2)
@@ -161,14 +162,14 @@ class Search(Generic[C]):
     def passes(self, candidate: C) -> bool:
         """Is it known to pass?"""
         known = self._memo.get(candidate.key)
-        return known is not None and known.answer is Answer.PASS
+        return known is not None and known.answer is CandidateAnswer.PASS
 
     def _is_worth_asking(self, candidate: C) -> bool:
         """Is it smaller than the best, and not known to be in vain?"""
         if candidate.size >= self.best.size:
             return False
         known = self._memo.get(candidate.key)
-        if known is None or known.answer is Answer.SAME:
+        if known is None or known.answer is CandidateAnswer.SAME:
             return True
         self.remembered += 1
         self._note(candidate, known)
@@ -179,7 +180,7 @@ class Search(Generic[C]):
         known = self._memo.get(candidate.key)
         if known and known.scouted:
             self._memo[candidate.key] = self._asked([candidate])[0]
-        return self.replies([candidate])[0].answer is Answer.SAME
+        return self.replies([candidate])[0].answer is CandidateAnswer.SAME
 
     def accept(self, candidate: C, what: str) -> None:
         self.best = candidate
@@ -201,7 +202,10 @@ class Search(Generic[C]):
     def _asked(self, candidates: Sequence[C]) -> Sequence[Reply]:
         if self._over():
             raise BudgetEnded
-        replies = self._ask(candidates)
+        try:
+            replies = self._ask(candidates)
+        except PoolExpired as ended:
+            raise BudgetEnded from ended
         self.queries += sum(reply.questions for reply in replies if reply.ran)
         return replies
 
@@ -209,9 +213,9 @@ class Search(Generic[C]):
         return time.monotonic() > self._deadline
 
     def _note(self, candidate: C, reply: Reply) -> None:
-        if reply.answer is Answer.PASS:
+        if reply.answer is CandidateAnswer.PASS:
             self._remember(candidate)
-        elif reply.answer is Answer.OTHER and len(self.others) < MOST_OTHERS:
+        elif reply.answer is CandidateAnswer.OTHER and len(self.others) < MOST_OTHERS:
             cut = candidate.size.operators < self.best.size.operators
             known = self.others.get(reply.signature)
             if known is None or (candidate.size < known.size and (cut or known.key not in self.cut)):
@@ -247,6 +251,6 @@ class Search(Generic[C]):
         return self._memo[candidate.key].reason
 
     def _tell(self, what: str) -> None:
-        step = Step(time.monotonic() - self._began, self.queries, what, self.best.size)
+        step = ReductionStep(time.monotonic() - self._began, self.queries, what, self.best.size)
         self.steps.append(step)
         self._listener(step)

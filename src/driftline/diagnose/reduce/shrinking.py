@@ -10,12 +10,13 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 
 from driftline.diagnose.reduce.cutting import MODES, fewer_ends, plain_removals
-from driftline.diagnose.reduce.graph import Graph
+from driftline.diagnose.reduce.graph import ProgramGraph
 from driftline.diagnose.reduce.nodes import SMALL, Evaluate, fewer_nodes, is_one_minimal, one_by_one, rare_kept
 from driftline.diagnose.reduce.plainer import Plainer
 from driftline.diagnose.reduce.search import BudgetEnded, Search
-from driftline.diagnose.reduce.text import Text, fewer_statements, plainer_inputs, smaller_expressions
+from driftline.diagnose.reduce.text import ProgramText, fewer_statements, plainer_inputs, smaller_expressions
 from driftline.diagnose.reduce.values import Values
+from driftline.execute.pool import PoolExpired
 
 
 class GraphShrinker:
@@ -27,13 +28,13 @@ class GraphShrinker:
         self._numbers_matter = numbers_matter
         self._plainer = Plainer(values, numbers_matter=numbers_matter, most=most)
 
-    def begins(self, search: Search[Graph]) -> bool:
+    def begins(self, search: Search[ProgramGraph]) -> bool:
         """Does it fail in this form? A part of it that fails answers as well."""
         return rare_kept(search, self._evaluate) or search.fails(search.best)
 
-    def shrink(self, search: Search[Graph]) -> bool:
+    def shrink(self, search: Search[ProgramGraph]) -> bool:
         """Until nothing works any more (then the result is 1-minimal) or the budget ends."""
-        with contextlib.suppress(BudgetEnded):
+        with contextlib.suppress(BudgetEnded, PoolExpired):
             fewer_nodes(search, self._evaluate)
             if search.best.size.operators > SMALL:
                 one_by_one(search, self._evaluate)
@@ -47,11 +48,13 @@ class GraphShrinker:
                     return is_one_minimal(search, self._evaluate)
         return False
 
-    def _steps(self, search: Search[Graph]) -> Iterator[tuple[str, Callable[[Graph], Iterable[Graph]]]]:
+    def _steps(
+        self, search: Search[ProgramGraph]
+    ) -> Iterator[tuple[str, Callable[[ProgramGraph], Iterable[ProgramGraph]]]]:
         """Where numbers matter, each operator and constant that stays costs questions about them: these go first. Three
         operators are where the search for nodes stops, and seldom all needed; two often are."""
 
-        def removals(graph: Graph) -> Iterator[Graph]:
+        def removals(graph: ProgramGraph) -> Iterator[ProgramGraph]:
             if self._numbers_matter or graph.size.operators == SMALL:
                 yield from plain_removals(self._evaluate(graph), MODES[0])
 
@@ -67,11 +70,11 @@ class TextShrinker:
     def __init__(self, values: Values) -> None:
         self._values = values
 
-    def begins(self, search: Search[Text]) -> bool:
+    def begins(self, search: Search[ProgramText]) -> bool:
         return search.fails(search.best)
 
-    def shrink(self, search: Search[Text]) -> bool:
-        with contextlib.suppress(BudgetEnded):
+    def shrink(self, search: Search[ProgramText]) -> bool:
+        with contextlib.suppress(BudgetEnded, PoolExpired):
             while True:
                 before = search.best.size
                 for what, step in self._steps():
@@ -81,7 +84,7 @@ class TextShrinker:
                     return True
         return False
 
-    def _steps(self) -> Iterator[tuple[str, Callable[[Text], Iterator[Text]]]]:
+    def _steps(self) -> Iterator[tuple[str, Callable[[ProgramText], Iterator[ProgramText]]]]:
         yield "statements removed", fewer_statements
         yield "a smaller expression", smaller_expressions
         yield "plainer inputs", lambda text: plainer_inputs(text, self._values)

@@ -2,8 +2,8 @@
 
 The fingerprint of a bug names the operators of its program, which change while it is made smaller. What must not change
 is the rest: the compiler, the stage, the kind of failure, and for an error or a crash the message without its numbers.
-A wrong value stays a wrong value; a mere drift does not stand for one, but a wrong value stands for a drift. The class
-of evidence stays too, where it is known: a wrong finite number does not become a lost NaN or a flushed subnormal.
+A wrong value stays a wrong value; a mere drift does not stand for one, but a wrong value stands for a drift. The fault
+stays too, where it is known: a wrong finite number does not become a lost NaN or a flushed subnormal.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from driftline.core.evidence import Evidence, evidence_class
+from driftline.core.evidence import Evidence, Fault
 from driftline.core.execution import Execution
 from driftline.core.text import normalise_message
 from driftline.core.verdict import Kind, Verdict
@@ -31,29 +31,24 @@ class Signature:
     stage: str
     kind: str
     message: str = ""
-    evidence: str = ""  # its class; empty where that is not known, or does not matter
+    fault: Fault | None = None  # None where it is not known, or does not matter
 
     @staticmethod
-    def of(stage: str, kind: str, told: str, evidence: str = "") -> Signature:
-        return Signature(stage, kind, normalise_message(told) if kind in _TOLD else "", evidence)
+    def of(stage: str, kind: str, found: Evidence) -> Signature:
+        return Signature(stage, kind, normalise_message(found.raised) if kind in _TOLD else "", found.fault)
 
     @staticmethod
     def of_verdict(execution: Execution, verdict: Verdict) -> Signature:
-        told = str(execution.failure) if execution.failure else verdict.reason
-        seen = evidence_class(verdict.kind, verdict.evidence)
-        return Signature.of(str(execution.stage), str(verdict.kind), told, str(seen))
+        return Signature.of(str(execution.stage), str(verdict.kind), verdict.evidence)
 
     @staticmethod
     def of_finding(verdict: Mapping[str, Any], execution: Mapping[str, Any]) -> Signature:
         """The way a stored finding failed."""
-        failure = execution.get("failure") or {}
-        told = ": ".join(part for part in (failure.get("type", ""), failure.get("message", "")) if part)
-        seen = evidence_class(verdict["kind"], verdict.get("evidence") or {})
-        return Signature.of(execution["stage"], verdict["kind"], told, str(seen))
+        return Signature.of(execution["stage"], verdict["kind"], Evidence.from_json(verdict.get("evidence") or {}))
 
-    def of_any_evidence(self) -> Signature:
-        """Without the class of evidence: on another target the same bug may show in another element."""
-        return replace(self, evidence="")
+    def of_any_fault(self) -> Signature:
+        """Without the fault: on another target the same bug may show in another element."""
+        return replace(self, fault=None)
 
     @property
     def numbers_matter(self) -> bool:
@@ -63,14 +58,12 @@ class Signature:
     def covers(self, other: Signature) -> bool:
         """Is the other the same failure?"""
         if self.kind == Kind.BIAS and other.kind == Kind.WRONG_VALUE:
-            return self._same_evidence(other)
-        return self.of_any_evidence() == other.of_any_evidence() and self._same_evidence(other)
+            return self._same_fault(other)
+        return self.of_any_fault() == other.of_any_fault() and self._same_fault(other)
 
-    def _same_evidence(self, other: Signature) -> bool:
-        if not self.evidence or not other.evidence:
-            return True
-        return Evidence(self.evidence).stands_for(Evidence(other.evidence))
+    def _same_fault(self, other: Signature) -> bool:
+        return self.fault is None or other.fault is None or self.fault.stands_for(other.fault)
 
     def __str__(self) -> str:
-        evidence = "" if self.evidence == Evidence.OTHER else self.evidence
-        return " / ".join(part for part in (self.stage, self.kind, self.message, evidence) if part)
+        fault = "" if self.fault in (None, Fault.OTHER) else str(self.fault)
+        return " / ".join(part for part in (self.stage, self.kind, self.message, fault) if part)

@@ -8,19 +8,32 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
+from driftline.checking.batch_requests import InvalidProgram, PreparedBatch, PreparedProgram
 from driftline.core.plugins import load_plugins
 from driftline.core.program import Program, SourceBundle
 from driftline.core.registry import import_string
-from driftline.core.tensors import Arrays, load_tensors, spec_of
+from driftline.core.task import Context
+from driftline.core.tensors import Arrays, spec_of
 from driftline.core.text import first_line
 from driftline.diagnose.reduce import meaning
-from driftline.diagnose.reduce.graph import Evaluated, Graph, short_name
+from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, short_name
+from driftline.diagnose.reduce.requests import (
+    EVALUATE,
+    READ,
+    WRITE,
+    CandidateRequest,
+    EvaluateRequest,
+    GraphCandidate,
+    ReadEvaluated,
+    ReadRequest,
+    TextCandidate,
+    WriteRequest,
+)
 from driftline.diagnose.reduce.values import Values
 from driftline.execute.shelf import save_samples
-from driftline.execute.worker import Context
 from driftline.oracle.reference import REFERENCES
 from driftline.programs.opened import OpenedProgram
 
@@ -31,12 +44,13 @@ class Senseless(Exception):
     """A candidate that no sensible program looks like, although the original does."""
 
 
-def read(payload: dict[str, Any], context: object) -> dict[str, Any]:
-    """The program as an evaluated graph; `problem` says why there is none."""
-    load_plugins(payload["plugins"])
-    samples = [load_tensors(path) for path in payload["inputs"]]
-    values = Values(Path(payload["values"]))
-    opened = OpenedProgram.from_payload(payload, samples[0], lambda stage: None)
+@READ.serve
+def read(request: ReadRequest, context: Context) -> ReadEvaluated:
+    """The program as an evaluated graph."""
+    load_plugins(request.case.plugins)
+    samples = request.case.samples()
+    values = Values(request.values)
+    opened = OpenedProgram.of(request.case, samples[0])
     try:
         if opened.framework == "onnx":
             from driftline.diagnose.reduce.onnx_graph import read_onnx
@@ -45,19 +59,19 @@ def read(payload: dict[str, Any], context: object) -> dict[str, Any]:
         else:
             from driftline.diagnose.reduce.fx_graph import read_torch
 
-            graph = read_torch(opened, samples, payload["tracer"], values)
-        return _told(_evaluated(graph, opened.framework, values, len(samples)))
+            graph = read_torch(opened, samples, request.tracer, values)
+        return ReadEvaluated(_evaluated(graph, opened.framework, values, len(samples)))
     except Exception as error:
-        return {"problem": _first_line(error)}
+        return ReadEvaluated(problem=_first_line(error))
 
 
-def evaluate(payload: dict[str, Any], context: object) -> dict[str, Any]:
+@EVALUATE.serve
+def evaluate(request: EvaluateRequest, context: Context) -> Evaluated:
     """What every value of a graph is."""
-    values = Values(Path(payload["values"]))
-    return _told(_evaluated(Graph.from_json(payload["graph"]), payload["framework"], values, payload["samples"]))
+    return _evaluated(request.graph, request.framework, Values(request.values), request.samples)
 
 
-def _evaluated(graph: Graph, framework: str, values: Values, samples: int) -> Evaluated:
+def _evaluated(graph: ProgramGraph, framework: str, values: Values, samples: int) -> Evaluated:
     if framework == "onnx":
         from driftline.diagnose.reduce.onnx_graph import evaluate_onnx
 
@@ -67,78 +81,62 @@ def _evaluated(graph: Graph, framework: str, values: Values, samples: int) -> Ev
     return evaluate_torch(graph, values, samples)
 
 
-def _told(found: Evaluated) -> dict[str, Any]:
-    return {
-        "graph": found.graph.to_json(),
-        "types": {str(number): kind.to_json() if kind else None for number, kind in found.types.items()},
-        "data": {str(number): name for number, name in found.data.items()},
-        "roughness": {str(number): rough for number, rough in found.roughness.items()},
-    }
-
-
-def prepare(payload: dict[str, Any], context: Context) -> dict[str, Any]:
+@WRITE.serve
+def prepare(request: WriteRequest, context: Context) -> PreparedBatch:
     """Write candidates as programs, with their inputs and, where asked, the results of their reference."""
-    load_plugins(payload["plugins"])
+    load_plugins(request.plugins)
     programs = []
-    for number, request in enumerate(payload["requests"]):
+    for number, candidate in enumerate(request.requests):
         context.lap()
-        programs.append(_prepare_one(request, payload, number))
-    return {"programs": programs}
+        programs.append(_prepare_one(candidate, request, number))
+    return PreparedBatch(tuple(programs))
 
 
-def _prepare_one(request: Mapping[str, Any], payload: Mapping[str, Any], number: int) -> dict[str, Any]:
-    folder = Path(payload["folder"])
+def _prepare_one(candidate: CandidateRequest, request: WriteRequest, number: int) -> PreparedProgram | InvalidProgram:
+    folder = request.folder
     try:
-        data, versions, operators = _written(request, payload)
-        form = "onnx" if payload["framework"] == "onnx" else "source"
+        data, versions, operators = _written(candidate, request)
+        form = "onnx" if request.framework == "onnx" else "source"
         path = folder / f"{number}.program"
         path.write_bytes(data)
         program = Program(
             form=form,
-            framework=payload["framework"],
+            framework=request.framework,
             digest=hashlib.sha256(data).hexdigest(),
             path=path,
-            name=payload["name"],
+            name=request.name,
             inputs=tuple(spec_of(name, array) for name, array in versions[0][0].items()),
             outputs=_output_names(data) if form == "onnx" else (),
             operators=tuple(operators),
         )
         tensors, native = folder / f"{number}.inputs", folder / f"{number}.native"
-        answer = {
-            "program": program.to_json(),
-            "path": str(path),
-            "tensors": str(tensors),
-            "native": str(native),
-            "grad": payload["grad"],
-            "company": payload["company"],
-            "graph": None,
-            "coverage": [],
-        }
-        if payload["refer"]:
-            opened = OpenedProgram(program, example=versions[0][0], grad=payload["grad"], seed=payload["seed"])
+        prepared = PreparedProgram(program, str(tensors), str(native), request.origins, request.grad, request.company)
+        if request.refer:
+            opened = OpenedProgram(program, example=versions[0][0], grad=request.grad, seed=request.seed)
             reference = import_string(REFERENCES[program.framework])(opened)
-            flaws = _flaws(request, payload, len(versions))
-            referred = _referred(reference, versions, flaws, payload["allowed"])
-            answer["flaws"] = sorted(flaws[0])
+            flaws = _flaws(candidate, request, len(versions))
+            referred = _referred(reference, versions, flaws, request.allowed)
+            prepared = replace(prepared, flaws=tuple(sorted(flaws[0])))
             versions = [
                 samples for samples, result in zip(versions, referred, strict=True) if not isinstance(result, str)
             ]
             save_samples(native, [outputs for result in referred if not isinstance(result, str) for outputs in result])
             if len(referred) > 1:
-                answer |= {"each": True, "unfit": [result if isinstance(result, str) else "" for result in referred]}
+                unfit = tuple(result if isinstance(result, str) else "" for result in referred)
+                prepared = replace(prepared, each=True, unfit=unfit)
         save_samples(tensors, [arrays for samples in versions for arrays in samples])
-        return {**answer, "origins": list(payload["origins"]) * len(versions)}
+        return replace(prepared, origins=request.origins * len(versions))
     except Exception as error:  # most candidates that are not programs end here, and it is no matter
-        return {"invalid": _first_line(error)}
+        return InvalidProgram(_first_line(error))
 
 
-def _flaws(request: Mapping[str, Any], payload: Mapping[str, Any], versions: int) -> list[set[str]]:
+def _flaws(candidate: CandidateRequest, request: WriteRequest, versions: int) -> list[set[str]]:
     """What makes no sense in the program with each version of its inputs. Of text nothing is known but its results."""
-    if "text" in request or not payload["meaningful"]:
+    if isinstance(candidate, TextCandidate) or not request.meaningful:
         return [set() for _ in range(versions)]
-    values = Values(Path(payload["values"]))
-    graph, held = _versions(request)
-    if payload["framework"] == "onnx":
+    values = Values(request.values)
+    graph, held = _versions(candidate)
+    if request.framework == "onnx":
         from driftline.diagnose.reduce.onnx_graph import every_value_onnx as every_value
     else:
         from driftline.diagnose.reduce.fx_graph import every_value_torch as every_value
@@ -168,22 +166,22 @@ def _referred(
     return results
 
 
-def _versions(request: Mapping[str, Any]) -> tuple[Graph, list[list[str]]]:
+def _versions(candidate: GraphCandidate) -> tuple[ProgramGraph, list[list[str]]]:
     """The graph, and what its leaves hold in each version that is asked about."""
-    graph = Graph.from_json(request["graph"])
-    return graph, [[leaf.data for leaf in graph.leaves], *request.get("others", ())]
+    graph = candidate.graph
+    return graph, [[leaf.data for leaf in graph.leaves], *map(list, candidate.others)]
 
 
-def _written(request: Mapping[str, Any], payload: Mapping[str, Any]) -> tuple[bytes, list[list[Arrays]], list[str]]:
+def _written(candidate: CandidateRequest, request: WriteRequest) -> tuple[bytes, list[list[Arrays]], Sequence[str]]:
     """The bytes of the program, its samples in each version that is asked about, and its operators."""
-    values = Values(Path(payload["values"]))
-    if "text" in request:
-        files = {**payload["files"], ENTRY: request["text"]}
-        arrays = {name: values.load(data) for name, data in request["inputs"].items()}
-        bundle = SourceBundle(ENTRY, payload["entry"], files)
-        return bundle.dump(), [_by_sample(arrays, len(payload["origins"]))], request["operators"]
-    graph, versions = _versions(request)
-    if payload["framework"] == "onnx":
+    values = Values(request.values)
+    if isinstance(candidate, TextCandidate):
+        files = {**request.frame.files, ENTRY: candidate.text}
+        arrays = {name: values.load(data) for name, data in candidate.inputs.items()}
+        bundle = SourceBundle(ENTRY, request.frame.entry, files)
+        return bundle.dump(), [_by_sample(arrays, len(request.origins))], candidate.operators
+    graph, versions = _versions(candidate)
+    if request.framework == "onnx":
         from driftline.diagnose.reduce.onnx_graph import write_onnx
 
         data, names = write_onnx(graph, values)
@@ -197,7 +195,7 @@ def _written(request: Mapping[str, Any], payload: Mapping[str, Any]) -> tuple[by
     samples = []
     for version in versions:
         held = [values.load(name) for leaf, name in zip(graph.leaves, version, strict=True) if not leaf.constant]
-        samples.append(_by_sample(dict(zip(names, held, strict=True)), len(payload["origins"])))
+        samples.append(_by_sample(dict(zip(names, held, strict=True)), len(request.origins)))
     return data, samples, operators
 
 

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array
-from driftline.diagnose.reduce.order import Size, dtype_rank
+from driftline.diagnose.reduce.order import ProgramSize, dtype_rank
 from driftline.diagnose.reduce.plainer import smaller_sizes, taken
+from driftline.diagnose.reduce.requests import TextCandidate
 from driftline.diagnose.reduce.rounder import ROUNDER
 from driftline.diagnose.reduce.values import Values, roughness
 from driftline.programs.literals import Literals
@@ -29,7 +30,7 @@ _OPERATIONS = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)
 
 
 @dataclass(frozen=True)
-class Text:
+class ProgramText:
     """A program as text, and what its inputs hold (keys into `Values`)."""
 
     text: str
@@ -67,8 +68,8 @@ class Text:
         return found
 
     @cached_property
-    def size(self) -> Size:
-        return Size(
+    def size(self) -> ProgramSize:
+        return ProgramSize(
             operators=len(self.operators),
             ends=len(self.inputs),
             elements=sum(prod(shape) for _, shape, _ in self.shapes.values()),
@@ -79,8 +80,8 @@ class Text:
             values=sum(rough for _, _, rough in self.shapes.values()),
         )
 
-    def to_request(self) -> dict[str, Any]:
-        return {"text": self.text, "inputs": dict(self.inputs), "operators": self.operators}
+    def to_request(self) -> TextCandidate:
+        return TextCandidate(self.text, self.inputs, tuple(self.operators))
 
 
 def _walk_but(tree: ast.AST, skipped: set[str]) -> Iterator[ast.AST]:
@@ -118,7 +119,7 @@ def _is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def fewer_statements(program: Text) -> Iterator[Text]:
+def fewer_statements(program: ProgramText) -> Iterator[ProgramText]:
     """Some statements left out: long runs of them first."""
     tree = ast.parse(program.text)
     count = len(_statements(tree))
@@ -146,7 +147,7 @@ def _statements(tree: ast.Module) -> list[tuple[list[ast.stmt], int]]:
     return found
 
 
-def smaller_expressions(program: Text) -> Iterator[Text]:
+def smaller_expressions(program: ProgramText) -> Iterator[ProgramText]:
     """An operation replaced by one of its operands, an argument left out, a number made plainer."""
     tree = ast.parse(program.text)
     for at, place in enumerate(_expressions(tree, program.entry)):
@@ -202,7 +203,7 @@ class _Replace(ast.NodeTransformer):
         return self._new if node is self._old else super().generic_visit(node)
 
 
-def _written(program: Text, tree: ast.AST) -> Iterator[Text]:
+def _written(program: ProgramText, tree: ast.AST) -> Iterator[ProgramText]:
     try:
         text = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
         compile(text, "program.py", "exec")
@@ -212,7 +213,7 @@ def _written(program: Text, tree: ast.AST) -> Iterator[Text]:
         yield replace(program, text=text)
 
 
-def with_inputs(program: Text, values: Values) -> Text:
+def with_inputs(program: ProgramText, values: Values) -> ProgramText:
     """The program whose factory gives the very numbers that its inputs hold, where they are few enough to write."""
     tree = ast.parse(program.text)
     factory = _factory(tree, program.entry)
@@ -233,7 +234,7 @@ def with_inputs(program: Text, values: Values) -> Text:
     return next(_written(program, tree), program)
 
 
-def plainer_inputs(program: Text, values: Values) -> Iterator[Text]:
+def plainer_inputs(program: ProgramText, values: Values) -> Iterator[ProgramText]:
     """Smaller inputs, then rounder numbers in them."""
     for name in program.inputs:
         for axis, size in enumerate(program.shapes[name][1]):
@@ -244,7 +245,7 @@ def plainer_inputs(program: Text, values: Values) -> Iterator[Text]:
             yield _with_input(program, name, change, values)
 
 
-def _with_input(program: Text, name: str, change: Callable[[Array], Array], values: Values) -> Text:
+def _with_input(program: ProgramText, name: str, change: Callable[[Array], Array], values: Values) -> ProgramText:
     with np.errstate(all="ignore"):
         arrays = [np.asarray(change(array), order="C") for array in values.load(program.inputs[name])]
     kind = (arrays[0].dtype.name, tuple(arrays[0].shape), roughness(arrays))

@@ -13,6 +13,8 @@ import numpy as np
 
 from driftline.core.tensors import Array, load_tensors, save_tensors
 
+Numbered = dict[int, Array]  # arrays by the number of their value
+
 
 class Values:
     """The folder. The same arrays have the same name everywhere and always."""

@@ -7,8 +7,8 @@ out is another valid model with a meaning of its own; nothing promises that it c
 from __future__ import annotations
 
 from driftline.generate.changes.attributes import ATTRIBUTE_CHANGES
-from driftline.generate.changes.model import Change
+from driftline.generate.changes.model import ModelChange
 from driftline.generate.changes.tensors import TENSOR_CHANGES
 from driftline.generate.changes.wiring import WIRING_CHANGES
 
-CHANGES: dict[str, Change] = {**TENSOR_CHANGES, **WIRING_CHANGES, **ATTRIBUTE_CHANGES}
+CHANGES: dict[str, ModelChange] = {**TENSOR_CHANGES, **WIRING_CHANGES, **ATTRIBUTE_CHANGES}

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from driftline.generate.base import NoProgram
-from driftline.generate.changes.model import Change, chosen
+from driftline.generate.changes.model import ModelChange, chosen
 
 _WORDS = {
     "auto_pad": ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"),
@@ -86,7 +86,7 @@ def other_version(model: Any, rng: random.Random) -> None:
     opset.version = rng.choice([version for version in VERSIONS if version != opset.version])
 
 
-ATTRIBUTE_CHANGES: dict[str, Change] = {
+ATTRIBUTE_CHANGES: dict[str, ModelChange] = {
     "other attribute": other_attribute,
     "further attribute": further_attribute,
     "other version": other_version,

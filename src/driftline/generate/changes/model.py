@@ -13,7 +13,7 @@ from driftline.core.text import first_line
 from driftline.generate.base import NoProgram
 from driftline.generate.emit_onnx import onnx_tensor
 
-Change = Callable[[Any, random.Random], None]
+ModelChange = Callable[[Any, random.Random], None]
 
 
 def settled(model: Any, *, types: bool = False) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from driftline.generate.base import NoProgram
-from driftline.generate.changes.model import Change, chosen, constant, set_constant, typed
+from driftline.generate.changes.model import ModelChange, chosen, constant, set_constant, typed
 from driftline.generate.emit_onnx import element_type
 
 _FLOAT = 1
@@ -118,14 +118,14 @@ def constant_to_input(model: Any, rng: random.Random) -> None:
 
 
 def constant_with_default(model: Any, rng: random.Random) -> None:
-    """A constant that a caller may override, because it is listed among the inputs: nobody may fold it."""
+    """A constant that a caller may override, because it is listed among the inputs: it must not be folded."""
     from onnx import helper
 
     tensor = chosen(list(model.graph.initializer), rng, "constant")
     model.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
 
 
-TENSOR_CHANGES: dict[str, Change] = {
+TENSOR_CHANGES: dict[str, ModelChange] = {
     **{to: partial(retype, to=to) for to in ("float64", "float16", "bfloat16", "int32", "int64", "uint8")},
     "special constant": special_constant,
     "near constant": near_constant,

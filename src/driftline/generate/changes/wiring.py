@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from driftline.generate.base import NoProgram
-from driftline.generate.changes.model import Change, chosen, interior, value_types
+from driftline.generate.changes.model import ModelChange, chosen, interior, value_types
 
 _FLOATS = (1, 10, 11)
 
@@ -75,7 +75,7 @@ def inserted_node(model: Any, rng: random.Random) -> None:
     model.graph.node.insert(at + 1, helper.make_node(kind, [name], ["inserted"]))
 
 
-WIRING_CHANGES: dict[str, Change] = {
+WIRING_CHANGES: dict[str, ModelChange] = {
     "interior output": interior_output,
     "further user": further_user,
     "swapped operands": swapped_operands,

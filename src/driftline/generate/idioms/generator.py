@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from driftline.core.tensors import ANY_SIZE, TensorSpec
-from driftline.generate.base import Blueprint, Generator, NoProgram, Request
+from driftline.generate.base import Blueprint, Generator, GeneratorRequest, NoProgram
 from driftline.generate.changes import CHANGES
 from driftline.generate.changes.model import settled
 from driftline.generate.idioms.sketch import IDIOMS, Sketch
@@ -36,13 +36,13 @@ class Idioms(Generator):
     def arms(self, form: str) -> Sequence[str]:
         return idioms()
 
-    def make(self, request: Request) -> Blueprint:
+    def make(self, request: GeneratorRequest) -> Blueprint:
         base, _, change = request.arm.partition("~")
         rng = random.Random(f"{request.arm}/{request.seed}/{request.number}")
         made = self._base(base, request)
         return changed(made, change, rng, types=_typed(request.number)) if change else made
 
-    def _base(self, base: str, request: Request) -> Blueprint:
+    def _base(self, base: str, request: GeneratorRequest) -> Blueprint:
         generator, colon, arm = base.partition(":")
         if colon:
             from driftline.generate import GENERATORS
@@ -59,7 +59,7 @@ class Idioms(Generator):
             return _drawn(base, request, last="Not")
 
 
-def _drawn(base: str, request: Request, last: str = "") -> Blueprint:
+def _drawn(base: str, request: GeneratorRequest, last: str = "") -> Blueprint:
     rng = random.Random(f"{base}/{request.seed}/{request.number}")
     sketch = Sketch(rng, preceded=request.number % 4 >= 2)
     drawn = IDIOMS[base](sketch)

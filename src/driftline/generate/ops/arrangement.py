@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import ALL, COMPLEX, Draw, Form, Invalid, Need, Operator, Use
+from driftline.generate.operator import ALL, COMPLEX, Attributes, Draw, Form, Invalid, Need, Operator, Types, Use
 from driftline.generate.ops.onnx_words import onnx_flip, onnx_reshape
 from driftline.generate.ops.rules import (
     MOVED,
@@ -20,9 +20,6 @@ from driftline.generate.ops.rules import (
     replaced,
     swapped,
 )
-
-Types = Sequence[TensorType]
-Attributes = Mapping[str, Any]
 
 NOT_WIDE = (*ALL, *COMPLEX)  # torch has no kernels for wide unsigned integers here
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import COMPLEX, Draw, Form, Invalid, Need, Operator
+from driftline.generate.operator import COMPLEX, Attributes, Draw, Form, Invalid, Need, Operator, Types
 from driftline.generate.ops.rules import (
     Drawn,
     another,
@@ -18,9 +17,6 @@ from driftline.generate.ops.rules import (
     nothing,
     same,
 )
-
-Types = Sequence[TensorType]
-Attributes = Mapping[str, Any]
 
 _REAL = ("float32", "float64")
 _PART = {"complex64": "float32", "complex128": "float64"}

@@ -5,16 +5,13 @@ The input is (batch, channels, *image) in all three languages; the weights are p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import FLOATS, Draw, Form, Invalid, Need, Operator, Use
+from driftline.generate.operator import FLOATS, Attributes, Draw, Form, Invalid, Need, Operator, Types, Use
 from driftline.generate.ops.padding import onnx_pads, torch_pads
 from driftline.generate.ops.rules import Drawn, divisor, not_empty
-
-Types = Sequence[TensorType]
-Attributes = Mapping[str, Any]
 
 ONNX_FLOATS = ("float32", "float64", "float16")
 

@@ -6,15 +6,25 @@ does not depend on the order: anything else is left open by every language.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import ALL, COMPLEX, INTEGERS, NUMBERS, Draw, Form, Invalid, Need, Operator, Use
+from driftline.generate.operator import (
+    ALL,
+    COMPLEX,
+    INTEGERS,
+    NUMBERS,
+    Attributes,
+    Draw,
+    Form,
+    Invalid,
+    Need,
+    Operator,
+    Types,
+    Use,
+)
 from driftline.generate.ops.rules import MOVED, MOVED_REAL, Drawn, choosing, normal_axis, not_empty, replaced
-
-Types = Sequence[TensorType]
-Attributes = Mapping[str, Any]
 
 _KNOWN = (*ALL, *COMPLEX)  # torch has no kernels for wide unsigned integers here
 

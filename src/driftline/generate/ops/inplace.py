@@ -5,15 +5,23 @@ The result is the input itself, so that programs go on with what was written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import ALL, FLOATS, NUMBERS, Draw, Form, Invalid, Need, Operator, Use
+from driftline.generate.operator import (
+    ALL,
+    FLOATS,
+    NUMBERS,
+    Attributes,
+    Draw,
+    Form,
+    Invalid,
+    Need,
+    Operator,
+    Types,
+    Use,
+)
 from driftline.generate.ops.rules import Drawn, choosing, not_empty, nothing, one_of, replaced, same
-
-Types = Sequence[TensorType]
-Attributes = Mapping[str, Any]
 
 
 def _draw_other(draw: Draw, first: TensorType) -> Drawn:

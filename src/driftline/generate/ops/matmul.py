@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import FLOATS, Draw, Invalid, Need, Rule, Use
+from driftline.generate.operator import FLOATS, Draw, Invalid, Need, TypeRule, Use
 from driftline.generate.ops.rules import IEEE, Drawn, broadcast_shapes, one_of, row
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def product_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, .
     return (*batch, *(rows[-2:-1] if len(left) > 1 else ()), *(columns[-1:] if len(right) > 1 else ()))
 
 
-def _of_ranks(infer: Rule, *ranks: int) -> Rule:
+def _of_ranks(infer: TypeRule, *ranks: int) -> TypeRule:
     """A product of operands of these ranks alone, without broadcasting between batches. A bias may have fewer axes."""
 
     def strict(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import FLOATS, Draw, Form, Invalid, Operator, Use
+from driftline.generate.operator import FLOATS, Attributes, Draw, Form, Invalid, Operator, Types, Use
 from driftline.generate.ops.rules import Drawn, choosing, not_empty, nothing
-
-Types = Sequence[TensorType]
-Attributes = Mapping[str, Any]
 
 ONNX_FLOATS = ("float32", "float64", "float16")
 

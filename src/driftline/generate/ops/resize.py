@@ -7,15 +7,11 @@ multiples of each other there, for which the places are exact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import FLOATS, Draw, Form, Invalid, Operator, Use
+from driftline.generate.operator import FLOATS, Attributes, Draw, Form, Invalid, Operator, Types, Use
 from driftline.generate.ops.rules import Drawn, divisor, not_empty
-
-Types = Sequence[TensorType]
-Attributes = Mapping[str, Any]
 
 _NAMES = {3: "linear", 4: "bilinear", 5: "trilinear"}
 

@@ -6,7 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import ALL, COMPLEX, FLOATS, WIDE_UNSIGNED, Draw, Form, Invalid, Need, Operator, Rule
+from driftline.generate.operator import (
+    ALL,
+    COMPLEX,
+    FLOATS,
+    WIDE_UNSIGNED,
+    Draw,
+    Form,
+    Invalid,
+    Need,
+    Operator,
+    TypeRule,
+)
 
 Drawn = tuple[Sequence[Need], dict[str, Any]]
 
@@ -23,7 +34,7 @@ def same(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence
     return (types[0],)
 
 
-def same_with(*names: str) -> Rule:
+def same_with(*names: str) -> TypeRule:
     """The same for operators that take numbers: a fraction would make floats of integers."""
 
     def infer(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
@@ -58,7 +69,7 @@ def broadcast(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Seq
     return (types[0].with_shape(broadcast_shapes([t.shape for t in types])),)
 
 
-def giving(dtype: str, rule: Rule = broadcast) -> Rule:
+def giving(dtype: str, rule: TypeRule = broadcast) -> TypeRule:
     """Another rule, with a fixed dtype of the result."""
 
     def infer(types: Sequence[TensorType], attributes: Mapping[str, Any]) -> Sequence[TensorType]:
@@ -81,7 +92,7 @@ IEEE = ("float32", "float64", "float16")  # the floats of older ONNX operators
 
 def row(
     name: str,
-    infer: Rule,
+    infer: TypeRule,
     drawn: Callable[[Draw, TensorType], Drawn],
     torch: Any = None,
     onnx: Any = None,

@@ -7,11 +7,10 @@ is written in place later.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import Draw, Form, Invalid, Operator, Use
+from driftline.generate.operator import Attributes, Draw, Form, Invalid, Operator, Types, Use
 from driftline.generate.ops import arrangement, padding
 from driftline.generate.ops.onnx_words import onnx_reshape
 from driftline.generate.ops.rules import (
@@ -27,9 +26,6 @@ from driftline.generate.ops.rules import (
     replaced,
     swapped,
 )
-
-Types = Sequence[TensorType]
-Attributes = Mapping[str, Any]
 
 
 def _draw_reshape(draw: Draw, first: TensorType) -> Drawn:

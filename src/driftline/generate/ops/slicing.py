@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import Draw, Form, Invalid, Operator, Use
+from driftline.generate.operator import Attributes, Draw, Form, Invalid, Operator, Types, Use
 from driftline.generate.ops.rules import MOVED, MOVED_REAL, Drawn, normal_axis, not_empty, replaced
-
-Types = Sequence[TensorType]
-Attributes = Mapping[str, Any]
 
 
 def _draw_slice(draw: Draw, first: TensorType) -> Drawn:

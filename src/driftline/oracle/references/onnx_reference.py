@@ -9,7 +9,7 @@ from driftline.programs.onnx_evaluator import make_evaluator
 from driftline.programs.opened import OpenedProgram
 
 
-class OnnxReference:
+class OnnxEvaluatorReference:
     def __init__(self, program: OpenedProgram) -> None:
         self._evaluator = make_evaluator(program.model())
 

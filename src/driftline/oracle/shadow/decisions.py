@@ -54,7 +54,7 @@ FEW_ORDERS = ORDERS[:3]  # where nothing chooses among many
 
 
 @dataclass
-class Argument:
+class DecidingArgument:
     """A float argument of a deciding operation: the reference's value, and how far rounding moved it. `own` is the
     error that the operation itself may make on the way to its decision, such as the division in a quantisation."""
 
@@ -83,7 +83,7 @@ class Argument:
 class Decision:
     """What is known of one deciding operation; its float arguments go by their position."""
 
-    arguments: dict[int, Argument] = field(default_factory=dict)
+    arguments: dict[int, DecidingArgument] = field(default_factory=dict)
 
     @property
     def open(self) -> bool:
@@ -92,7 +92,9 @@ class Decision:
 
     def observe_reference(self, values: Mapping[int, Array], own: Mapping[int, Array] | None = None) -> None:
         for position, value in values.items():
-            self.arguments[position] = Argument(np.array(value), np.zeros(value.shape), (own or {}).get(position, 0.0))
+            self.arguments[position] = DecidingArgument(
+                np.array(value), np.zeros(value.shape), (own or {}).get(position, 0.0)
+            )
 
     def observe(self, values: Mapping[int, Array]) -> None:
         for position, argument in self.arguments.items():
@@ -119,7 +121,7 @@ class Decision:
 
 
 def choice_problem(
-    argument: Argument | None,
+    argument: DecidingArgument | None,
     axis: int | None,
     expected: Array,
     chosen: Array,

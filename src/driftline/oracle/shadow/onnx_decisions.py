@@ -9,7 +9,7 @@ import numpy as np
 
 from driftline.core.tensors import Array, numpy_dtype
 from driftline.oracle.arithmetic import Arithmetic
-from driftline.oracle.shadow.decisions import REACH, Argument, choice_problem
+from driftline.oracle.shadow.decisions import REACH, DecidingArgument, choice_problem
 
 _STEPS = {
     "Ceil", "Equal", "Floor", "Greater", "GreaterOrEqual", "Hardmax", "IsInf", "Less", "LessOrEqual", "Mod",
@@ -35,7 +35,7 @@ def decides(node: Any, leaves_floats: bool) -> bool:
     return leaves_floats or nearest or name in _STEPS or index_result(node) is not None
 
 
-def unsettled_by(node: Any, position: int, argument: Argument) -> Array | bool:
+def unsettled_by(node: Any, position: int, argument: DecidingArgument) -> Array | bool:
     """Elements of an argument that rounding makes finite or not; or, of a divisor, zero or not."""
     if node.op_type != "Mod" or position != 1:
         return argument.unsettled
@@ -80,7 +80,7 @@ class Choice:
         default = -1 if node.op_type == "TopK" else 0
         return Choice(default if axis is None else int(axis), distinct=True, in_order=ordered, first_wins=True)
 
-    def problem(self, argument: Argument | None, expected: Array, chosen: Array, wanted: Array | None) -> str:
+    def problem(self, argument: DecidingArgument | None, expected: Array, chosen: Array, wanted: Array | None) -> str:
         return choice_problem(
             argument,
             self.axis,

@@ -21,7 +21,7 @@ Key = tuple[tuple[str, ...], int]
 
 
 @dataclass
-class Memory:
+class OnnxRunMemory:
     """What one run finds out and others use."""
 
     types: dict[str, str]  # name of a value -> the float type in which the program stores it
@@ -49,12 +49,12 @@ class Memory:
             self.open[key][index] = mask if known is None else known | mask
 
 
-class Run:
+class OnnxRun:
     """What is particular to one way of playing the graph."""
 
     noise: NoiseSource | None = None
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: OnnxRunMemory) -> None:
         self.memory = memory
 
     def decide(self, decision: Decision, values: dict[int, Array], own: dict[int, Array]) -> dict[int, Array]:
@@ -75,7 +75,7 @@ class Run:
         """So many results are rounded here, of so many numbers each."""
 
 
-class Reference(Run):
+class OnnxMeasuringRun(OnnxRun):
     """Finds out how large an error each operator may make."""
 
     def decide(self, decision: Decision, values: dict[int, Array], own: dict[int, Array]) -> dict[int, Array]:
@@ -99,10 +99,10 @@ class Reference(Run):
         self.memory.terms = max(self.memory.terms, int(terms))
 
 
-class Sample(Run):
+class OnnxNoisyRun(OnnxRun):
     """Makes errors of that size."""
 
-    def __init__(self, memory: Memory, noise: NoiseSource) -> None:
+    def __init__(self, memory: OnnxRunMemory, noise: NoiseSource) -> None:
         super().__init__(memory)
         self.noise: NoiseSource = noise
 
@@ -126,10 +126,10 @@ class Sample(Run):
         return results
 
 
-class Pushed(Run):
+class OnnxPushedRun(OnnxRun):
     """Pushes what decides."""
 
-    def __init__(self, memory: Memory, run: int) -> None:
+    def __init__(self, memory: OnnxRunMemory, run: int) -> None:
         super().__init__(memory)
         self._number = run
         self._random = np.random.default_rng(run)
@@ -141,10 +141,10 @@ class Pushed(Run):
         return moved_by_quanta(result, quanta, self._number, self._random)
 
 
-class Alternative(Run):
+class OnnxAlternativeRun(OnnxRun):
     """Makes something else of what is left open."""
 
-    def __init__(self, memory: Memory, value: int | str | Order, masks: dict[Key, dict[int, Array]]) -> None:
+    def __init__(self, memory: OnnxRunMemory, value: int | str | Order, masks: dict[Key, dict[int, Array]]) -> None:
         super().__init__(memory)
         self._value = value
         self._masks = masks

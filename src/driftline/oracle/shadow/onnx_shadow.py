@@ -25,7 +25,15 @@ from driftline.oracle.shadow.onnx_open import ALTERNATIVES
 from driftline.oracle.shadow.onnx_parts import promoted, taken_apart
 from driftline.oracle.shadow.onnx_plan import RANDOM, Plan, Planner
 from driftline.oracle.shadow.onnx_rules import EXPONENTIAL
-from driftline.oracle.shadow.onnx_runs import Alternative, Key, Memory, Pushed, Reference, Run, Sample
+from driftline.oracle.shadow.onnx_runs import (
+    Key,
+    OnnxAlternativeRun,
+    OnnxMeasuringRun,
+    OnnxNoisyRun,
+    OnnxPushedRun,
+    OnnxRun,
+    OnnxRunMemory,
+)
 from driftline.oracle.shadow.onnx_steps import Steps
 from driftline.oracle.shadow.onnx_walk import evaluated, in_doubles, stored_types, walked_by
 from driftline.oracle.shadow.quantised import pushed_runs
@@ -43,13 +51,13 @@ class OnnxShadow:
     def __init__(self, model: Any, arrays: Arrays, arithmetic: Arithmetic = IEEE) -> None:
         model = taken_apart(model)
         self._arithmetic = arithmetic
-        self._memory = Memory(stored_types(model, arrays))
+        self._memory = OnnxRunMemory(stored_types(model, arrays))
         self._evaluator = make_evaluator(promoted(model), walked_by(self._step))
         self._planner = Planner(self._memory.types, arithmetic, int(self._evaluator.opsets.get("", 1)))
         self._feed = {name: _lifted(arrays[name]) for name in self._evaluator.input_names if name in arrays}
         self._makers = {name: node for node in self._evaluator.rt_nodes_ for name in node.output if name}
         self._turns: Counter[tuple[str, ...]] = Counter()
-        self._run: Run = Run(self._memory)
+        self._run: OnnxRun = OnnxRun(self._memory)
         self._known: dict[Key, tuple[list[Any], tuple[Any, ...]]] = {}  # arguments and results in the reference run
         self._choices: dict[Key, tuple[Array, Array]] = {}  # what the reference run chose: places and values
         self._forced: dict[Key, Array] = {}
@@ -77,11 +85,11 @@ class OnnxShadow:
 
     def reference(self) -> Arrays:
         self._memory.roundings, self._memory.terms = 0, 1
-        return self._play(Reference(self._memory))
+        return self._play(OnnxMeasuringRun(self._memory))
 
     def sample(self, number: int) -> Arrays:
         """One run with errors. The size of each error is that of the reference run."""
-        return self._tried(Sample(self._memory, NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)))
+        return self._tried(OnnxNoisyRun(self._memory, NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)))
 
     def is_deciding(self) -> bool:
         """Did rounding move anything on which a step or a choice depends? Known after some samples."""
@@ -92,20 +100,22 @@ class OnnxShadow:
         """Runs in which every step and choice is pushed; none when there is nothing to push."""
         if not self.is_deciding():
             return []
-        return [self._tried(Pushed(self._memory, run)) for run in pushed_runs(self._arithmetic)]
+        return [self._tried(OnnxPushedRun(self._memory, run)) for run in pushed_runs(self._arithmetic)]
 
     def alternatives(self) -> tuple[list[Arrays], set[str]]:
         """Runs in which what the specification leaves open is something else, and the clauses that apply."""
         memory = self._memory
         values = (*ALTERNATIVES, *choice_runs(memory.open_indices))
         orders = ORDERS if self._chooses else FEW_ORDERS
-        runs = [self._tried(Alternative(memory, value, memory.open)) for value in (*values, *orders) if memory.open]
+        runs = [
+            self._tried(OnnxAlternativeRun(memory, value, memory.open)) for value in (*values, *orders) if memory.open
+        ]
         wavering = self._wavering()
         if not wavering:
             return runs, memory.clauses
         choosing = self.choice_outputs()  # what was chosen is judged as a choice
         for value in values:
-            changed = self._tried(Alternative(memory, value, wavering))
+            changed = self._tried(OnnxAlternativeRun(memory, value, wavering))
             runs.append({name: array for name, array in changed.items() if name not in choosing})
         return runs, memory.clauses | {"rounding-decides"}
 
@@ -122,7 +132,7 @@ class OnnxShadow:
                         masks[index] = masks[index] | mask if index in masks else mask
         return found
 
-    def _tried(self, run: Run) -> Arrays:
+    def _tried(self, run: OnnxRun) -> Arrays:
         """A run that departs from the reference. Where that changed a size, the rest of the graph may not work with it:
         then its outputs have no shape that fits, and nothing is concluded from them."""
         try:
@@ -170,7 +180,7 @@ class OnnxShadow:
             name = node.input[0]
         return None
 
-    def _play(self, run: Run) -> Arrays:
+    def _play(self, run: OnnxRun) -> Arrays:
         self._run, self._turns = run, Counter()
         with np.errstate(all="ignore"):
             results = self._evaluator.run(None, self._feed)
@@ -203,7 +213,7 @@ class OnnxShadow:
         if known and all(map(operator.is_, inputs, known[0])) and not context:
             return known[1]
         results = tuple(_lifted(r) for r in evaluated(node, inputs, context))
-        if isinstance(self._run, Reference) and all(_is_small(value) for value in (*inputs, *results)):
+        if isinstance(self._run, OnnxMeasuringRun) and all(_is_small(value) for value in (*inputs, *results)):
             self._known[key] = inputs, results
         return results
 
@@ -214,7 +224,7 @@ class OnnxShadow:
         own = own_errors(node, values, first, self._arithmetic)
         moved = self._run.decide(decision, values, own)
         results = self._evaluated(key, node, [moved.get(i, v) for i, v in enumerate(inputs)], context)
-        if isinstance(self._run, Reference):
+        if isinstance(self._run, OnnxMeasuringRun):
             self._decided[key] = node, [np.shape(result) for result in results]
         if node.op_type in QUANTISING and results[0].dtype.kind in "iu":
             results = (self._run.requantise(results[0], self._arithmetic.requantise), *results[1:])
@@ -226,9 +236,9 @@ class OnnxShadow:
         index = index_result(node)
         if index is None:
             return results
-        if isinstance(self._run, Reference):
+        if isinstance(self._run, OnnxMeasuringRun):
             self._choices[key] = (results[index], results[0])
-        elif isinstance(self._run, Pushed) and key not in self._forced:
+        elif isinstance(self._run, OnnxPushedRun) and key not in self._forced:
             self._toss(key, node, inputs[0], results[index])
         chosen = self._forced.get(key, results[index])
         if index == 0:
@@ -236,7 +246,7 @@ class OnnxShadow:
         # The values are taken from where they lie, not from the arguments that were pushed to make the choice.
         choice = Choice.of(node)
         if choice.axis is None:
-            return (evaluated(node, inputs, {})[0] if isinstance(self._run, Pushed) else results[0], chosen)
+            return (evaluated(node, inputs, {})[0] if isinstance(self._run, OnnxPushedRun) else results[0], chosen)
         return (choice.picked(inputs[0], chosen, results[0]), chosen)
 
     def _toss(self, key: Key, node: Any, among: Array, chosen: Array) -> None:

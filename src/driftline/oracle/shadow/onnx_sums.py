@@ -17,7 +17,7 @@ from driftline.oracle.noise import finite_size, overflowing, summed, together
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.conditioning import carried
 
-Rule = Callable[[Call], list[Array]]
+OnnxSumRule = Callable[[Call], list[Array]]
 
 
 def _is_real(value: Any) -> bool:
@@ -198,7 +198,7 @@ def generous(call: Call, index: int) -> Array:
     return overflowing(size, np.full(result.shape, peak), call.largest_sum(index))
 
 
-SUMS: dict[str, Rule] = {
+SUMS: dict[str, OnnxSumRule] = {
     "MatMul": _matmul,
     "Gemm": _gemm,
     "Conv": _convolution,

@@ -12,10 +12,10 @@ from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.onnx_parts import inferred_types
 from driftline.programs.onnx_evaluator import make_evaluator
 
-Step = Callable[[Any, list[Any], dict[str, Any]], tuple[Any, ...]]
+NodeStep = Callable[[Any, list[Any], dict[str, Any]], tuple[Any, ...]]
 
 
-def walked_by(step: Step) -> Any:
+def walked_by(step: NodeStep) -> Any:
     """A kind of evaluator that hands every node to `step`. Graphs inside nodes get an evaluator of the same kind."""
     from onnx.reference import ReferenceEvaluator
 

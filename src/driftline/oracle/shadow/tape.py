@@ -1,4 +1,4 @@
-"""A tape of a torch program: every ATen operation it ran, in order, with who fed whom.
+"""A tape of a torch program: every ATen operation it ran, in order, with where its inputs came from.
 
 Recorded from one real run, below autograd: backward operations, views and in-place operations are on it like any other,
 and a tape costs microseconds per operation where tracing a graph costs milliseconds. Operations that are compositions
@@ -34,7 +34,7 @@ class Constant:
 
 
 @dataclass
-class Node:
+class TapeNode:
     """One operation. `args` holds slots and constants where tensors were."""
 
     target: Any
@@ -50,7 +50,7 @@ SMALL = 1 << 20  # bytes: a constant of this size is copied when it is met, a la
 
 @dataclass
 class Tape:
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[TapeNode] = field(default_factory=list)
     constants: list[torch.Tensor] = field(default_factory=list)
     outputs: dict[str, Slot | Constant] = field(default_factory=dict)
 
@@ -61,7 +61,7 @@ class Tape:
         return self.nodes[place.node].dtypes[place.index]
 
     def last_uses(self) -> dict[int, list[int]]:
-        """For each operation, the earlier ones whose results nobody asks for after it."""
+        """For each operation, the earlier ones whose results are not used after it."""
         last: dict[int, int] = {}
         for number, node in enumerate(self.nodes):
             for leaf in tree_leaves((node.args, node.kwargs)):
@@ -97,11 +97,11 @@ class Tape:
         return place
 
 
-def _places(node: Node) -> list[Slot | Constant]:
+def _places(node: TapeNode) -> list[Slot | Constant]:
     return [leaf for leaf in tree_leaves((node.args, node.kwargs)) if isinstance(leaf, (Slot, Constant))]
 
 
-class Recorder(TorchDispatchMode):
+class TapeRecorder(TorchDispatchMode):
     """Records while active. `place(tensor)` tells where a tensor stands on the tape."""
 
     def __init__(self, decompositions: dict[Any, Callable[..., Any]]) -> None:
@@ -153,7 +153,7 @@ class Recorder(TorchDispatchMode):
                 result = parts(*args, **kwargs)
             if result is not NotImplemented:
                 return result
-        node = Node(func, *self._placed(args, kwargs), terms=self.terms)
+        node = TapeNode(func, *self._placed(args, kwargs), terms=self.terms)
         self._save_borrowed(func, args, kwargs)
         result = func(*args, **kwargs)
         self._append(node, result)
@@ -167,7 +167,7 @@ class Recorder(TorchDispatchMode):
         placed_args, placed_kwargs = tree_unflatten([place(leaf) for leaf in leaves], spec)
         return placed_args, placed_kwargs
 
-    def _append(self, node: Node, result: Any) -> None:
+    def _append(self, node: TapeNode, result: Any) -> None:
         number = len(self.tape.nodes)
         results = result if isinstance(result, (tuple, list)) else (result,)
         node.dtypes = tuple(r.dtype if isinstance(r, torch.Tensor) else None for r in results)
@@ -186,7 +186,7 @@ class OpenOrder(TorchFunctionMode):
     it, which is what the tape shows; a compiler that adds up all terms in one loop has as much right.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: TapeRecorder) -> None:
         super().__init__()
         self._recorder = recorder
 

@@ -6,11 +6,14 @@ and choices. With the outputs of a compiler at hand it first takes over the vali
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from driftline.core.case_files import CaseFiles
 from driftline.core.plugins import load_plugins
 from driftline.core.registry import import_string
+from driftline.core.task import Context, Task
 from driftline.core.tensors import Arrays, load_tensors, save_tensors
 from driftline.oracle.arithmetic import declared
 from driftline.oracle.references.base import NoExactReference
@@ -26,51 +29,94 @@ FRONT_ENDS = {
 }
 
 
-def read_answer(answer: dict[str, Any]) -> ShadowAnswer:
-    """What the task wrote, for the rule."""
-    return ShadowAnswer(
-        reference=load_tensors(answer["reference"]),
-        samples=load_tensors(answer["samples"]),
-        low=load_tensors(answer["low"]),
-        high=load_tensors(answer["high"]),
-        choices=answer["choices"],
-        choosing=tuple(answer["choosing"]),
-        open=load_tensors(answer["open"]),
-        clauses=tuple(answer["clauses"]),
-        unruled=tuple(answer["unruled"]),
-        uses=tuple(answer["uses"]),
-        worst_case=answer["worst_case"],
+@dataclass(frozen=True)
+class ShadowRequest:
+    """How far may rounding move the result on one sample?"""
+
+    case: CaseFiles
+    witness: str
+    sample: int
+    runs: int
+    arithmetic: str
+    outputs: Path | None = None  # of a compiler, whose valid choices are taken over
+
+
+@dataclass(frozen=True)
+class ShadowFiles:
+    """A `ShadowAnswer` whose arrays lie in files."""
+
+    reference: Path
+    samples: Path
+    low: Path
+    high: Path
+    open: Path
+    choices: Mapping[str, str]
+    choosing: tuple[str, ...]
+    clauses: tuple[str, ...]
+    unruled: tuple[str, ...]
+    uses: tuple[str, ...]
+    worst_case: float
+
+    def read(self) -> ShadowAnswer:
+        return ShadowAnswer(
+            reference=load_tensors(self.reference),
+            samples=load_tensors(self.samples),
+            low=load_tensors(self.low),
+            high=load_tensors(self.high),
+            choices=self.choices,
+            choosing=self.choosing,
+            open=load_tensors(self.open),
+            clauses=self.clauses,
+            unruled=self.unruled,
+            uses=self.uses,
+            worst_case=self.worst_case,
+        )
+
+
+@dataclass(frozen=True)
+class ShadowReply:
+    found: ShadowFiles | None = None
+    problem: str = ""  # why there is no shadow
+
+
+PLAY = Task("driftline.oracle.shadow.task:play", ShadowRequest, ShadowReply)
+
+
+@PLAY.serve
+def play(request: ShadowRequest, context: Context) -> ShadowReply:
+    case = request.case
+    load_plugins(case.plugins)
+    arrays = load_tensors(case.inputs[request.sample])
+    program = OpenedProgram.of(case, arrays)
+    try:
+        open_shadow = import_string(FRONT_ENDS[request.witness])
+        shadow: Shadow = open_shadow(program, arrays, declared(request.arithmetic))
+        return ShadowReply(play_shadow(shadow, request.runs, request.outputs, case.folder))
+    except (NoExactReference, ProgramChanged) as reason:
+        return ShadowReply(problem=str(reason))
+
+
+def play_shadow(shadow: Shadow, runs: int, outputs: Path | None, folder: Path) -> ShadowFiles:
+    """Ask, and leave the answer in files."""
+    found = ask_shadow(shadow, runs, load_tensors(outputs) if outputs else None)
+    return ShadowFiles(
+        reference=_write(folder / "shadow.reference", found.reference),
+        samples=_write(folder / "shadow.samples", found.samples),
+        low=_write(folder / "shadow.low", found.low),
+        high=_write(folder / "shadow.high", found.high),
+        open=_write(folder / "shadow.open", found.open),
+        choices=found.choices,
+        choosing=found.choosing,
+        clauses=found.clauses,
+        unruled=found.unruled,
+        uses=found.uses,
+        worst_case=found.worst_case,
     )
 
 
-def play(payload: dict[str, Any], context: object) -> dict[str, Any]:
-    load_plugins(payload["plugins"])
-    arrays = load_tensors(payload["inputs"][payload["sample"]])
-    program = OpenedProgram.from_payload(payload, arrays, lambda stage: None)
-    folder = Path(payload["folder"])
-    try:
-        shadow: Shadow = import_string(FRONT_ENDS[payload["witness"]])(program, arrays, declared(payload["arithmetic"]))
-        return play_shadow(shadow, payload["runs"], payload["outputs"], folder)
-    except (NoExactReference, ProgramChanged) as reason:
-        return {"problem": str(reason)}
-
-
-def play_shadow(shadow: Shadow, runs: int, outputs: str | None, folder: Path) -> dict[str, Any]:
-    """Ask, and leave the answer in files."""
-    found = ask_shadow(shadow, runs, load_tensors(outputs) if outputs else None)
-    answer: dict[str, Any] = {
-        "choices": dict(found.choices),
-        "choosing": list(found.choosing),
-        "unruled": list(found.unruled),
-        "clauses": list(found.clauses),
-        "uses": list(found.uses),
-        "worst_case": found.worst_case,
-    }
-    for name in ("reference", "samples", "low", "high", "open"):
-        path = folder / f"shadow.{name}"
-        save_tensors(path, getattr(found, name))
-        answer[name] = str(path)
-    return answer
+def _write(path: Path, arrays: Arrays) -> Path:
+    save_tensors(path, arrays)
+    return path
 
 
 def ask_shadow(shadow: Shadow, runs: int, outputs: Arrays | None) -> ShadowAnswer:

@@ -131,15 +131,22 @@ _RULES = {
 def replaced(result: torch.Tensor, mask: torch.Tensor, alternative: int | Array, places: int = 0) -> torch.Tensor:
     """The result with its open elements set to something else; a choice among so many places stays one."""
     if isinstance(alternative, np.ndarray):
-        return result if places else torch.where(mask, torch.from_numpy(alternative), result)
+        return result if places else _where(mask, torch.from_numpy(alternative), result)
     if places:
         other = torch.from_numpy(other_places(tuple(result.shape), places, abs(alternative) % (places + DRAWN)))
-        return torch.where(mask, other.to(result.dtype), result)
-    value = bool(alternative % 2) if result.dtype == torch.bool else alternative
-    if not (result.is_floating_point() or result.is_complex() or result.dtype == torch.bool):
-        limits = torch.iinfo(result.dtype)
-        value = min(max(alternative, limits.min), limits.max)
-    # by way of numpy: torch has no masked_fill for the wide unsigned types
-    if not (result.is_floating_point() or result.is_complex() or result.dtype == torch.bool):
-        return torch.from_numpy(np.where(mask.numpy(), np.asarray(value, result.numpy().dtype), result.numpy()))
-    return result.masked_fill(mask, value)
+        return _where(mask, other.to(result.dtype), result)
+    if result.dtype == torch.bool:
+        return result.masked_fill(mask, bool(alternative % 2))
+    if result.is_floating_point() or result.is_complex():
+        widest = torch.finfo(result.dtype).max  # of float16 it is less than the alternatives
+        return result.masked_fill(mask, min(max(float(alternative), -widest), widest))
+    limits = torch.iinfo(result.dtype)
+    value = min(max(alternative, limits.min), limits.max)
+    return _where(mask, torch.from_numpy(np.asarray(value, result.numpy().dtype)), result)
+
+
+def _where(mask: torch.Tensor, chosen: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Integers by way of numpy: torch has neither where nor masked_fill for the wide unsigned types."""
+    if other.is_floating_point() or other.is_complex():
+        return torch.where(mask, chosen, other)
+    return torch.from_numpy(np.where(mask.numpy(), chosen.numpy(), other.numpy()).astype(other.numpy().dtype))

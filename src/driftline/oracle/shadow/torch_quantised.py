@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from driftline.oracle.shadow.tape import Constant, Node, Slot, Tape
+from driftline.oracle.shadow.tape import Constant, Slot, Tape, TapeNode
 from driftline.oracle.shadow.torch_rules import is_cast, name_of
 
 _SHIFTS = {"add", "sub"}  # the zero point
@@ -26,7 +26,7 @@ def quantising_nodes(tape: Tape) -> set[int]:
     return {found for node in clamps if (found := _rounding_behind(tape, node.args[0])) is not None}
 
 
-def works_on_quantised(tape: Tape, node: Node) -> bool:
+def works_on_quantised(tape: Tape, node: TapeNode) -> bool:
     """Is this what follows the rounding: the zero point, the clamp, the cast to integers? Whole numbers go in and come
     out, so nothing is rounded there, and nothing decided. A cast to a float type may round, if it is a small one."""
     if name_of(node.target) not in _CLAMPS and not _to_integers(node) and not _shifts_exactly(tape, node):
@@ -49,17 +49,17 @@ def _rounding_behind(tape: Tape, place: Any, *, exactly: bool = False) -> int | 
     return None
 
 
-def _to_integers(node: Node) -> bool:
+def _to_integers(node: TapeNode) -> bool:
     dtype = node.dtypes[0] if node.dtypes else None
     return is_cast(node.target) and dtype is not None and not (dtype.is_floating_point or dtype.is_complex)
 
 
-def _shifts(tape: Tape, node: Node) -> bool:
+def _shifts(tape: Tape, node: TapeNode) -> bool:
     """Does it add a zero point?"""
     return name_of(node.target) in _SHIFTS and _is_whole(tape, node.args[1])
 
 
-def _shifts_exactly(tape: Tape, node: Node) -> bool:
+def _shifts_exactly(tape: Tape, node: TapeNode) -> bool:
     """float16 holds whole numbers up to 2048 only: there, what is larger must be clamped away."""
     if not _shifts(tape, node):
         return False
@@ -71,7 +71,7 @@ def _shifts_exactly(tape: Tape, node: Node) -> bool:
     return bool(readers) and all(_clamps_within(other, 2 / torch.finfo(dtype).eps) for other in readers)
 
 
-def _clamps_within(node: Node, limit: float) -> bool:
+def _clamps_within(node: TapeNode, limit: float) -> bool:
     bounds = node.args[1:3]
     numbers = [bound for bound in bounds if isinstance(bound, int | float)]
     return name_of(node.target) in _CLAMPS and len(numbers) == 2 and all(abs(number) <= limit for number in numbers)

@@ -9,18 +9,18 @@ import numpy as np
 import torch
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import Joint, NoiseSource
+from driftline.oracle.noise import Joint, NoiseSource, kept
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.decisions import Decision, Order
 from driftline.oracle.shadow.quantised import moved_by_quanta
-from driftline.oracle.shadow.tape import Node
+from driftline.oracle.shadow.tape import TapeNode
 from driftline.oracle.shadow.torch_decisions import index_result
 from driftline.oracle.shadow.torch_open import open_elements, replaced
 from driftline.oracle.shadow.torch_rules import amplitudes, joint_errors, name_of
 
 
 @dataclass
-class Memory:
+class TorchRunMemory:
     """What one run finds out and others use; operations go by their number on the tape."""
 
     sizes: dict[int, list[Array | None]] = field(default_factory=dict)  # of rounding errors
@@ -33,16 +33,18 @@ class Memory:
     terms: int = 1
 
 
-class Run:
+class TorchRun:
     """What is particular to one way of playing the tape."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: TorchRunMemory) -> None:
         self.memory = memory
 
     def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return args
 
-    def leave_open(self, number: int, node: Node, args: Any, kwargs: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
+    def leave_open(
+        self, number: int, node: TapeNode, args: Any, kwargs: Any, results: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
         return results
 
     def requantise(self, result: torch.Tensor, quanta: int) -> torch.Tensor:
@@ -53,14 +55,16 @@ class Run:
         return call.results
 
 
-class Reference(Run):
+class TorchMeasuringRun(TorchRun):
     """Finds out how large an error each operation may make."""
 
     def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
         decision.observe_reference(_floats(args))
         return args
 
-    def leave_open(self, number: int, node: Node, args: Any, kwargs: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
+    def leave_open(
+        self, number: int, node: TapeNode, args: Any, kwargs: Any, results: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
         for index, result in enumerate(results):
             found = open_elements(node.target, args, kwargs, result)
             if found:
@@ -69,7 +73,8 @@ class Reference(Run):
         return results
 
     def round(self, number: int, call: Call) -> tuple[Any, ...]:
-        self.memory.sizes[number], known = amplitudes(call)
+        sizes, known = amplitudes(call)
+        self.memory.sizes[number] = [kept(size) for size in sizes]
         self.memory.joint[number] = joint_errors(call)
         self.memory.roundings += sum(size.size for size in self.memory.sizes[number] if size is not None)
         fed = [a.numel() for a in call.args if isinstance(a, torch.Tensor)]
@@ -79,10 +84,10 @@ class Reference(Run):
         return call.results
 
 
-class Sample(Run):
+class TorchNoisyRun(TorchRun):
     """Makes errors of that size."""
 
-    def __init__(self, memory: Memory, noise: NoiseSource) -> None:
+    def __init__(self, memory: TorchRunMemory, noise: NoiseSource) -> None:
         super().__init__(memory)
         self._noise = noise
 
@@ -98,10 +103,10 @@ class Sample(Run):
         )
 
 
-class Pushed(Run):
+class TorchPushedRun(TorchRun):
     """Pushes what decides."""
 
-    def __init__(self, memory: Memory, run: int) -> None:
+    def __init__(self, memory: TorchRunMemory, run: int) -> None:
         super().__init__(memory)
         self._run = run
         self._random = np.random.default_rng(run)
@@ -114,16 +119,18 @@ class Pushed(Run):
         return torch.from_numpy(moved_by_quanta(result.numpy(), quanta, self._run, self._random))
 
 
-class Alternative(Run):
+class TorchAlternativeRun(TorchRun):
     """Makes something else of what is left open."""
 
-    def __init__(self, memory: Memory, value: int | Order, masks: dict[int, dict[int, torch.Tensor]]) -> None:
+    def __init__(self, memory: TorchRunMemory, value: int | Order, masks: dict[int, dict[int, torch.Tensor]]) -> None:
         super().__init__(memory)
         self._value = value
         self._masks = masks
         self._turns = {number: turn for turn, number in enumerate(masks)}
 
-    def leave_open(self, number: int, node: Node, args: Any, kwargs: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
+    def leave_open(
+        self, number: int, node: TapeNode, args: Any, kwargs: Any, results: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
         changed = list(results)
         chosen = index_result(node.target, len(results))
         for index, mask in self._masks.get(number, {}).items():

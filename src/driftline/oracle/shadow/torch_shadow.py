@@ -25,13 +25,20 @@ from driftline.oracle.shadow.decisions import (
     touched,
 )
 from driftline.oracle.shadow.quantised import pushed_runs
-from driftline.oracle.shadow.tape import SMALL, Constant, Node, OpenOrder, Recorder, Slot, Tape, fill
+from driftline.oracle.shadow.tape import SMALL, Constant, OpenOrder, Slot, Tape, TapeNode, TapeRecorder, fill
 from driftline.oracle.shadow.torch_decisions import FIRST_WINS, decides, index_result
 from driftline.oracle.shadow.torch_open import ALTERNATIVES
 from driftline.oracle.shadow.torch_parts import decompositions
 from driftline.oracle.shadow.torch_quantised import quantising_nodes, works_on_quantised
 from driftline.oracle.shadow.torch_rules import EXPONENTIAL, is_cast, is_exact, name_of
-from driftline.oracle.shadow.torch_runs import Alternative, Memory, Pushed, Reference, Run, Sample
+from driftline.oracle.shadow.torch_runs import (
+    TorchAlternativeRun,
+    TorchMeasuringRun,
+    TorchNoisyRun,
+    TorchPushedRun,
+    TorchRun,
+    TorchRunMemory,
+)
 
 _LIFT = {torch.complex64: torch.complex128}
 _SMALL = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
@@ -70,7 +77,7 @@ class TorchShadow:
         # The weights of a large model are made doubles when they are used, and dropped again.
         self._constants = [None if self._is_lazy(tensor) else _lifted(tensor) for tensor in tape.constants]
         self._plans = [self._planned(node) for node in tape.nodes]
-        self._memory = Memory()
+        self._memory = TorchRunMemory()
         self._decisions = {
             n: Decision()
             for n, node in enumerate(tape.nodes)
@@ -106,11 +113,11 @@ class TorchShadow:
 
     def reference(self) -> Arrays:
         self._memory.roundings = 0
-        return self._play(Reference(self._memory))
+        return self._play(TorchMeasuringRun(self._memory))
 
     def sample(self, number: int) -> Arrays:
         """One run with errors. The size of each error is that of the reference run."""
-        return self._play(Sample(self._memory, NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)))
+        return self._play(TorchNoisyRun(self._memory, NoiseSource(number, self._arithmetic, on_grid=number % 2 == 0)))
 
     def is_deciding(self) -> bool:
         """Did rounding move anything on which a step or a choice depends? Known after some samples."""
@@ -121,21 +128,21 @@ class TorchShadow:
         """Runs in which every step and choice is pushed; none when there is nothing to push."""
         if not self.is_deciding():
             return []
-        return [self._play(Pushed(self._memory, run)) for run in pushed_runs(self._arithmetic)]
+        return [self._play(TorchPushedRun(self._memory, run)) for run in pushed_runs(self._arithmetic)]
 
     def alternatives(self) -> tuple[list[Arrays], set[str]]:
         """Runs in which what the specification leaves open is something else, and the clauses that apply."""
         memory = self._memory
         chooses = any(index_result(node.target, len(node.dtypes)) is not None for node in self._tape.nodes)
         values: tuple[int | Order, ...] = (*ALTERNATIVES, *(ORDERS if chooses else FEW_ORDERS))
-        runs = [self._play(Alternative(memory, value, memory.open)) for value in values if memory.open]
+        runs = [self._play(TorchAlternativeRun(memory, value, memory.open)) for value in values if memory.open]
         wavering = self._wavering()
         if not wavering:
             return runs, memory.clauses
         choosing = self.choice_outputs()  # what was chosen is judged as a choice
         most = max((memory.places.get(number, 0) for number in wavering), default=0)
         for value in (*ALTERNATIVES, *choice_runs(most)):
-            changed = self._play(Alternative(memory, value, wavering))
+            changed = self._play(TorchAlternativeRun(memory, value, wavering))
             runs.append({name: array for name, array in changed.items() if name not in choosing})
         return runs, memory.clauses | {"rounding-decides"}
 
@@ -203,7 +210,7 @@ class TorchShadow:
             place = node.args[0]
         return None
 
-    def _play(self, run: Run) -> Arrays:
+    def _play(self, run: TorchRun) -> Arrays:
         constants = [c if c is None else c.clone() for c in self._constants] if self._writes else self._constants
         results: list[tuple[Any, ...]] = []
 
@@ -224,7 +231,7 @@ class TorchShadow:
     def _is_lazy(self, tensor: torch.Tensor) -> bool:
         return not self._writes and tensor.nbytes > SMALL
 
-    def _step(self, number: int, node: Node, lookup: Any, run: Run) -> tuple[Any, ...]:
+    def _step(self, number: int, node: TapeNode, lookup: Any, run: TorchRun) -> tuple[Any, ...]:
         if node.recorded is not None:
             return tuple(_lifted(tensor) for tensor in node.recorded)
         plan = self._plans[number]
@@ -244,7 +251,7 @@ class TorchShadow:
         if number in self._quantising:
             results = (run.requantise(results[0], self._arithmetic.requantise), *results[1:])
         if decision:
-            if isinstance(run, Reference):
+            if isinstance(run, TorchMeasuringRun):
                 self._shapes[number] = [tuple(getattr(made, "shape", ())) for made in results]
             results = self._chosen(number, node, plain, results, run)
         results = run.leave_open(number, node, args, kwargs, results)
@@ -252,17 +259,19 @@ class TorchShadow:
             return results
         return run.round(number, Call(node.target, args, kwargs, results, plan.names, self._arithmetic, node.terms))
 
-    def _chosen(self, number: int, node: Node, args: Any, results: tuple[Any, ...], run: Run) -> tuple[Any, ...]:
+    def _chosen(
+        self, number: int, node: TapeNode, args: Any, results: tuple[Any, ...], run: TorchRun
+    ) -> tuple[Any, ...]:
         """The choice of the compiler in place of our own, where it was found valid."""
         index = index_result(node.target, len(results))
         if index is None:
             return results
         chosen = self._forced.get(number, results[index])
-        if isinstance(run, Reference):
+        if isinstance(run, TorchMeasuringRun):
             self._choices[number] = results[index]
             axis = self._axis(number)
             self._memory.places[number] = args[0].numel() if axis is None or not args[0].dim() else args[0].shape[axis]
-        elif isinstance(run, Pushed) and number not in self._forced:
+        elif isinstance(run, TorchPushedRun) and number not in self._forced:
             self._toss(number, args[0].dim(), results[index])
         if index == 0:
             return (chosen,)
@@ -285,7 +294,7 @@ class TorchShadow:
             (mask,) = touched(mask, self._axis(number), [mask.shape])
         self._tossed[number] = mask | self._tossed.get(number, False)
 
-    def _planned(self, node: Node) -> _Plan:
+    def _planned(self, node: TapeNode) -> _Plan:
         return _Plan(
             tuple(_dtype(a) for a in node.args),
             {key: _dtype(value) for key, value in node.kwargs.items()},
@@ -293,7 +302,7 @@ class TorchShadow:
             tuple(_float_name(dtype) for dtype in node.dtypes),
         )
 
-    def _rounds_nothing(self, node: Node) -> bool:
+    def _rounds_nothing(self, node: TapeNode) -> bool:
         if works_on_quantised(self._tape, node):
             return True
         if not is_cast(node.target):
@@ -303,7 +312,7 @@ class TorchShadow:
         return not _coarser(node.dtypes[0], before)
 
 
-def _is_decision(node: Node) -> bool:
+def _is_decision(node: TapeNode) -> bool:
     return decides(node.target, node.dtypes[0] if node.dtypes else None, node.kwargs)
 
 
@@ -339,7 +348,7 @@ def _array(tensor: torch.Tensor) -> Array:
 
 def record(run: Callable[[], dict[str, torch.Tensor]]) -> Tape:
     """Run a program once and keep its tape; `run` returns the named tensors that count as outputs."""
-    recorder = Recorder(decompositions())
+    recorder = TapeRecorder(decompositions())
     with (
         torch.backends.mkldnn.flags(enabled=False),
         OpenOrder(recorder),

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import ROOT2, WEIGHTS, Joint, SharedFactors, Walk, overflowing, summed, together
+from driftline.oracle.noise import ROOT2, WEIGHTS, Joint, RunningError, SharedFactors, overflowing, summed, together
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.conditioning import carried
 
-Rule = Callable[[Call], list[Array | None]]
+TorchSumRule = Callable[[Call], list[Array | None]]
 
 
 def _squared(value: Any) -> Any:
@@ -44,7 +44,7 @@ def _numpy(value: torch.Tensor) -> Array:
     return array.real if array.dtype.kind == "c" else array
 
 
-def products(terms: Callable[[Call], float]) -> Rule:
+def products(terms: Callable[[Call], float]) -> TorchSumRule:
     """A sum of `terms` products of two arguments, perhaps with an addend."""
 
     def rule(call: Call) -> list[Array | None]:
@@ -182,13 +182,13 @@ def _var_mean(call: Call) -> list[Array | None]:
     return [_variance_size(call, call.results[0], 0), size]
 
 
-def _running_sum(call: Call) -> Walk:
+def _running_sum(call: Call) -> RunningError:
     """Every partial sum rounds; one that cancels may come from a block that did not."""
     keywords = {k: v for k, v in call.kwargs.items() if k != "dtype"}
     squares = _numpy(call.target(call.args[0].square(), *call.args[1:], **keywords))
     result = np.abs(call.results[0].detach().numpy())
     steps = call.accumulator() * np.maximum(result, np.sqrt(np.maximum(squares, 0.0)) / ROOT2)
-    return Walk(steps, call.argument("dim"))
+    return RunningError(steps, call.argument("dim"))
 
 
 def _product(call: Call) -> list[Array | None]:
@@ -203,16 +203,18 @@ def _product(call: Call) -> list[Array | None]:
     return [overflowing(size, _numpy(1.0 / small), call.largest_sum())]
 
 
-def _running_product(call: Call) -> Walk:
+def _running_product(call: Call) -> RunningError:
     """Relative errors add up."""
     result = np.abs(call.results[0].detach().numpy())
-    return Walk(np.full(result.shape, call.accumulator()), call.argument("dim"), result)
+    return RunningError(np.full(result.shape, call.accumulator()), call.argument("dim"), result)
 
 
-def _running_logarithm(call: Call) -> Walk:
+def _running_logarithm(call: Call) -> RunningError:
     """The logarithm of a running sum: its relative errors are absolute ones here, and the result rounds each time."""
     result = np.abs(call.results[0].detach().numpy())
-    return Walk(call.accumulator() * np.maximum(np.where(np.isfinite(result), result, 0.0), 1.0), call.argument("dim"))
+    return RunningError(
+        call.accumulator() * np.maximum(np.where(np.isfinite(result), result, 0.0), 1.0), call.argument("dim")
+    )
 
 
 def _averaged(call: Call) -> list[Array | None]:
@@ -315,7 +317,7 @@ def _through(call: Call) -> list[Array | None]:
     return [call.arithmetic.transcendental(call.dtypes[0] or "float32") * np.abs(_numpy(call.args[1]))]
 
 
-SUMS: dict[str, Rule] = {
+SUMS: dict[str, TorchSumRule] = {
     **dict.fromkeys(
         ("mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "vdot", "addbmm", "_int_mm"), products(_inner)
     ),

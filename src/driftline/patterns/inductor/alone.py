@@ -12,11 +12,11 @@ from torch._inductor import config
 from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from driftline.backends.inductor_options import inductor_config
 from driftline.backends.inductor_rules.recorder import recorder
 from driftline.backends.inductor_rules.registry import Registered, find
 from driftline.core.rule import Reach
 from driftline.patterns.inductor.draft import Draft
-from driftline.programs.inductor_options import inductor_config
 
 
 @dataclass(frozen=True)

@@ -12,26 +12,26 @@ _ROOM = {torch.float64: 1e6, torch.float32: 500.0, torch.bfloat16: 8.0, torch.fl
 
 
 @dataclass(frozen=True)
-class Difference:
+class GraphDifference:
     kind: str  # wrong, dtype, shape
     detail: str
 
 
 def difference(
     expected: Sequence[torch.Tensor], actual: Sequence[torch.Tensor], coarsest: torch.dtype, *, values: bool = True
-) -> Difference | None:
+) -> GraphDifference | None:
     """The first thing in which results differ. `coarsest` is the dtype with most rounding in the program."""
     if len(expected) != len(actual):
-        return Difference("shape", f"{len(actual)} results instead of {len(expected)}")
+        return GraphDifference("shape", f"{len(actual)} results instead of {len(expected)}")
     for at, (want, got) in enumerate(zip(expected, actual, strict=True)):
         if want.dtype != got.dtype:
-            return Difference("dtype", f"result {at} is {got.dtype} instead of {want.dtype}")
+            return GraphDifference("dtype", f"result {at} is {got.dtype} instead of {want.dtype}")
         if want.shape != got.shape:
-            return Difference("shape", f"result {at} is {tuple(got.shape)} instead of {tuple(want.shape)}")
+            return GraphDifference("shape", f"result {at} is {tuple(got.shape)} instead of {tuple(want.shape)}")
     for at, (want, got) in enumerate(zip(expected, actual, strict=True)):
         found = _values(want, got, coarsest) if values and want.numel() else ""
         if found:
-            return Difference("wrong", f"result {at}: {found}")
+            return GraphDifference("wrong", f"result {at}: {found}")
     return None
 
 

@@ -16,7 +16,7 @@ from driftline.programs.fx_text import program_text
 
 
 @dataclass(frozen=True)
-class Leaf:
+class DraftLeaf:
     """A tensor that the program is given or owns. `fill` says which numbers are in it, `layout` how they lie."""
 
     shape: tuple[int, ...]
@@ -74,12 +74,12 @@ class Draft:
     """A graph with its leaves. `owned` may also hold the text of a submodule."""
 
     graph: fx.Graph
-    inputs: dict[str, Leaf]
-    owned: dict[str, Leaf | str] = field(default_factory=dict)
+    inputs: dict[str, DraftLeaf]
+    owned: dict[str, DraftLeaf | str] = field(default_factory=dict)
     needs: tuple[tuple[str, str], ...] = ()  # options of the target
     training: bool = False  # the backward graph is compiled too
     user_level: bool = True  # written with the operators that people write
-    producers: tuple[str, ...] = ()  # rules that must fire first, for they make operators that nobody writes
+    producers: tuple[str, ...] = ()  # rules that must fire first: they make operators that users do not write
 
     def text(self) -> str:
         owned = {name: leaf if isinstance(leaf, str) else leaf.text() for name, leaf in self.owned.items()}

@@ -34,7 +34,7 @@ class Firing:
 
 
 @dataclass
-class _Trial:
+class _RuleTrial:
     """What was seen of one rule so far."""
 
     registered: Registered
@@ -61,7 +61,7 @@ class _Trial:
 def fire(rule_id: str, attempts: range, deadline: float | None = None) -> Firing:
     """Try one attempt after another, until the rule fires or `deadline` (of `time.monotonic`) has passed."""
     registered = find(rule_id)
-    trial = _Trial(registered, Firing(rule_id, reason=registered.rule.unreachable))
+    trial = _RuleTrial(registered, Firing(rule_id, reason=registered.rule.unreachable))
     if registered.rule.unreachable:
         return trial.best
     for firing in _firings(trial, attempts):
@@ -82,7 +82,7 @@ def draft_of(registered: Registered, attempt: int) -> Draft:
     return search.draft_of(registered, attempt)
 
 
-def _firings(trial: _Trial, attempts: range) -> Iterator[Firing]:
+def _firings(trial: _RuleTrial, attempts: range) -> Iterator[Firing]:
     """Programs for the rule, with what it does to them by itself. A program whose operators are named one by one, as
     no user would, comes after one that a user could have written."""
     rule = trial.registered.rule.id
@@ -100,7 +100,7 @@ def _firings(trial: _Trial, attempts: range) -> Iterator[Firing]:
             yield Firing(rule, reach, attempt, text, draft.needs, draft.training)
 
 
-def _worth_running(trial: _Trial, firing: Firing) -> bool:
+def _worth_running(trial: _RuleTrial, firing: Firing) -> bool:
     """The compiler takes a hundred times as long as the rule by itself, which tells most of what it will do."""
     if trial.registered.search is not None:
         return True
@@ -120,7 +120,7 @@ def _further(first: Reach, second: Reach) -> Reach:
     return max(first, second, key=lambda reach: reach.rank)
 
 
-def _reason(trial: _Trial) -> str:
+def _reason(trial: _RuleTrial) -> str:
     """Why the rule did not fire, as far as that can be found out."""
     best = trial.best
     if best.reach is Reach.NONE:

@@ -13,11 +13,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from driftline.core.rule import FUSION, NO_OP, Rule
-from driftline.patterns.inductor.draft import Draft, Leaf
+from driftline.patterns.inductor.draft import Draft, DraftLeaf
 
 SIBLINGS = 6  # a fusion wants several of the same kind, at least five
 _ROWS, _COLUMNS = 4, 8
-_FLOAT, _INTEGER = Leaf((_ROWS, _COLUMNS), torch.float32), Leaf((_ROWS, _COLUMNS), torch.int32)
+_FLOAT, _INTEGER = DraftLeaf((_ROWS, _COLUMNS), torch.float32), DraftLeaf((_ROWS, _COLUMNS), torch.int32)
 
 _SIBLING: dict[str, Callable[..., Any]] = {
     "tanh": torch.tanh,
@@ -39,15 +39,15 @@ _SIBLING: dict[str, Callable[..., Any]] = {
     "layernorm": lambda x, w, b: F.layer_norm(x, (_COLUMNS,), w, b),
     "linear_post_grad": F.linear,
 }
-_VECTOR, _SQUARE = Leaf((_COLUMNS,), torch.float32), Leaf((_COLUMNS, _COLUMNS), torch.float32)
-_OPERANDS: dict[str, tuple[Leaf, ...]] = {
+_VECTOR, _SQUARE = DraftLeaf((_COLUMNS,), torch.float32), DraftLeaf((_COLUMNS, _COLUMNS), torch.float32)
+_OPERANDS: dict[str, tuple[DraftLeaf, ...]] = {
     **dict.fromkeys(("aten_add", "aten_sub", "aten_mul", "aten_div"), (_FLOAT, _FLOAT)),
     **dict.fromkeys(("linear", "linear_lhs", "linear_post_grad"), (_FLOAT, _SQUARE, _VECTOR)),
     "layernorm": (_FLOAT, _VECTOR, _VECTOR),
 }
 
 # Something before and after it: a graph's own inputs and outputs are not touched.
-_IDLE: dict[str, tuple[Callable[[Any], Any], Leaf]] = {
+_IDLE: dict[str, tuple[Callable[[Any], Any], DraftLeaf]] = {
     "aten.slice.Tensor": (lambda x: torch.ops.aten.slice.Tensor(x + 1, 1, 0, _COLUMNS) * 2, _FLOAT),
     "aten.slice_scatter.default": (lambda x: torch.slice_scatter(x + 1, x * 3) * 2, _FLOAT),
     "aten.repeat.default": (lambda x: (x + 1).repeat(1, 1) * 2, _FLOAT),
@@ -80,7 +80,7 @@ def outside_draft(rule: Rule) -> Draft | None:
     return None
 
 
-def _leaves(name: str, leaves: tuple[Leaf, ...]) -> dict[str, Leaf]:
+def _leaves(name: str, leaves: tuple[DraftLeaf, ...]) -> dict[str, DraftLeaf]:
     shared = 1 if name == "linear_lhs" else 0  # one input, several weights
     return {
         f"x{sibling}_{at}" if at >= shared else f"x_{at}": leaf
@@ -104,7 +104,7 @@ def _siblings(name: str, operands: int) -> Callable[..., Any]:
     return function
 
 
-def _traced(function: Callable[..., Any], leaves: dict[str, Leaf], rule: Rule) -> Draft:
+def _traced(function: Callable[..., Any], leaves: dict[str, DraftLeaf], rule: Rule) -> Draft:
     graph = fx.Graph()
     tracer = fx.proxy.GraphAppendingTracer(graph)
     nodes = [graph.placeholder(name) for name in leaves]

@@ -20,17 +20,17 @@ from torch._inductor.fx_passes.post_grad import view_to_reshape
 from torch._inductor.pattern_matcher import LoweringPatternEntry
 from torch._inductor.virtualized import V
 
-from driftline.backends.inductor_rules.recorder import Activity, recorder
+from driftline.backends.inductor_options import inductor_config
+from driftline.backends.inductor_rules.recorder import RuleActivity, recorder
 from driftline.backends.inductor_rules.registry import registered
 from driftline.patterns.inductor.draft import live
-from driftline.programs.inductor_options import inductor_config
 
 
 @dataclass
 class Passed:
     """What the passes made of a program."""
 
-    activity: dict[str, Activity]
+    activity: dict[str, RuleActivity]
     outputs: list[torch.Tensor] | None = None  # of the graph after all passes; None where it does not run
     error: str = ""  # what the compiler raised, if it did
     graphs: list[fx.GraphModule] = field(default_factory=list)
@@ -115,7 +115,7 @@ def _leaves(value: Any) -> list[Any]:
 
 
 class _NotRun(BaseException):
-    """Raised in place of running a graph; not an Exception, so that nobody on the way takes it for a failure."""
+    """Raised in place of running a graph; not an Exception, so that no handler on the way takes it for a failure."""
 
 
 def _not_run(*_: object) -> Any:

@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 
 from driftline.backends.inductor_rules.registry import Registered
-from driftline.patterns.inductor.draft import Draft, Leaf
+from driftline.patterns.inductor.draft import Draft, DraftLeaf
 
 _LARGEST = 16  # patterns do not depend on sizes; programs that are run should be small
 _OPERATORS = {
@@ -51,7 +51,7 @@ def draft_of(registered: Registered, attempt: int = 0) -> Draft:
     search, examples = registered.search, registered.examples
     if setting.spelling == "attention":
         search, examples = _attention, _narrow_values(examples)
-    record = _Record(setting, training=registered.training)
+    record = _CallRecorder(setting, training=registered.training)
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         arguments = _arguments(registered, examples, record)
         with record:
@@ -101,7 +101,7 @@ def _narrow_values(examples: Sequence[Any]) -> list[Any]:
     return [query, key, value[..., : value.shape[-1] // 2], *rest]
 
 
-def _arguments(registered: Registered, examples: Sequence[Any], record: _Record) -> dict[str, Any]:
+def _arguments(registered: Registered, examples: Sequence[Any], record: _CallRecorder) -> dict[str, Any]:
     """The examples as leaves of the program; scalars as numbers in its text."""
     assert registered.search
     remaining = iter(examples)
@@ -120,14 +120,14 @@ def _scalar(value: Any, examples: Sequence[Any], setting: _Setting) -> Any:
     return round(value, 1) if isinstance(value, float) else value
 
 
-class _Record(TorchFunctionMode):
+class _CallRecorder(TorchFunctionMode):
     """Notes the calls of torch that are made inside it, as a graph."""
 
     def __init__(self, setting: _Setting, *, training: bool) -> None:
         super().__init__()
         self.graph = fx.Graph()
-        self.inputs: dict[str, Leaf] = {}
-        self.owned: dict[str, Leaf | str] = {}
+        self.inputs: dict[str, DraftLeaf] = {}
+        self.owned: dict[str, DraftLeaf | str] = {}
         self.setting = setting
         self._training = training
         self._nodes: dict[int, fx.Node] = {}
@@ -149,19 +149,19 @@ class _Record(TorchFunctionMode):
         if setting.weights != "inputs" and not first:
             return self._weight(name, shape, dtype)
         if self._training and not example.requires_grad:
-            return self._own(name, Leaf(shape, dtype))  # no gradient goes into what a module merely holds
+            return self._own(name, DraftLeaf(shape, dtype))  # no gradient goes into what a module merely holds
         node = self.graph.placeholder(name)  # which may be given another name
-        self.inputs[node.name] = Leaf(shape, dtype, layout=setting.layout if len(shape) > 2 else "plain")
+        self.inputs[node.name] = DraftLeaf(shape, dtype, layout=setting.layout if len(shape) > 2 else "plain")
         return self._note(node, torch.empty(shape, dtype=dtype))
 
     def _weight(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         if self.setting.weights != "int8" or len(shape) == 1:
-            return self._own(name, Leaf(shape, dtype, parameter=True))
-        held = self._own(name, Leaf(shape, torch.int8))
+            return self._own(name, DraftLeaf(shape, dtype, parameter=True))
+        held = self._own(name, DraftLeaf(shape, torch.int8))
         with self:
             return held.to(dtype)
 
-    def _own(self, name: str, leaf: Leaf) -> torch.Tensor:
+    def _own(self, name: str, leaf: DraftLeaf) -> torch.Tensor:
         self.owned[name] = leaf
         return self._note(self.graph.get_attr(name), torch.empty(leaf.shape, dtype=leaf.dtype))
 
@@ -187,7 +187,7 @@ class _Record(TorchFunctionMode):
 
 
 def _plain(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything lies on the CPU here, so nobody would say so."""
+    """Everything is on the CPU here, and a user would not write that down."""
     return {name: value for name, value in kwargs.items() if name != "device"}
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from driftline.backends.inductor_rules.registry import find
-from driftline.patterns.inductor.compare import Difference, coarsest_dtype, difference
+from driftline.patterns.inductor.compare import GraphDifference, coarsest_dtype, difference
 from driftline.patterns.inductor.draft import Draft, live
 from driftline.patterns.inductor.fire import draft_of
 from driftline.patterns.inductor.perturb import Mutant, modes, mutants
@@ -34,7 +34,7 @@ _RUNS_OUT = 8  # rules that are forbidden one after another in search of the gui
 
 
 @dataclass(frozen=True)
-class Suspect:
+class RuleSuspect:
     """A program that a rule seems to get wrong."""
 
     rule: str
@@ -54,7 +54,7 @@ class Suspect:
 
 def suspects(
     rule_id: str, attempt: int, seed: int, deadline: float, made_for: str = "", *, only: str = ""
-) -> Iterator[Suspect]:
+) -> Iterator[RuleSuspect]:
     """Change what the rule leaves free, until time is up; one suspect for each change, or for `only` one change. The
     program that fires it may have been `made_for` another rule."""
     search = _Search(rule_id)
@@ -86,14 +86,14 @@ class _Search:
         self._before: str | None = None  # how the program fails with nothing changed
         self._open: Counter[str] = Counter()  # programs that only real code can judge, by idea
 
-    def look_at(self, mutant: Mutant) -> tuple[bool, Suspect | None]:
+    def look_at(self, mutant: Mutant) -> tuple[bool, RuleSuspect | None]:
         """Was it worth compiling, and is it suspect?"""
         text = _text(mutant.draft)
         key = f"{text} {mutant.dynamic} {mutant.draft.training}"
         if not text or key in self._texts or {mutant.label, mutant.spot} & self._settled:
             return False, None
         self._texts.add(key)
-        trial = _Trial(text, mutant)
+        trial = _MutantTrial(text, mutant)
         if not trial.runs:
             return False, None
         passed = trial.compile()
@@ -122,14 +122,14 @@ class _Search:
         if counter[spot] == enough:
             self._settled.add(spot)
 
-    def _leave_open(self, trial: _Trial, mutant: Mutant) -> Suspect | None:
+    def _leave_open(self, trial: _MutantTrial, mutant: Mutant) -> RuleSuspect | None:
         """Real code takes seconds, so few are worth it: those with another structure, and of each idea not many."""
         self._settled.add(mutant.spot)
         idea = mutant.label.partition(" ")[0]
         if self._open[idea] == _OPEN_OF_ONE_IDEA or self._open.total() == UNJUDGED or mutant.only_numbers:
             return None
         self._open[idea] += 1
-        return trial.suspect(self._rule, Difference("unjudged", ""), (self._rule,))
+        return trial.suspect(self._rule, GraphDifference("unjudged", ""), (self._rule,))
 
 
 def _text(draft: Draft) -> str:
@@ -139,7 +139,7 @@ def _text(draft: Draft) -> str:
         return ""
 
 
-class _Trial:
+class _MutantTrial:
     """One mutant, with what it gives when nothing is compiled."""
 
     def __init__(self, text: str, mutant: Mutant) -> None:
@@ -156,16 +156,16 @@ class _Trial:
             model, inputs = live(self.text)
             torch.manual_seed(seed)
             return results(model, inputs, training=self._mutant.draft.training)
-        except Exception:
+        except Exception:  # made-up code may raise anything; a mutant that does not run is no program
             return None
 
     def compile(self, forbidden: frozenset[str] = frozenset()) -> Passed:
         draft, dynamic = self._mutant.draft, self._mutant.dynamic
         return run_passes(self.text, self._needs, training=draft.training, dynamic=dynamic, forbidden=forbidden)
 
-    def judge(self, passed: Passed) -> Difference | None:
+    def judge(self, passed: Passed) -> GraphDifference | None:
         if passed.error:
-            return Difference("error", _plain(passed.error))
+            return GraphDifference("error", _plain(passed.error))
         if passed.outputs is None:
             return None
         found = difference(self._expected, passed.outputs, self._coarsest)
@@ -201,13 +201,13 @@ class _Trial:
             forbidden |= stepped_in
 
     def _is_right(self, passed: Passed, before: Passed) -> bool:
-        ran = passed.outputs is not None or before.error  # a graph that cannot be run clears nobody of its numbers
+        ran = passed.outputs is not None or before.error  # a graph that cannot be run proves nothing about its numbers
         return bool(ran) and self.judge(passed) is None
 
-    def suspect(self, rule_id: str, wrong: Difference, guilty: tuple[str, ...]) -> Suspect:
+    def suspect(self, rule_id: str, wrong: GraphDifference, guilty: tuple[str, ...]) -> RuleSuspect:
         draft = self._mutant.draft
         reachable = draft.user_level and not _NOT_FOR_PEOPLE.search(self.text)
-        return Suspect(
+        return RuleSuspect(
             rule_id, self._mutant.label, self.text, self._needs, draft.training, self._mutant.dynamic,
             wrong.kind, wrong.detail, reachable, guilty,
         )  # fmt: skip

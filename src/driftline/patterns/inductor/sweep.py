@@ -18,7 +18,7 @@ from driftline.backends.inductor_rules.outside import outside_rules
 from driftline.backends.inductor_rules.recorder import recorder
 from driftline.core.rule import Rule
 from driftline.generate import GENERATORS
-from driftline.generate.base import NoProgram, Request
+from driftline.generate.base import GeneratorRequest, NoProgram
 from driftline.patterns.inductor.draft import Draft
 from driftline.patterns.inductor.outside_drafts import outside_draft
 from driftline.patterns.inductor.pipeline import run_passes
@@ -60,7 +60,7 @@ def _programs(subject: str, seed: int) -> Iterator[tuple[str, dict[str, str]]]:
         yield draft.text(), dict(draft.needs)
         return
     with contextlib.suppress(NoProgram):
-        made = GENERATORS.get(TESTS).make(Request("torch", subject, 0, seed))
+        made = GENERATORS.get(TESTS).make(GeneratorRequest("torch", subject, 0, seed))
         if isinstance(made.content, str):
             yield made.content, {}
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from driftline.core.rule import Reach
-from driftline.execute.worker import Context
+from driftline.core.task import Context
 
 ANSWERS = "answers.jsonl"
 MOST_LABELS = 60

@@ -11,14 +11,14 @@ from driftline.programs.onnx_player.literals import tensor_of
 
 
 @dataclass(frozen=True)
-class Reference:
+class AttributeReference:
     """An attribute of a function's node that takes the value with which the function was called."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Node:
+class BlockNode:
     """One node; `proto` is what it was read from."""
 
     op_type: str
@@ -31,9 +31,9 @@ class Node:
 
     def attributes_with(self, given: dict[str, Any]) -> dict[str, Any]:
         """The attributes, those that refer to the caller's filled in; one that the caller left out is left out."""
-        if not any(isinstance(value, Reference) for value in self.attributes.values()):
+        if not any(isinstance(value, AttributeReference) for value in self.attributes.values()):
             return self.attributes
-        found = {k: given.get(v.name) if isinstance(v, Reference) else v for k, v in self.attributes.items()}
+        found = {k: given.get(v.name) if isinstance(v, AttributeReference) else v for k, v in self.attributes.items()}
         return {key: value for key, value in found.items() if value is not None}
 
 
@@ -43,7 +43,7 @@ class Block:
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[BlockNode, ...]
     constants: dict[str, Any]
     declared: tuple[Any, ...] = ()  # what a graph says of its outputs
 
@@ -67,19 +67,19 @@ def domain_of(name: str) -> str:
     return "" if name == "ai.onnx" else name
 
 
-def _read_node(node: Any, folder: Path | None) -> Node:
+def _read_node(node: Any, folder: Path | None) -> BlockNode:
     from onnx import AttributeProto, helper
 
     def read(attribute: Any) -> Any:
         if attribute.ref_attr_name:
-            return Reference(attribute.ref_attr_name)
+            return AttributeReference(attribute.ref_attr_name)
         if attribute.type == AttributeProto.GRAPH:
             return read_graph(attribute.g, folder)
         if attribute.type == AttributeProto.TENSOR and is_external(attribute.t):
             return tensor_of(attribute.t, folder)
         return helper.get_attribute_value(attribute)
 
-    return Node(
+    return BlockNode(
         node.op_type,
         domain_of(node.domain),
         node.name,
@@ -91,7 +91,7 @@ def _read_node(node: Any, folder: Path | None) -> Node:
 
 
 def last_uses(block: Block) -> dict[int, list[str]]:
-    """For each node, the values that nobody asks for after it."""
+    """For each node, the values that are not used after it."""
     last: dict[str, int] = {}
     for number, node in enumerate(block.nodes):
         for name in _names_read(node):
@@ -104,7 +104,7 @@ def last_uses(block: Block) -> dict[int, list[str]]:
     return dying
 
 
-def _names_read(node: Node) -> list[str]:
+def _names_read(node: BlockNode) -> list[str]:
     names = list(node.inputs)
     for value in node.attributes.values():
         if isinstance(value, Block):

@@ -16,7 +16,7 @@ class Unplayable(Exception):
 
 
 @dataclass(frozen=True)
-class Call:
+class NodeCall:
     """One node: its attributes, the opset that gives it its meaning, how many results are asked for."""
 
     op_type: str

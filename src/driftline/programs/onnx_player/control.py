@@ -7,17 +7,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from driftline.programs.onnx_player.call import Call, Unplayable, integers, onnx_op, torch_dtype
+from driftline.programs.onnx_player.call import NodeCall, Unplayable, integers, onnx_op, torch_dtype
 
 
 @onnx_op("If")
-def if_(call: Call, condition: Tensor) -> Any:
+def if_(call: NodeCall, condition: Tensor) -> Any:
     branch = call.attr("then_branch") if bool(condition.reshape(()).item()) else call.attr("else_branch")
     return tuple(call.play_block(branch, []))
 
 
 @onnx_op("Loop")
-def loop(call: Call, most: Tensor | None = None, condition: Tensor | None = None, *carried: Any) -> Any:
+def loop(call: NodeCall, most: Tensor | None = None, condition: Tensor | None = None, *carried: Any) -> Any:
     body = call.attr("body")
     state = list(carried)
     rows: list[list[Tensor]] = []
@@ -46,7 +46,7 @@ def _nothing(declared: Any) -> Tensor:
 
 
 @onnx_op("Scan")
-def scan(call: Call, *inputs: Any) -> Any:
+def scan(call: NodeCall, *inputs: Any) -> Any:
     body = call.attr("body")
     count = call.attr("num_scan_inputs")
     if call.opset < 9:
@@ -78,23 +78,23 @@ def scan(call: Call, *inputs: Any) -> Any:
 
 
 @onnx_op("SequenceConstruct")
-def sequence_construct(call: Call, *items: Tensor) -> list[list[Tensor]]:
+def sequence_construct(call: NodeCall, *items: Tensor) -> list[list[Tensor]]:
     return [list(items)]
 
 
 @onnx_op("SequenceEmpty")
-def sequence_empty(call: Call) -> list[list[Tensor]]:
+def sequence_empty(call: NodeCall) -> list[list[Tensor]]:
     return [[]]
 
 
 @onnx_op("SequenceAt")
-def sequence_at(call: Call, sequence: list[Tensor], place: Tensor) -> Tensor:
+def sequence_at(call: NodeCall, sequence: list[Tensor], place: Tensor) -> Tensor:
     return sequence[int(place)]
 
 
 @onnx_op("SequenceInsert")
 def sequence_insert(
-    call: Call, sequence: list[Tensor], item: Tensor, place: Tensor | None = None
+    call: NodeCall, sequence: list[Tensor], item: Tensor, place: Tensor | None = None
 ) -> list[list[Tensor]]:
     at = len(sequence) if place is None else int(place)
     at = at + len(sequence) if at < 0 else at
@@ -102,24 +102,24 @@ def sequence_insert(
 
 
 @onnx_op("SequenceErase")
-def sequence_erase(call: Call, sequence: list[Tensor], place: Tensor | None = None) -> list[list[Tensor]]:
+def sequence_erase(call: NodeCall, sequence: list[Tensor], place: Tensor | None = None) -> list[list[Tensor]]:
     at = (-1 if place is None else int(place)) % len(sequence)
     return [[*sequence[:at], *sequence[at + 1 :]]]
 
 
 @onnx_op("SequenceLength")
-def sequence_length(call: Call, sequence: list[Tensor]) -> Tensor:
+def sequence_length(call: NodeCall, sequence: list[Tensor]) -> Tensor:
     return torch.tensor(len(sequence), dtype=torch.int64)
 
 
 @onnx_op("ConcatFromSequence")
-def concat_from_sequence(call: Call, sequence: list[Tensor]) -> Tensor:
+def concat_from_sequence(call: NodeCall, sequence: list[Tensor]) -> Tensor:
     axis = call.attr("axis")
     return torch.stack(sequence, axis) if call.attr("new_axis", 0) else torch.cat(sequence, axis)
 
 
 @onnx_op("SplitToSequence")
-def split_to_sequence(call: Call, x: Tensor, sizes: Tensor | None = None) -> list[list[Tensor]]:
+def split_to_sequence(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[list[Tensor]]:
     axis = call.attr("axis", 0)
     if sizes is None:
         parts = list(x.split(1, axis))
@@ -129,7 +129,7 @@ def split_to_sequence(call: Call, x: Tensor, sizes: Tensor | None = None) -> lis
 
 
 @onnx_op("SequenceMap")
-def sequence_map(call: Call, sequence: list[Tensor], *more: Any) -> list[Any]:
+def sequence_map(call: NodeCall, sequence: list[Tensor], *more: Any) -> list[Any]:
     made = [
         call.play_block(call.attr("body"), [item, *(m[at] if isinstance(m, list) else m for m in more)])
         for at, item in enumerate(sequence)
@@ -138,15 +138,15 @@ def sequence_map(call: Call, sequence: list[Tensor], *more: Any) -> list[Any]:
 
 
 @onnx_op("Optional")
-def optional(call: Call, x: Any = None) -> list[Any]:
+def optional(call: NodeCall, x: Any = None) -> list[Any]:
     return [x]
 
 
 @onnx_op("OptionalGetElement")
-def optional_get_element(call: Call, x: Any) -> list[Any]:
+def optional_get_element(call: NodeCall, x: Any) -> list[Any]:
     return [x]
 
 
 @onnx_op("OptionalHasElement")
-def optional_has_element(call: Call, x: Any = None) -> Tensor:
+def optional_has_element(call: NodeCall, x: Any = None) -> Tensor:
     return torch.tensor(x is not None)

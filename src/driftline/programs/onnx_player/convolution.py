@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from driftline.programs.onnx_player.call import Call, Unplayable, onnx_op
+from driftline.programs.onnx_player.call import NodeCall, Unplayable, onnx_op
 
 _CONVOLUTIONS: dict[int, Any] = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 _TRANSPOSED: dict[int, Any] = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
@@ -19,7 +19,7 @@ _MAX_POOLS: dict[int, Any] = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
 class Window:
     """Kernel, stride, dilation and padding of a node, with what is left out filled in."""
 
-    def __init__(self, call: Call, sizes: list[int], kernel: list[int]) -> None:
+    def __init__(self, call: NodeCall, sizes: list[int], kernel: list[int]) -> None:
         self.axes = len(kernel)
         if self.axes not in _CONVOLUTIONS:
             raise Unplayable(f"{call.op_type} over {self.axes} axes")
@@ -64,7 +64,7 @@ def _with_axes(x: Tensor, axes: int) -> list[int]:
 
 
 @onnx_op("Conv")
-def convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def convolution(call: NodeCall, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     kernel = list(weight.shape[2:])
     if not kernel:
         raise Unplayable("a Conv without spatial axes")
@@ -78,7 +78,7 @@ def convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = Non
 
 
 @onnx_op("ConvTranspose")
-def transposed_convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def transposed_convolution(call: NodeCall, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     kernel = list(weight.shape[2:])
     window = Window(call, _with_axes(x, len(kernel)), kernel)
     more = call.ints("output_padding", [0] * window.axes) or []
@@ -112,7 +112,7 @@ def transposed_convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor |
 
 
 @onnx_op("MaxPool")
-def max_pool(call: Call, x: Tensor) -> Any:
+def max_pool(call: NodeCall, x: Tensor) -> Any:
     kernel = call.ints("kernel_shape") or []
     sizes = _with_axes(x, len(kernel))
     window = Window(call, sizes, kernel)
@@ -125,7 +125,7 @@ def max_pool(call: Call, x: Tensor) -> Any:
     return made.to(x.dtype)
 
 
-def _max_pool_with_places(call: Call, x: Tensor, window: Window, extra: list[int] | None) -> tuple[Tensor, Tensor]:
+def _max_pool_with_places(call: NodeCall, x: Tensor, window: Window, extra: list[int] | None) -> tuple[Tensor, Tensor]:
     floats = x if x.is_floating_point() else x.to(torch.float64)
     padded = window.padded(floats, -math.inf, extra)
     function = _MAX_POOLS[window.axes]
@@ -147,7 +147,7 @@ def _max_pool_with_places(call: Call, x: Tensor, window: Window, extra: list[int
 
 
 @onnx_op("AveragePool")
-def average_pool(call: Call, x: Tensor) -> Tensor:
+def average_pool(call: NodeCall, x: Tensor) -> Tensor:
     kernel = call.ints("kernel_shape") or []
     sizes = _with_axes(x, len(kernel))
     window = Window(call, sizes, kernel)
@@ -168,10 +168,10 @@ def average_pool(call: Call, x: Tensor) -> Tensor:
 
 
 @onnx_op("GlobalAveragePool")
-def global_average_pool(call: Call, x: Tensor) -> Tensor:
+def global_average_pool(call: NodeCall, x: Tensor) -> Tensor:
     return x.mean(tuple(range(2, x.dim())), keepdim=True)
 
 
 @onnx_op("GlobalMaxPool")
-def global_max_pool(call: Call, x: Tensor) -> Tensor:
+def global_max_pool(call: NodeCall, x: Tensor) -> Tensor:
     return x.amax(tuple(range(2, x.dim())), keepdim=True)

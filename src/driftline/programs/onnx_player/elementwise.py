@@ -10,12 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from driftline.programs.onnx_player.call import FOUR_BITS, Call, Unplayable, onnx_op, torch_dtype
+from driftline.programs.onnx_player.call import FOUR_BITS, NodeCall, Unplayable, onnx_op, torch_dtype
 from driftline.programs.onnx_player.literals import four_bits
 from driftline.programs.onnx_player.torch_ops import through
 
 
-def _aligned(call: Call, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+def _aligned(call: NodeCall, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Before opset 7 the second operand was broadcast from a given axis, and only on demand."""
     if call.domain or call.opset >= 7 or not call.attr("broadcast"):
         return a, b
@@ -28,7 +28,7 @@ def _aligned(call: Call, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 def _binary(name: str, function: Callable[[Tensor, Tensor], Tensor]) -> None:
     @onnx_op(name)
-    def run(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    def run(call: NodeCall, a: Tensor, b: Tensor) -> Tensor:
         return function(*_aligned(call, a, b))
 
 
@@ -49,7 +49,7 @@ for _name, _function in {
 
 def _unary(name: str, function: Callable[[Tensor], Tensor]) -> None:
     @onnx_op(name)
-    def run(call: Call, x: Tensor) -> Tensor:
+    def run(call: NodeCall, x: Tensor) -> Tensor:
         return function(x)
 
 
@@ -65,12 +65,12 @@ for _name, _plain in {
 
 
 @onnx_op("Identity")
-def identity(call: Call, x: Any) -> Any:
+def identity(call: NodeCall, x: Any) -> Any:
     return [x]  # which may be a sequence or an optional
 
 
 @onnx_op("Pow")
-def power(call: Call, base: Tensor, exponent: Tensor) -> Tensor:
+def power(call: NodeCall, base: Tensor, exponent: Tensor) -> Tensor:
     base, exponent = _aligned(call, base, exponent)
     if base.is_floating_point():
         return torch.pow(base, exponent.to(base.dtype))
@@ -80,18 +80,18 @@ def power(call: Call, base: Tensor, exponent: Tensor) -> Tensor:
 
 
 @onnx_op("Mod")
-def modulo(call: Call, a: Tensor, b: Tensor) -> Tensor:
+def modulo(call: NodeCall, a: Tensor, b: Tensor) -> Tensor:
     return torch.fmod(a, b) if call.attr("fmod", 0) else torch.remainder(a, b)
 
 
 @onnx_op("BitShift")
-def bit_shift(call: Call, a: Tensor, by: Tensor) -> Tensor:
+def bit_shift(call: NodeCall, a: Tensor, by: Tensor) -> Tensor:
     left = call.attr("direction") == b"LEFT"
     return torch.bitwise_left_shift(a, by) if left else torch.bitwise_right_shift(a, by)
 
 
 @onnx_op("IsInf")
-def is_infinite(call: Call, x: Tensor) -> Tensor:
+def is_infinite(call: NodeCall, x: Tensor) -> Tensor:
     wanted = torch.zeros(x.shape, dtype=torch.bool)
     if call.attr("detect_positive", 1):
         wanted = wanted | torch.isposinf(x)
@@ -101,13 +101,13 @@ def is_infinite(call: Call, x: Tensor) -> Tensor:
 
 
 @onnx_op("Where")
-def where(call: Call, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
+def where(call: NodeCall, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return torch.where(condition, a, b)
 
 
 def _folded(name: str, function: Callable[[Tensor, Tensor], Tensor]) -> None:
     @onnx_op(name)
-    def run(call: Call, *operands: Tensor) -> Tensor:
+    def run(call: NodeCall, *operands: Tensor) -> Tensor:
         return functools.reduce(function, operands)
 
 
@@ -116,12 +116,12 @@ for _name, _function in {"Max": torch.maximum, "Min": torch.minimum, "Sum": torc
 
 
 @onnx_op("Mean")
-def mean(call: Call, *operands: Tensor) -> Tensor:
+def mean(call: NodeCall, *operands: Tensor) -> Tensor:
     return functools.reduce(torch.add, operands) / len(operands)
 
 
 @onnx_op("Clip")
-def clip(call: Call, x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
+def clip(call: NodeCall, x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
     if call.opset < 11:
         smallest, largest = call.attr("min"), call.attr("max")
         low = None if smallest is None else torch.tensor(smallest, dtype=x.dtype)
@@ -136,18 +136,18 @@ def clip(call: Call, x: Tensor, low: Tensor | None = None, high: Tensor | None =
 
 
 @onnx_op("Sigmoid")
-def sigmoid(call: Call, x: Tensor) -> Tensor:
+def sigmoid(call: NodeCall, x: Tensor) -> Tensor:
     return through(torch.sigmoid(x), torch.ones_like(x))
 
 
 @onnx_op("Softplus")
-def softplus(call: Call, x: Tensor) -> Tensor:
+def softplus(call: NodeCall, x: Tensor) -> Tensor:
     # Not torch's own, which is linear beyond a threshold: that would be no exact result in float64.
     return torch.log(1 + torch.exp(-torch.abs(x))) + torch.relu(x)
 
 
 @onnx_op("Softsign")
-def softsign(call: Call, x: Tensor) -> Tensor:
+def softsign(call: NodeCall, x: Tensor) -> Tensor:
     return x / (1 + torch.abs(x))
 
 
@@ -158,66 +158,66 @@ def _exponential(x: Tensor, alpha: float) -> Tensor:
 
 
 @onnx_op("Elu")
-def elu(call: Call, x: Tensor) -> Tensor:
+def elu(call: NodeCall, x: Tensor) -> Tensor:
     return torch.where(x < 0, _exponential(x, call.attr("alpha", 1.0)), x)
 
 
 @onnx_op("Selu")
-def selu(call: Call, x: Tensor) -> Tensor:
+def selu(call: NodeCall, x: Tensor) -> Tensor:
     alpha, gamma = call.attr("alpha", 1.67326319217681884765625), call.attr("gamma", 1.05070102214813232421875)
     return gamma * torch.where(x < 0, _exponential(x, alpha), x)
 
 
 @onnx_op("Celu")
-def celu(call: Call, x: Tensor) -> Tensor:
+def celu(call: NodeCall, x: Tensor) -> Tensor:
     alpha = call.attr("alpha", 1.0)
     return torch.relu(x) + torch.where(x < 0, _exponential(x / alpha, alpha), torch.zeros_like(x))
 
 
 @onnx_op("LeakyRelu")
-def leaky_relu(call: Call, x: Tensor) -> Tensor:
+def leaky_relu(call: NodeCall, x: Tensor) -> Tensor:
     return torch.where(x < 0, call.attr("alpha", 0.01) * x, x)
 
 
 @onnx_op("PRelu")
-def prelu(call: Call, x: Tensor, slope: Tensor) -> Tensor:
+def prelu(call: NodeCall, x: Tensor, slope: Tensor) -> Tensor:
     return torch.where(x < 0, slope * x, x)
 
 
 @onnx_op("ThresholdedRelu")
-def thresholded_relu(call: Call, x: Tensor) -> Tensor:
+def thresholded_relu(call: NodeCall, x: Tensor) -> Tensor:
     return torch.where(x > call.attr("alpha", 1.0), x, torch.zeros_like(x))
 
 
 @onnx_op("HardSigmoid")
-def hard_sigmoid(call: Call, x: Tensor) -> Tensor:
+def hard_sigmoid(call: NodeCall, x: Tensor) -> Tensor:
     return torch.clamp(call.attr("alpha", 0.2) * x + call.attr("beta", 0.5), 0.0, 1.0)
 
 
 @onnx_op("HardSwish")
-def hard_swish(call: Call, x: Tensor) -> Tensor:
+def hard_swish(call: NodeCall, x: Tensor) -> Tensor:
     return x * torch.clamp(x / 6 + 0.5, 0.0, 1.0)
 
 
 @onnx_op("Mish")
-def mish(call: Call, x: Tensor) -> Tensor:
+def mish(call: NodeCall, x: Tensor) -> Tensor:
     return x * torch.tanh(softplus(call, x))
 
 
 @onnx_op("Swish")
-def swish(call: Call, x: Tensor) -> Tensor:
+def swish(call: NodeCall, x: Tensor) -> Tensor:
     return x * sigmoid(call, call.attr("alpha", 1.0) * x)
 
 
 @onnx_op("Shrink")
-def shrink(call: Call, x: Tensor) -> Tensor:
+def shrink(call: NodeCall, x: Tensor) -> Tensor:
     bias, limit = call.attr("bias", 0.0), call.attr("lambd", 0.5)
     zero = torch.zeros_like(x)
     return torch.where(x < -limit, x + bias, torch.where(x > limit, x - bias, zero)).to(x.dtype)
 
 
 @onnx_op("Gelu")
-def gelu(call: Call, x: Tensor) -> Tensor:
+def gelu(call: NodeCall, x: Tensor) -> Tensor:
     approximate = "tanh" if call.attr("approximate", b"none") == b"tanh" else "none"
     return F.gelu(x, approximate=approximate)
 
@@ -226,14 +226,14 @@ def gelu(call: Call, x: Tensor) -> Tensor:
 
 
 @onnx_op("Cast")
-def cast(call: Call, x: Tensor) -> Tensor:
+def cast(call: NodeCall, x: Tensor) -> Tensor:
     if call.attr("to") in FOUR_BITS:
         raise Unplayable("Cast to four bits")
     return cast_to(call, x, torch_dtype(call.attr("to")))
 
 
 @onnx_op("CastLike")
-def cast_like(call: Call, x: Tensor, like: Tensor) -> Tensor:
+def cast_like(call: NodeCall, x: Tensor, like: Tensor) -> Tensor:
     if four_bits(like):
         raise Unplayable("CastLike to four bits")
     return cast_to(call, x, like.dtype)
@@ -242,7 +242,7 @@ def cast_like(call: Call, x: Tensor, like: Tensor) -> Tensor:
 _EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
-def cast_to(call: Call, x: Tensor, dtype: torch.dtype) -> Tensor:
+def cast_to(call: NodeCall, x: Tensor, dtype: torch.dtype) -> Tensor:
     if dtype == torch.bool and x.dtype != torch.bool:
         return x != 0
     if dtype in _EIGHT_BITS:

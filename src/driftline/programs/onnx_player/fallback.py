@@ -41,7 +41,7 @@ def function_body(node: Any, opset: int, inputs: list[Value]) -> Any | None:
 
 
 def function_defaults(node: Any, opset: int) -> dict[str, Any]:
-    """What the attributes of an operator are when nobody says otherwise."""
+    """The default values of an operator's attributes."""
     from onnx import defs, helper
 
     declared = defs.get_schema(node.op_type, opset, node.domain).attributes

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from driftline.programs.onnx_player.call import Call, Unplayable, onnx_op
+from driftline.programs.onnx_player.call import NodeCall, Unplayable, onnx_op
 
 
 def _valid(indices: Tensor, size: int) -> Tensor:
@@ -19,7 +19,7 @@ def _valid(indices: Tensor, size: int) -> Tensor:
 
 
 @onnx_op("Gather")
-def gather(call: Call, x: Tensor, indices: Tensor) -> Tensor:
+def gather(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
     axis = call.attr("axis", 0) % x.dim()
     chosen = _valid(indices, x.shape[axis])
     picked = x.index_select(axis, chosen.reshape(-1))
@@ -27,7 +27,7 @@ def gather(call: Call, x: Tensor, indices: Tensor) -> Tensor:
 
 
 @onnx_op("GatherElements")
-def gather_elements(call: Call, x: Tensor, indices: Tensor) -> Tensor:
+def gather_elements(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
     axis = call.attr("axis", 0)
     return torch.gather(x, axis, _valid(indices, x.shape[axis]))
 
@@ -38,7 +38,7 @@ def _tuples(indices: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, ...]:
 
 
 @onnx_op("GatherND")
-def gather_nd(call: Call, x: Tensor, indices: Tensor) -> Tensor:
+def gather_nd(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
     batch = call.attr("batch_dims", 0)
     if batch == 0:
         return x[_tuples(indices, tuple(x.shape))]
@@ -49,7 +49,7 @@ def gather_nd(call: Call, x: Tensor, indices: Tensor) -> Tensor:
 
 
 @onnx_op("Scatter", "ScatterElements")
-def scatter_elements(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+def scatter_elements(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     axis = call.attr("axis", 0)
     places = _valid(indices, x.shape[axis])
     how = call.attr("reduction", b"none").decode()
@@ -60,7 +60,7 @@ def scatter_elements(call: Call, x: Tensor, indices: Tensor, updates: Tensor) ->
 
 
 @onnx_op("ScatterND")
-def scatter_nd(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+def scatter_nd(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     how = call.attr("reduction", b"none").decode()
     places = _tuples(indices, tuple(x.shape))
     if how in ("none", "add"):
@@ -78,7 +78,7 @@ def scatter_nd(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tenso
 
 
 @onnx_op("TensorScatter")
-def tensor_scatter(call: Call, past: Tensor, update: Tensor, write: Tensor | None = None) -> Tensor:
+def tensor_scatter(call: NodeCall, past: Tensor, update: Tensor, write: Tensor | None = None) -> Tensor:
     axis = call.attr("axis", -2) % past.dim()
     count, room = update.shape[axis], past.shape[axis]
     rows = []
@@ -91,7 +91,7 @@ def tensor_scatter(call: Call, past: Tensor, update: Tensor, write: Tensor | Non
 
 
 @onnx_op("OneHot")
-def one_hot(call: Call, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
+def one_hot(call: NodeCall, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
     count, axis = int(depth), call.attr("axis", -1)
     where = torch.remainder(indices.to(torch.int64), count).unsqueeze(axis)
     inside = ((indices >= -count) & (indices < count)).unsqueeze(axis)
@@ -102,19 +102,19 @@ def one_hot(call: Call, indices: Tensor, depth: Tensor, values: Tensor) -> Tenso
 
 
 @onnx_op("Compress")
-def compress(call: Call, x: Tensor, condition: Tensor) -> Tensor:
+def compress(call: NodeCall, x: Tensor, condition: Tensor) -> Tensor:
     axis = call.attr("axis")
     places = condition.nonzero().reshape(-1)
     return x.reshape(-1).index_select(0, places) if axis is None else x.index_select(axis, places)
 
 
 @onnx_op("NonZero")
-def non_zero(call: Call, x: Tensor) -> Tensor:
+def non_zero(call: NodeCall, x: Tensor) -> Tensor:
     return torch.nonzero(x if x.dim() else x.reshape(1)).t().contiguous()
 
 
 @onnx_op("Unique")
-def unique(call: Call, x: Tensor) -> Any:
+def unique(call: NodeCall, x: Tensor) -> Any:
     import numpy as np
 
     if x.dtype == torch.bfloat16:

@@ -31,7 +31,7 @@ def tensor_of(proto: Any, folder: Path | None = None) -> torch.Tensor:
 
 
 def tensor_from(array: Any) -> torch.Tensor:
-    """A tensor on the memory of this array, which nobody writes to."""
+    """A tensor that shares the memory of this array, which is never written to."""
     name = array.dtype.name
     if name in _FOUR_BITS:
         wider, element = _FOUR_BITS[name]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from driftline.programs.onnx_player.call import Call, onnx_op
+from driftline.programs.onnx_player.call import NodeCall, onnx_op
 
 
 @onnx_op("MatMul")
-def matmul(call: Call, a: Tensor, b: Tensor) -> Tensor:
+def matmul(call: NodeCall, a: Tensor, b: Tensor) -> Tensor:
     return torch.matmul(a, b)
 
 
 @onnx_op("Gemm")
-def gemm(call: Call, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
+def gemm(call: NodeCall, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
     a = a.t() if call.attr("transA", 0) else a
     b = b.t() if call.attr("transB", 0) else b
     alpha, beta = call.attr("alpha", 1.0), call.attr("beta", 1.0)
@@ -28,10 +28,10 @@ def gemm(call: Call, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
 
 
 @onnx_op("Einsum")
-def einsum(call: Call, *operands: Tensor) -> Tensor:
+def einsum(call: NodeCall, *operands: Tensor) -> Tensor:
     return torch.einsum(call.attr("equation").decode(), *operands)
 
 
 @onnx_op("Det")
-def determinant(call: Call, x: Tensor) -> Tensor:
+def determinant(call: NodeCall, x: Tensor) -> Tensor:
     return torch.linalg.det(x)

@@ -9,14 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from driftline.programs.onnx_player.call import MICROSOFT, Call, Unplayable, onnx_op
+from driftline.programs.onnx_player.call import MICROSOFT, NodeCall, Unplayable, onnx_op
 from driftline.programs.onnx_player.convolution import convolution
 from driftline.programs.onnx_player.matrices import gemm
 from driftline.programs.onnx_player.norms import layer_normalisation, rms_normalised
 from driftline.programs.onnx_player.quantised import dynamic_quantise, matmul_integer
 
 
-def _only(inputs: tuple[Any, ...], known: int, call: Call) -> None:
+def _only(inputs: tuple[Any, ...], known: int, call: NodeCall) -> None:
     """Refuse optional inputs that are not known here: leaving one out would be another meaning."""
     if any(value is not None for value in inputs[known:]):
         raise Unplayable(f"{call.op_type} with more than {known} inputs")
@@ -26,27 +26,27 @@ def _only(inputs: tuple[Any, ...], known: int, call: Call) -> None:
 
 
 @onnx_op("Gelu", domain=MICROSOFT)
-def gelu(call: Call, x: Tensor) -> Tensor:
+def gelu(call: NodeCall, x: Tensor) -> Tensor:
     return F.gelu(x)
 
 
 @onnx_op("FastGelu", domain=MICROSOFT)
-def fast_gelu(call: Call, x: Tensor, bias: Tensor | None = None) -> Tensor:
+def fast_gelu(call: NodeCall, x: Tensor, bias: Tensor | None = None) -> Tensor:
     return F.gelu(x if bias is None else x + bias, approximate="tanh")
 
 
 @onnx_op("BiasGelu", domain=MICROSOFT)
-def bias_gelu(call: Call, x: Tensor, bias: Tensor) -> Tensor:
+def bias_gelu(call: NodeCall, x: Tensor, bias: Tensor) -> Tensor:
     return F.gelu(x + bias)
 
 
 @onnx_op("QuickGelu", domain=MICROSOFT)
-def quick_gelu(call: Call, x: Tensor) -> Tensor:
+def quick_gelu(call: NodeCall, x: Tensor) -> Tensor:
     return x * torch.sigmoid(call.attr("alpha", 1.702) * x)
 
 
 @onnx_op("BiasSoftmax", domain=MICROSOFT)
-def bias_softmax(call: Call, x: Tensor, bias: Tensor) -> Tensor:
+def bias_softmax(call: NodeCall, x: Tensor, bias: Tensor) -> Tensor:
     axis = call.attr("axis", 1) % x.dim()
     total = x + bias
     flat = total.reshape(math.prod(total.shape[:axis]), -1)
@@ -64,7 +64,7 @@ _ACTIVATIONS = {
 }
 
 
-def _activated(call: Call, x: Tensor) -> Tensor:
+def _activated(call: NodeCall, x: Tensor) -> Tensor:
     name = call.attr("activation", b"").decode()
     if name not in _ACTIVATIONS:
         raise Unplayable(f"{call.op_type} with the activation {name}")
@@ -75,18 +75,20 @@ def _activated(call: Call, x: Tensor) -> Tensor:
 
 
 @onnx_op("FusedConv", domain=MICROSOFT)
-def fused_convolution(call: Call, x: Tensor, w: Tensor, bias: Tensor | None = None, z: Tensor | None = None) -> Tensor:
+def fused_convolution(
+    call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None, z: Tensor | None = None
+) -> Tensor:
     made = convolution(call, x, w, bias)
     return _activated(call, made if z is None else made + z)
 
 
 @onnx_op("FusedGemm", domain=MICROSOFT)
-def fused_gemm(call: Call, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
+def fused_gemm(call: NodeCall, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
     return _activated(call, gemm(call, a, b, c))
 
 
 @onnx_op("FusedMatMul", "TransposeMatMul", domain=MICROSOFT)
-def fused_matmul(call: Call, a: Tensor, b: Tensor) -> Tensor:
+def fused_matmul(call: NodeCall, a: Tensor, b: Tensor) -> Tensor:
     if call.attr("transBatchA", 0) or call.attr("transBatchB", 0):
         raise Unplayable("FusedMatMul with transposed batches")
     a = a.transpose(-1, -2) if call.attr("transA", 0) and a.dim() > 1 else a
@@ -98,7 +100,7 @@ def fused_matmul(call: Call, a: Tensor, b: Tensor) -> Tensor:
 
 @onnx_op("MatMulIntegerToFloat", domain=MICROSOFT)
 def matmul_integer_to_float(
-    call: Call, a: Tensor, b: Tensor, a_scale: Tensor, b_scale: Tensor, a_zero: Tensor | None = None,
+    call: NodeCall, a: Tensor, b: Tensor, a_scale: Tensor, b_scale: Tensor, a_zero: Tensor | None = None,
     b_zero: Tensor | None = None, bias: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     made = matmul_integer(call, a, b, a_zero, b_zero).to(a_scale.dtype) * (a_scale * b_scale)
@@ -107,7 +109,7 @@ def matmul_integer_to_float(
 
 @onnx_op("DynamicQuantizeMatMul", domain=MICROSOFT)
 def dynamic_quantise_matmul(
-    call: Call, a: Tensor, b: Tensor, b_scale: Tensor, b_zero: Tensor | None = None, bias: Tensor | None = None
+    call: NodeCall, a: Tensor, b: Tensor, b_scale: Tensor, b_zero: Tensor | None = None, bias: Tensor | None = None
 ) -> Tensor:
     codes, scale, zero = dynamic_quantise(call, a)
     return matmul_integer_to_float(call, codes, b, scale, b_scale, zero, b_zero, bias)
@@ -115,7 +117,7 @@ def dynamic_quantise_matmul(
 
 @onnx_op("MatMulNBits", domain=MICROSOFT)
 def matmul_n_bits(
-    call: Call, a: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None = None, *more: Any
+    call: NodeCall, a: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None = None, *more: Any
 ) -> Tensor:
     """Weights of few bits, in blocks along the inner axis, each with its scale and perhaps a zero point."""
     if more and more[0] is not None:
@@ -149,17 +151,17 @@ def _unpacked(data: Tensor, bits: int) -> Tensor:
 
 @onnx_op("SkipLayerNormalization", domain=MICROSOFT)
 def skip_layer_normalisation(
-    call: Call, x: Tensor, skip: Tensor, gamma: Tensor, beta: Tensor | None = None, bias: Tensor | None = None
+    call: NodeCall, x: Tensor, skip: Tensor, gamma: Tensor, beta: Tensor | None = None, bias: Tensor | None = None
 ) -> Any:
     total = x + skip if bias is None else x + skip + bias
-    plain = Call("LayerNormalization", "", 17, {"epsilon": call.attr("epsilon", 1e-12)}, ("y", "mean", "inverse"))
+    plain = NodeCall("LayerNormalization", "", 17, {"epsilon": call.attr("epsilon", 1e-12)}, ("y", "mean", "inverse"))
     made, mean, inverse = layer_normalisation(plain, total, gamma, beta)
     return (made, mean, inverse, total)[: len(call.outputs)]
 
 
 @onnx_op("SkipSimplifiedLayerNormalization", domain=MICROSOFT)
 def skip_simplified_layer_normalisation(
-    call: Call, x: Tensor, skip: Tensor, gamma: Tensor, bias: Tensor | None = None
+    call: NodeCall, x: Tensor, skip: Tensor, gamma: Tensor, bias: Tensor | None = None
 ) -> Any:
     total = x + skip if bias is None else x + skip + bias
     made, inverse = rms_normalised(total, gamma, [total.dim() - 1], call.attr("epsilon", 1e-12), call)
@@ -168,14 +170,14 @@ def skip_simplified_layer_normalisation(
 
 @onnx_op("EmbedLayerNormalization", domain=MICROSOFT)
 def embed_layer_normalisation(
-    call: Call, ids: Tensor, segments: Tensor | None, words: Tensor, places: Tensor, kinds: Tensor | None,
+    call: NodeCall, ids: Tensor, segments: Tensor | None, words: Tensor, places: Tensor, kinds: Tensor | None,
     gamma: Tensor, beta: Tensor, mask: Tensor | None = None, positions: Tensor | None = None,
 ) -> Any:  # fmt: skip
     at = torch.arange(ids.shape[1]).expand(ids.shape) if positions is None else positions.to(torch.int64)
     total = words[ids.to(torch.int64)] + places[at]
     if segments is not None and kinds is not None:
         total = total + kinds[segments.to(torch.int64)]
-    plain = Call("LayerNormalization", "", 17, {"epsilon": call.attr("epsilon", 1e-12)}, ("y",))
+    plain = NodeCall("LayerNormalization", "", 17, {"epsilon": call.attr("epsilon", 1e-12)}, ("y",))
     (made,) = layer_normalisation(plain, total, gamma, beta)
     counts = (
         torch.zeros(ids.shape[0], dtype=torch.int32) if mask is None else mask.to(torch.int32).sum(1, dtype=torch.int32)
@@ -207,7 +209,7 @@ def _causal(queries: int, keys: int, dtype: torch.dtype) -> Tensor:
     return torch.where(allowed, 0.0, torch.finfo(dtype).min).to(dtype)
 
 
-def _mask_bias(mask: Tensor | None, call: Call, like: Tensor, keys: int) -> Tensor | None:
+def _mask_bias(mask: Tensor | None, call: NodeCall, like: Tensor, keys: int) -> Tensor | None:
     if mask is None:
         return None
     if mask.dim() not in (2, 3) or mask.shape[-1] != keys:
@@ -219,7 +221,7 @@ def _mask_bias(mask: Tensor | None, call: Call, like: Tensor, keys: int) -> Tens
 
 @onnx_op("Attention", domain=MICROSOFT)
 def attention(
-    call: Call, x: Tensor, w: Tensor, bias: Tensor | None = None, mask: Tensor | None = None,
+    call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None, mask: Tensor | None = None,
     past: Tensor | None = None, attention_bias: Tensor | None = None, *more: Any,
 ) -> Any:  # fmt: skip
     _only((*[None] * 6, *more), 6, call)
@@ -242,7 +244,7 @@ def attention(
 
 @onnx_op("MultiHeadAttention", domain=MICROSOFT)
 def multi_head_attention(
-    call: Call, query: Tensor, key: Tensor | None = None, value: Tensor | None = None, bias: Tensor | None = None,
+    call: NodeCall, query: Tensor, key: Tensor | None = None, value: Tensor | None = None, bias: Tensor | None = None,
     mask: Tensor | None = None, attention_bias: Tensor | None = None, past_key: Tensor | None = None,
     past_value: Tensor | None = None, *more: Any,
 ) -> Any:  # fmt: skip
@@ -269,7 +271,7 @@ def multi_head_attention(
 
 
 @onnx_op("RotaryEmbedding", domain=MICROSOFT)
-def rotary_embedding(call: Call, x: Tensor, positions: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+def rotary_embedding(call: NodeCall, x: Tensor, positions: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     flat = x.dim() == 3
     width = call.attr("rotary_embedding_dim", 0)
     heads = call.attr("num_heads", 0)
@@ -298,7 +300,7 @@ def rotated(x: Tensor, cosines: Tensor, sines: Tensor, width: int, interleaved: 
 
 @onnx_op("GroupQueryAttention", domain=MICROSOFT)
 def group_query_attention(
-    call: Call, query: Tensor, key: Tensor | None, value: Tensor | None, past_key: Tensor | None,
+    call: NodeCall, query: Tensor, key: Tensor | None, value: Tensor | None, past_key: Tensor | None,
     past_value: Tensor | None, lengths: Tensor, total_length: Tensor, cosines: Tensor | None = None,
     sines: Tensor | None = None, *more: Any,
 ) -> Any:  # fmt: skip

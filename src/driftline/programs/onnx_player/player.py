@@ -22,12 +22,12 @@ from driftline.programs.onnx_player import (  # noqa: F401  each registers its o
     resize,
     shapes,
 )
-from driftline.programs.onnx_player.block import Block, Node, domain_of, last_uses, read_function, read_graph
-from driftline.programs.onnx_player.call import OPERATORS, Call, Unplayable, Value
+from driftline.programs.onnx_player.block import Block, BlockNode, domain_of, last_uses, read_function, read_graph
+from driftline.programs.onnx_player.call import OPERATORS, NodeCall, Unplayable, Value
 from driftline.programs.onnx_player.fallback import evaluate_node, function_body, function_defaults, resolved
 
 Scope = dict[str, Value]
-Watcher = Callable[[Node, Sequence[Value]], None]  # a node and its results
+NodeWatcher = Callable[[BlockNode, Sequence[Value]], None]  # a node and its results
 
 
 class OnnxPlayer:
@@ -45,7 +45,7 @@ class OnnxPlayer:
         self.input_names = [name for name in self._block.inputs if name not in self._block.constants]
         self.output_names = list(self._block.outputs)
 
-    def run(self, feed: Mapping[str, Value], watch: Watcher | None = None) -> dict[str, Value]:
+    def run(self, feed: Mapping[str, Value], watch: NodeWatcher | None = None) -> dict[str, Value]:
         """All outputs by name; `watch` sees the nodes of the main graph as they are played."""
         missing = [name for name in self.input_names if name not in feed]
         if missing:
@@ -60,7 +60,7 @@ class OnnxPlayer:
                     scope.pop(name, None)
         return {name: scope[name] for name in self.output_names}
 
-    def _node(self, node: Node, scope: Scope, opsets: Mapping[str, int], given: dict[str, Any]) -> list[Value]:
+    def _node(self, node: BlockNode, scope: Scope, opsets: Mapping[str, int], given: dict[str, Any]) -> list[Value]:
         inputs = [scope[name] for name in node.inputs]
         attributes = node.attributes_with(given)
         function = self._functions.get((node.domain, node.op_type))
@@ -72,7 +72,7 @@ class OnnxPlayer:
         return results
 
     def _operator(
-        self, node: Node, inputs: list[Value], attributes: dict[str, Any], scope: Scope, opsets: Mapping[str, int]
+        self, node: BlockNode, inputs: list[Value], attributes: dict[str, Any], scope: Scope, opsets: Mapping[str, int]
     ) -> list[Value]:
         opset = opsets.get(node.domain, 1)
         implementation = OPERATORS.get((node.domain, node.op_type))
@@ -82,7 +82,7 @@ class OnnxPlayer:
             def play_block(block: Block, values: Sequence[Value]) -> list[Value]:
                 return self._inner(block, values, scope, opsets)
 
-            call = Call(node.op_type, node.domain, opset, attributes, node.outputs, play_block)
+            call = NodeCall(node.op_type, node.domain, opset, attributes, node.outputs, play_block)
             given = list(inputs)
             while given and given[-1] is None:
                 given.pop()

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from driftline.programs.onnx_player.call import FOUR_BITS, MICROSOFT, Call, Unplayable, onnx_op, torch_dtype
+from driftline.programs.onnx_player.call import FOUR_BITS, MICROSOFT, NodeCall, Unplayable, onnx_op, torch_dtype
 from driftline.programs.onnx_player.convolution import convolution
 from driftline.programs.onnx_player.elementwise import cast_to
 from driftline.programs.onnx_player.literals import four_bits
@@ -31,7 +31,7 @@ def _spread(parameter: Tensor, like: Tensor, axis: int, block: int) -> Tensor:
 
 @onnx_op("QuantizeLinear")
 @onnx_op("QuantizeLinear", domain=MICROSOFT)
-def quantise(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+def quantise(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     axis, block = call.attr("axis", 1), call.attr("block_size", 0)
     element = call.attr("output_dtype", 0) or (four_bits(zero) if zero is not None else 0)
     dtype = zero.dtype if zero is not None else torch_dtype(element) if element else torch.uint8
@@ -46,7 +46,7 @@ def quantise(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None = None) -
 
 @onnx_op("DequantizeLinear")
 @onnx_op("DequantizeLinear", domain=MICROSOFT)
-def dequantise(call: Call, codes: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+def dequantise(call: NodeCall, codes: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     axis, block = call.attr("axis", 1), call.attr("block_size", 0)
     if codes.dtype.is_floating_point:
         return codes.to(scale.dtype) * _spread(scale, codes, axis, block)
@@ -57,7 +57,7 @@ def dequantise(call: Call, codes: Tensor, scale: Tensor, zero: Tensor | None = N
 
 
 @onnx_op("DynamicQuantizeLinear")
-def dynamic_quantise(call: Call, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def dynamic_quantise(call: NodeCall, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     low = torch.clamp(torch.amin(x) if x.numel() else x.new_zeros(()), max=0)
     high = torch.clamp(torch.amax(x) if x.numel() else x.new_zeros(()), min=0)
     scale = (high - low) / 255
@@ -78,14 +78,14 @@ def _centred(x: Tensor, zero: Tensor | None, *, rows: bool) -> Tensor:
 
 @onnx_op("MatMulInteger")
 def matmul_integer(
-    call: Call, a: Tensor, b: Tensor, a_zero: Tensor | None = None, b_zero: Tensor | None = None
+    call: NodeCall, a: Tensor, b: Tensor, a_zero: Tensor | None = None, b_zero: Tensor | None = None
 ) -> Tensor:
     return torch.matmul(_centred(a, a_zero, rows=True), _centred(b, b_zero, rows=False))
 
 
 @onnx_op("ConvInteger")
 def convolution_integer(
-    call: Call, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None
+    call: NodeCall, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None
 ) -> Tensor:
     """In doubles, which hold these integers exactly: torch has no convolution of integers."""
     whole = _centred(x, x_zero, rows=True)
@@ -104,7 +104,7 @@ def requantised(total: Tensor, factor: Tensor, zero: Tensor) -> Tensor:
 
 @onnx_op("QLinearMatMul")
 def quantised_matmul(
-    call: Call, a: Tensor, a_scale: Tensor, a_zero: Tensor, b: Tensor, b_scale: Tensor, b_zero: Tensor,
+    call: NodeCall, a: Tensor, a_scale: Tensor, a_zero: Tensor, b: Tensor, b_scale: Tensor, b_zero: Tensor,
     scale: Tensor, zero: Tensor,
 ) -> Tensor:  # fmt: skip
     total = torch.matmul(_centred(a, a_zero, rows=True), _centred(b, b_zero, rows=False))
@@ -116,7 +116,7 @@ def quantised_matmul(
 
 @onnx_op("QLinearConv")
 def quantised_convolution(
-    call: Call, x: Tensor, x_scale: Tensor, x_zero: Tensor, w: Tensor, w_scale: Tensor, w_zero: Tensor,
+    call: NodeCall, x: Tensor, x_scale: Tensor, x_zero: Tensor, w: Tensor, w_scale: Tensor, w_zero: Tensor,
     scale: Tensor, zero: Tensor, bias: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     total = convolution_integer(call, x, w, x_zero, w_zero)
@@ -130,11 +130,11 @@ def quantised_convolution(
 def _through_floats(function: Any) -> Any:
     """A contrib operator that is its float form between a DequantizeLinear and a QuantizeLinear."""
 
-    def run(call: Call, *inputs: Tensor) -> Tensor:
+    def run(call: NodeCall, *inputs: Tensor) -> Tensor:
         if len(inputs) % 3 != 2 or any(value is None for value in inputs):
             raise Unplayable(f"{call.op_type} without all its zero points")
         *operands, scale, zero = inputs
-        plain = Call("", "", call.opset, {"axis": -1}, call.outputs)
+        plain = NodeCall("", "", call.opset, {"axis": -1}, call.outputs)
         given = [dequantise(plain, *operands[at : at + 3]) for at in range(0, len(operands), 3)]
         return quantise(plain, function(call, *given), scale, zero)
 

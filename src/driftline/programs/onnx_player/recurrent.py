@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from driftline.programs.onnx_player.call import Call, Unplayable, onnx_op
+from driftline.programs.onnx_player.call import NodeCall, Unplayable, onnx_op
 
 Function = Callable[[Tensor], Tensor]
 
 
-def _functions(call: Call, defaults: list[str], direction: int) -> list[Function]:
+def _functions(call: NodeCall, defaults: list[str], direction: int) -> list[Function]:
     names = [n.decode() for n in call.attr("activations", [])] or defaults * 2
     if call.attr("activation_alpha") or call.attr("activation_beta"):
         raise Unplayable(f"{call.op_type} with parameters of its activations")
@@ -30,7 +30,7 @@ def _functions(call: Call, defaults: list[str], direction: int) -> list[Function
 
 
 def _played(
-    call: Call, x: Tensor, lengths: Tensor | None, states: list[Tensor | None], hidden: int,
+    call: NodeCall, x: Tensor, lengths: Tensor | None, states: list[Tensor | None], hidden: int,
     make_step: Callable[[int], Callable[[Tensor, list[Tensor]], list[Tensor]]],
 ) -> tuple[Tensor, list[Tensor]]:  # fmt: skip
     """All outputs (time, direction, batch, hidden) and the last state of each kind."""
@@ -70,7 +70,7 @@ def _bias(bias: Tensor | None, number: int, gates: int, hidden: int, like: Tenso
 
 @onnx_op("RNN")
 def rnn(
-    call: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
+    call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     start: Tensor | None = None,
 ) -> Any:  # fmt: skip
     hidden = r.shape[-1]
@@ -90,7 +90,7 @@ def rnn(
 
 @onnx_op("GRU")
 def gru(
-    call: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
+    call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     start: Tensor | None = None,
 ) -> Any:  # fmt: skip
     hidden = r.shape[-1]
@@ -120,7 +120,7 @@ def gru(
 
 @onnx_op("LSTM")
 def lstm(
-    call: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
+    call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     start: Tensor | None = None, cell: Tensor | None = None, peepholes: Tensor | None = None,
 ) -> Any:  # fmt: skip
     hidden = r.shape[-1]

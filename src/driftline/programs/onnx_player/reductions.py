@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from driftline.programs.onnx_player.call import Call, integers, onnx_op
+from driftline.programs.onnx_player.call import NodeCall, integers, onnx_op
 
 
-def _axes(call: Call, x: Tensor, axes: Tensor | None) -> list[int] | None:
+def _axes(call: NodeCall, x: Tensor, axes: Tensor | None) -> list[int] | None:
     """The axes to reduce; None when nothing is to be done."""
     given = integers(axes) if axes is not None else call.ints("axes")
     if not given:
@@ -26,7 +26,7 @@ def _reduction(
     """`alone` is what is left of an element without any axis."""
 
     @onnx_op(name)
-    def run(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
+    def run(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
         along = _axes(call, x, axes)
         if along is None or not x.dim():
             return alone(x)
@@ -101,7 +101,7 @@ _reduction("ReduceLogSumExp", _log_sum_exp, _same)
 
 def _argument(name: str, function: Callable[..., Tensor]) -> None:
     @onnx_op(name)
-    def run(call: Call, x: Tensor) -> Tensor:
+    def run(call: NodeCall, x: Tensor) -> Tensor:
         axis, keep = call.attr("axis", 0), bool(call.attr("keepdims", 1))
         if not call.attr("select_last_index", 0):
             return function(x, dim=axis, keepdim=keep)
@@ -113,7 +113,7 @@ _argument("ArgMin", torch.argmin)
 
 
 @onnx_op("TopK")
-def top_k(call: Call, x: Tensor, k: Tensor | None = None) -> Any:
+def top_k(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Any:
     count = int(k) if k is not None else call.attr("k")
     axis, largest = call.attr("axis", -1), bool(call.attr("largest", 1))
     # equal elements: the one with the lower index comes first
@@ -122,7 +122,7 @@ def top_k(call: Call, x: Tensor, k: Tensor | None = None) -> Any:
 
 
 @onnx_op("Hardmax")
-def hardmax(call: Call, x: Tensor) -> Tensor:
+def hardmax(call: NodeCall, x: Tensor) -> Tensor:
     def run(rows: Tensor, axis: int) -> Tensor:
         places = torch.argmax(rows, axis, keepdim=True)
         return torch.zeros_like(rows).scatter(axis, places, 1)
@@ -130,7 +130,7 @@ def hardmax(call: Call, x: Tensor) -> Tensor:
     return _along(call, x, run)
 
 
-def _along(call: Call, x: Tensor, function: Callable[[Tensor, int], Tensor]) -> Tensor:
+def _along(call: NodeCall, x: Tensor, function: Callable[[Tensor, int], Tensor]) -> Tensor:
     """Before opset 13 these worked on a matrix, made of all axes before the given one and all from it on."""
     if call.opset >= 13:
         return function(x, call.attr("axis", -1))
@@ -140,16 +140,16 @@ def _along(call: Call, x: Tensor, function: Callable[[Tensor, int], Tensor]) -> 
 
 
 @onnx_op("Softmax")
-def softmax(call: Call, x: Tensor) -> Tensor:
+def softmax(call: NodeCall, x: Tensor) -> Tensor:
     return _along(call, x, torch.softmax)
 
 
 @onnx_op("LogSoftmax")
-def log_softmax(call: Call, x: Tensor) -> Tensor:
+def log_softmax(call: NodeCall, x: Tensor) -> Tensor:
     return _along(call, x, torch.log_softmax)
 
 
-def _running(x: Tensor, axis: int, call: Call, function: Callable[[Tensor, int], Tensor], first: float) -> Tensor:
+def _running(x: Tensor, axis: int, call: NodeCall, function: Callable[[Tensor, int], Tensor], first: float) -> Tensor:
     x = x.flip(axis) if call.attr("reverse", 0) else x
     made = function(x, axis)
     if call.attr("exclusive", 0):
@@ -159,10 +159,10 @@ def _running(x: Tensor, axis: int, call: Call, function: Callable[[Tensor, int],
 
 
 @onnx_op("CumSum")
-def cumulative_sum(call: Call, x: Tensor, axis: Tensor) -> Tensor:
+def cumulative_sum(call: NodeCall, x: Tensor, axis: Tensor) -> Tensor:
     return _running(x, int(axis), call, lambda v, a: torch.cumsum(v, a, dtype=x.dtype), 0)
 
 
 @onnx_op("CumProd")
-def cumulative_product(call: Call, x: Tensor, axis: Tensor) -> Tensor:
+def cumulative_product(call: NodeCall, x: Tensor, axis: Tensor) -> Tensor:
     return _running(x, int(axis), call, lambda v, a: torch.cumprod(v, a, dtype=x.dtype), 1)

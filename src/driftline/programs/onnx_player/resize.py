@@ -7,12 +7,12 @@ import math
 import torch
 from torch import Tensor
 
-from driftline.programs.onnx_player.call import Call, Unplayable, integers, onnx_op
+from driftline.programs.onnx_player.call import NodeCall, Unplayable, integers, onnx_op
 
 
 @onnx_op("Resize")
 def resize(
-    call: Call, x: Tensor, roi: Tensor | None = None, scales: Tensor | None = None, sizes: Tensor | None = None
+    call: NodeCall, x: Tensor, roi: Tensor | None = None, scales: Tensor | None = None, sizes: Tensor | None = None
 ) -> Tensor:
     if call.opset < 11:
         scales, roi, kind = roi, None, "asymmetric"
@@ -41,9 +41,9 @@ def resize(
 
 
 @onnx_op("Upsample")
-def upsample(call: Call, x: Tensor, scales: Tensor | None = None) -> Tensor:
+def upsample(call: NodeCall, x: Tensor, scales: Tensor | None = None) -> Tensor:
     factors = scales if scales is not None else torch.tensor(call.attr("scales"))
-    plain = Call("Resize", "", 10, {"mode": call.attr("mode", b"nearest")}, call.outputs)
+    plain = NodeCall("Resize", "", 10, {"mode": call.attr("mode", b"nearest")}, call.outputs)
     return resize(plain, x, factors)
 
 

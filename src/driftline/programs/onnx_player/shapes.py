@@ -10,12 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from driftline.programs.onnx_player.call import Call, Unplayable, integers, onnx_op, torch_dtype
+from driftline.programs.onnx_player.call import NodeCall, Unplayable, integers, onnx_op, torch_dtype
 from driftline.programs.onnx_player.literals import tensor_of
 
 
 @onnx_op("Constant")
-def constant(call: Call) -> Tensor:
+def constant(call: NodeCall) -> Tensor:
     if (value := call.attr("value")) is not None:
         return tensor_of(value)
     for name, dtype in {"value_float": torch.float32, "value_floats": torch.float32,
@@ -26,24 +26,24 @@ def constant(call: Call) -> Tensor:
 
 
 @onnx_op("ConstantOfShape")
-def constant_of_shape(call: Call, shape: Tensor) -> Tensor:
+def constant_of_shape(call: NodeCall, shape: Tensor) -> Tensor:
     value = call.attr("value")
     filled = torch.zeros(1) if value is None else tensor_of(value)
     return filled.reshape(()).expand(integers(shape) or ()).clone()
 
 
 @onnx_op("Shape")
-def shape(call: Call, x: Tensor) -> Tensor:
+def shape(call: NodeCall, x: Tensor) -> Tensor:
     return torch.tensor(list(x.shape)[slice(call.attr("start", 0), call.attr("end"))], dtype=torch.int64)
 
 
 @onnx_op("Size")
-def size(call: Call, x: Tensor) -> Tensor:
+def size(call: NodeCall, x: Tensor) -> Tensor:
     return torch.tensor(x.numel(), dtype=torch.int64)
 
 
 @onnx_op("Reshape")
-def reshape(call: Call, x: Tensor, shape: Tensor | None = None) -> Tensor:
+def reshape(call: NodeCall, x: Tensor, shape: Tensor | None = None) -> Tensor:
     wanted = integers(shape) if shape is not None else call.ints("shape")
     assert wanted is not None
     if not call.attr("allowzero", 0):
@@ -54,18 +54,18 @@ def reshape(call: Call, x: Tensor, shape: Tensor | None = None) -> Tensor:
 
 
 @onnx_op("Flatten")
-def flatten(call: Call, x: Tensor) -> Tensor:
+def flatten(call: NodeCall, x: Tensor) -> Tensor:
     axis = call.attr("axis", 1)
     axis = axis + x.dim() if axis < 0 else axis
     return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
 
 
-def _axes(call: Call, axes: Tensor | None) -> list[int] | None:
+def _axes(call: NodeCall, axes: Tensor | None) -> list[int] | None:
     return integers(axes) if axes is not None else call.ints("axes")
 
 
 @onnx_op("Squeeze")
-def squeeze(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
+def squeeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
     given = _axes(call, axes)
     gone = (
         {axis % max(x.dim(), 1) for axis in given}
@@ -78,7 +78,7 @@ def squeeze(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
 
 
 @onnx_op("Unsqueeze")
-def unsqueeze(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
+def unsqueeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
     given = _axes(call, axes) or []
     rank = x.dim() + len(given)
     for axis in sorted(axis % rank for axis in given):
@@ -87,17 +87,17 @@ def unsqueeze(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
 
 
 @onnx_op("Transpose")
-def transpose(call: Call, x: Tensor) -> Tensor:
+def transpose(call: NodeCall, x: Tensor) -> Tensor:
     return x.permute(call.ints("perm", list(reversed(range(x.dim())))))
 
 
 @onnx_op("Concat")
-def concat(call: Call, *parts: Tensor) -> Tensor:
+def concat(call: NodeCall, *parts: Tensor) -> Tensor:
     return torch.cat(parts, dim=call.attr("axis", 1))
 
 
 @onnx_op("Split")
-def split(call: Call, x: Tensor, sizes: Tensor | None = None) -> tuple[Tensor, ...]:
+def split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> tuple[Tensor, ...]:
     axis = call.attr("axis", 0)
     given = integers(sizes) if sizes is not None else call.ints("split")
     if given is None:
@@ -107,12 +107,12 @@ def split(call: Call, x: Tensor, sizes: Tensor | None = None) -> tuple[Tensor, .
 
 
 @onnx_op("Expand")
-def expand(call: Call, x: Tensor, shape: Tensor) -> Tensor:
+def expand(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
     return x.expand(torch.broadcast_shapes(x.shape, integers(shape) or ()))
 
 
 @onnx_op("Tile")
-def tile(call: Call, x: Tensor, repeats: Tensor, axis: Tensor | None = None) -> Tensor:
+def tile(call: NodeCall, x: Tensor, repeats: Tensor, axis: Tensor | None = None) -> Tensor:
     if call.opset < 6:
         assert axis is not None
         counts = [1] * x.dim()
@@ -123,7 +123,7 @@ def tile(call: Call, x: Tensor, repeats: Tensor, axis: Tensor | None = None) -> 
 
 @onnx_op("Slice")
 def slice_(
-    call: Call,
+    call: NodeCall,
     x: Tensor,
     starts: Tensor | None = None,
     ends: Tensor | None = None,
@@ -155,7 +155,7 @@ def _backwards(size: int, start: int, end: int, step: int) -> range:
 
 @onnx_op("Pad")
 def pad(
-    call: Call, x: Tensor, pads: Tensor | None = None, value: Tensor | None = None, axes: Tensor | None = None
+    call: NodeCall, x: Tensor, pads: Tensor | None = None, value: Tensor | None = None, axes: Tensor | None = None
 ) -> Tensor:
     given = integers(pads) if pads is not None else call.ints("pads") or call.ints("paddings")
     assert given is not None
@@ -188,7 +188,7 @@ def _mirrored(size: int, low: int, high: int, mode: str) -> Any:
 
 
 @onnx_op("DepthToSpace")
-def depth_to_space(call: Call, x: Tensor) -> Tensor:
+def depth_to_space(call: NodeCall, x: Tensor) -> Tensor:
     b, c, h, w = x.shape
     block = call.attr("blocksize")
     if call.attr("mode", b"DCR") == b"CRD":
@@ -203,7 +203,7 @@ def depth_to_space(call: Call, x: Tensor) -> Tensor:
 
 
 @onnx_op("SpaceToDepth")
-def space_to_depth(call: Call, x: Tensor) -> Tensor:
+def space_to_depth(call: NodeCall, x: Tensor) -> Tensor:
     b, c, h, w = x.shape
     block = call.attr("blocksize")
     order = (0, 1, 3, 5, 2, 4) if call.attr("mode", b"DCR") == b"CRD" else (0, 3, 5, 1, 2, 4)
@@ -212,13 +212,13 @@ def space_to_depth(call: Call, x: Tensor) -> Tensor:
 
 
 @onnx_op("Trilu")
-def trilu(call: Call, x: Tensor, k: Tensor | None = None) -> Tensor:
+def trilu(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Tensor:
     diagonal = 0 if k is None else int(k)
     return torch.triu(x, diagonal) if call.attr("upper", 1) else torch.tril(x, diagonal)
 
 
 @onnx_op("EyeLike")
-def eye_like(call: Call, x: Tensor) -> Tensor:
+def eye_like(call: NodeCall, x: Tensor) -> Tensor:
     dtype = torch_dtype(call.attr("dtype")) if call.attr("dtype") else x.dtype
     rows, columns = x.shape
     places = torch.arange(columns)[None, :] == torch.arange(rows)[:, None] + call.attr("k", 0)
@@ -226,13 +226,13 @@ def eye_like(call: Call, x: Tensor) -> Tensor:
 
 
 @onnx_op("Range")
-def range_(call: Call, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
+def range_(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     count = max(math.ceil((limit.item() - start.item()) / delta.item()), 0)
     return start.reshape(()) + torch.arange(count).to(start.dtype) * delta.reshape(())
 
 
 @onnx_op("ReverseSequence")
-def reverse_sequence(call: Call, x: Tensor, lengths: Tensor) -> Tensor:
+def reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
     batch, time = call.attr("batch_axis", 1), call.attr("time_axis", 0)
     rows = x.movedim((batch, time), (0, 1))
     made = [
@@ -242,7 +242,7 @@ def reverse_sequence(call: Call, x: Tensor, lengths: Tensor) -> Tensor:
 
 
 @onnx_op("CenterCropPad")
-def center_crop_pad(call: Call, x: Tensor, shape: Tensor) -> Tensor:
+def center_crop_pad(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
     wanted = integers(shape) or []
     for axis, count in zip(call.ints("axes", list(range(x.dim()))) or [], wanted, strict=True):
         have = x.shape[axis]
@@ -257,7 +257,7 @@ def center_crop_pad(call: Call, x: Tensor, shape: Tensor) -> Tensor:
 
 
 @onnx_op("Dropout")
-def dropout(call: Call, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> Any:
+def dropout(call: NodeCall, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> Any:
     if training is not None and bool(training) and (ratio is None or float(ratio) > 0):
         raise Unplayable("Dropout in training mode: it draws random numbers")
     return (x, torch.ones(x.shape, dtype=torch.bool)) if call.wants(1) else x

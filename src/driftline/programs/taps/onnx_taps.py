@@ -13,6 +13,7 @@ from typing import Any
 from driftline.core.tensors import ANY_SIZE, Arrays, is_float
 from driftline.programs.onnx_model import input_spec
 from driftline.programs.taps.onnx_types import value_types
+from driftline.programs.taps.requests import TappedForm
 from driftline.programs.taps.scopes import onnx_scope
 from driftline.programs.taps.tap import Tap
 
@@ -50,7 +51,7 @@ def list_taps(model: Any, arrays: Arrays) -> list[Tap]:
 
 def write_tapped(
     model: Any, taps: Sequence[str], path: Path, *, cuts: Sequence[str] = (), returned: bool = False
-) -> dict[str, Any]:
+) -> TappedForm:
     """The model with the taps as outputs, before its own if those are `returned` too; nodes that nobody needs are left
     out. The answer has its inputs and outputs; `order` has what is to be given to each input: a name of the original
     model's, or `cut.N` for the N-th cut."""
@@ -73,9 +74,8 @@ def write_tapped(
     del graph.value_info[:]
     onnx.save_model(model, str(path))
     weights = {tensor.name for tensor in graph.initializer}
-    inputs = [input_spec(value) for value in graph.input if value.name not in weights]
-    order = [spec["name"] for spec in inputs]
-    return {"inputs": inputs, "outputs": [value.name for value in graph.output], "order": order}
+    inputs = tuple(input_spec(value) for value in graph.input if value.name not in weights)
+    return TappedForm(inputs, tuple(spec.name for spec in inputs), tuple(value.name for value in graph.output))
 
 
 def names_read(node: Any) -> set[str]:

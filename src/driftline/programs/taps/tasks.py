@@ -2,56 +2,58 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from driftline.core.case_files import CaseFiles
 from driftline.core.plugins import load_plugins
+from driftline.core.task import Context
 from driftline.core.tensors import load_tensors
 from driftline.core.text import first_line
 from driftline.programs.onnx_file import load_structure
 from driftline.programs.opened import OpenedProgram
+from driftline.programs.taps.requests import FIND, WRITE_TAPPED, FindRequest, FoundTaps, TapAnswer, TapRequest
 
 
-def find(payload: dict[str, Any], context: object) -> dict[str, Any]:
-    """`taps` along the program. A torch program is exported first, to `payload["graph"]`: that file is tapped then."""
-    program = _opened(payload)
+@FIND.serve
+def find(request: FindRequest, context: Context) -> FoundTaps:
+    program = _opened(request.case)
     try:
         if program.form == "onnx":
             from driftline.programs.taps.onnx_taps import list_taps
 
-            return {"taps": [tap.to_json() for tap in list_taps(_model(program), program.example)]}
+            return FoundTaps(tuple(list_taps(_model(program), program.example)))
         from driftline.programs.taps.torch_taps import export_graph, list_torch_taps
 
-        exported = export_graph(program, Path(payload["graph"]))
-        return {"taps": [tap.to_json() for tap in list_torch_taps(exported)], "exported": True}
+        exported = export_graph(program, request.graph)
+        return FoundTaps(tuple(list_torch_taps(exported)), exported=True)
     except MemoryError:
         raise
     except Exception as error:
-        return {"problem": f"{type(error).__name__}: {first_line(str(error), 200)}"}
+        return FoundTaps(problem=f"{type(error).__name__}: {first_line(str(error), 200)}")
 
 
-def write(payload: dict[str, Any], context: object) -> dict[str, Any]:
-    """The program with `taps` as outputs, in `payload["output"]`; `cuts` are values that become inputs."""
-    program = _opened(payload)
-    output, taps, cuts = Path(payload["output"]), payload["taps"], payload["cuts"]
+@WRITE_TAPPED.serve
+def write(request: TapRequest, context: Context) -> TapAnswer:
+    program = _opened(request.case)
+    output, taps, returned = request.output, request.taps, request.returned
     try:
         if program.form == "onnx":
             from driftline.programs.taps.onnx_taps import write_tapped
 
-            return write_tapped(_model(program), taps, output, cuts=cuts, returned=payload["returned"])
+            return TapAnswer(write_tapped(_model(program), taps, output, cuts=request.cuts, returned=returned))
         from driftline.programs.taps.torch_taps import write_torch_tapped
 
-        given = load_tensors(payload["cut_values"]) if cuts else {}
-        return write_torch_tapped(program, taps, output, cuts=given, returned=payload["returned"])
+        given = load_tensors(request.cut_values) if request.cuts else {}
+        return TapAnswer(write_torch_tapped(program, taps, output, cuts=given, returned=returned))
     except MemoryError:
         raise
     except Exception as error:
-        return {"problem": f"{type(error).__name__}: {first_line(str(error), 200)}"}
+        return TapAnswer(problem=f"{type(error).__name__}: {first_line(str(error), 200)}")
 
 
-def _opened(payload: dict[str, Any]) -> OpenedProgram:
-    load_plugins(payload["plugins"])
-    return OpenedProgram.from_payload(payload, load_tensors(payload["inputs"][0]), lambda stage: None)
+def _opened(case: CaseFiles) -> OpenedProgram:
+    load_plugins(case.plugins)
+    return OpenedProgram.of(case, load_tensors(case.inputs[0]))
 
 
 def _model(program: OpenedProgram) -> Any:

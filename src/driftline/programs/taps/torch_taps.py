@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves
 from driftline.core.tensors import Array, Arrays, is_float, spec_of
 from driftline.programs.flat_torch import as_module
 from driftline.programs.opened import OpenedProgram
+from driftline.programs.taps.requests import TappedForm
 from driftline.programs.taps.scopes import cleaned
 from driftline.programs.taps.tap import Tap
 from driftline.programs.torch_tensors import tensor_from_array
@@ -64,7 +66,7 @@ def list_torch_taps(exported: Any) -> list[Tap]:
         reached.add(node)
         alive = {value for value in (*alive, node) if last.get(value, -1) > position}
         value = node.meta.get("val")
-        kept = changed.get(group[node], -1) <= position  # nobody writes into it later
+        kept = changed.get(group[node], -1) <= position  # it is not written to later
         if not isinstance(value, torch.Tensor) or not kept or _is_view(node):
             continue
         dtype = str(value.dtype).removeprefix("torch.")
@@ -165,7 +167,7 @@ class Tapped(torch.nn.Module):  # type: ignore[misc]
 
 def write_torch_tapped(
     program: OpenedProgram, taps: Sequence[str], path: Path, *, cuts: Arrays, returned: bool
-) -> dict[str, Any]:
+) -> TappedForm:
     """The graph with other results, exported again. `cuts`: values by name, which become inputs."""
     live = program.live
     names: dict[int, str] = {}
@@ -188,11 +190,5 @@ def write_torch_tapped(
     order = [names[id(tensor)] for tensor in tensors] + list(given)
     arrays = {**program.example, **given}
     specs = [spec_of(name, arrays[name]) for name in order]
-    return {
-        "inputs": [
-            {"name": str(told), "dtype": s.dtype, "shape": list(s.shape)}
-            for told, s in zip(exported.graph_signature.user_inputs, specs, strict=True)
-        ],
-        "order": order,
-        "outputs": [],
-    }
+    inputs = zip(exported.graph_signature.user_inputs, specs, strict=True)
+    return TappedForm(tuple(replace(spec, name=str(told)) for told, spec in inputs), tuple(order))

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from driftline.core.quoting import Markdown, code, markdown, shell
 from driftline.core.target import Target
 from driftline.core.verdict import Kind
 from driftline.programs.factory_text import draws_random
-from driftline.programs.script_check import tolerance
 from driftline.report.export.script import Exported
 from driftline.report.export.settings import in_their_words
 from driftline.report.export.subject import Subject
+from driftline.report.scripts.check import tolerance
 
 SHORT = 25  # lines of a script that count as minimal
 _NUMBERS = (Kind.WRONG_VALUE, Kind.BIAS)
@@ -29,7 +30,7 @@ class Point:
     text: str
 
     def __str__(self) -> str:
-        return f"- [{'x' if self.met else ' '}] {self.text}"
+        return f"- [{'x' if self.met else ' '}] {markdown(self.text)}"
 
 
 def common_points(subject: Subject, script: Exported) -> list[Point]:
@@ -54,6 +55,10 @@ def written(points: Iterable[Point]) -> str:
     return "\n".join(str(point) for point in points)
 
 
+def _command(name: str, subject: Subject) -> str:
+    return shell(["driftline", name, subject.bug.id])
+
+
 def _minimal(subject: Subject, script: Exported) -> Point:
     if subject.reduction:
         left = (subject.reduction.get("after") or {}).get("operators")
@@ -62,27 +67,40 @@ def _minimal(subject: Subject, script: Exported) -> Point:
         proof = "no single step makes it smaller" if ended == "1-minimal" else ended
         return Point(True, f"The program is minimal: {size}{f'; {proof}' if proof else ''}")
     if not script.text:  # then the program is all there is
-        return Point(False, f"The program is minimal: not known (driftline reduce {subject.bug.id} makes it smaller)")
+        return Point(False, f"The program is minimal: not known ({_command('reduce', subject)} makes it smaller)")
     short = script.valid and script.lines <= SHORT
-    smaller = "" if short else f"; driftline reduce {subject.bug.id} makes it smaller"
+    smaller = "" if short else f"; {_command('reduce', subject)} makes it smaller"
     return Point(short, f"The program is minimal ({script.lines} lines{smaller})")
 
 
 def _blame(subject: Subject) -> Point:
     if told := causes(subject):
-        return Point(True, f"Ablation: {'; '.join(told)}")
+        return Point(True, Markdown(f"Ablation: {'; '.join(told)}"))
     if without := subject.finding.verdict.get("without"):
-        return Point(True, f"Ablation: `{without}` is right")
+        return Point(True, Markdown(f"Ablation: {code(str(without))} is right"))
     if subject.ablation:
         return Point(True, f"Ablation: {subject.ablation.get('note') or 'no option or pass makes it go away'}")
-    return Point(False, f"Ablation: not done (driftline ablate {subject.bug.id})")
+    return Point(False, f"Ablation: not done ({_command('ablate', subject)})")
+
+
+def known_causes(subject: Subject) -> list[str]:
+    """Sentences on the causes that explain the bug, with the place where each was reported."""
+    return [
+        f"Known cause: {_stop(cause.title)} (cause {cause.id} of Driftline"
+        + (f", reported as {cause.reported})." if cause.reported else ", not reported yet as far as is known).")
+        for cause in subject.causes
+    ]
+
+
+def _stop(title: str) -> str:
+    return title.rstrip(".")
 
 
 def causes(subject: Subject) -> list[str]:
     """Sentences, without a full stop, on what was switched off to make the bug go away."""
     cures = (subject.ablation or {}).get("cures") or []
     return [
-        f"{cure['sentence'].rstrip('.')} ({in_their_words(Target.parse(cure['target']))})"
+        f"{markdown(str(cure['sentence']).rstrip('.'))} ({in_their_words(Target.parse(cure['target']))})"
         for cure in cures[:3]
         if cure.get("confirmed", True)
     ]
@@ -91,16 +109,18 @@ def causes(subject: Subject) -> list[str]:
 def _releases(subject: Subject) -> Point:
     if found := subject.bisection:
         said = [trial for trial in found.get("trials", ()) if trial["answer"] != "skip"]
-        more = "" if len(said) > 1 else f" (driftline bisect {subject.bug.id} asks more)"
+        more = "" if len(said) > 1 else f" ({_command('bisect', subject)} asks more)"
         return Point(len(said) > 1, f"Releases of {found['package']}: {found['summary']}{more}")
-    return Point(False, f"Other releases: not tried (driftline bisect {subject.bug.id})")
+    return Point(False, f"Other releases: not tried ({_command('bisect', subject)})")
 
 
 def _duplicates(subject: Subject) -> Point:
-    known = subject.finding.verdict.get("known") or {}
-    if known.get("url"):
-        return Point(False, f"It is reported already, as {known['url']}: say there what is new")
-    return Point(False, "It is not reported yet: somebody has to search the open issues")
+    reported = next((cause for cause in subject.causes if cause.reported), None)
+    if reported:
+        told = f"Its cause is reported already: {_stop(reported.title)} ({reported.reported}). Say there what is new"
+        return Point(False, told)
+    place = f" at {subject.tracker.url}" if subject.tracker.url else ""
+    return Point(False, f"It is not reported yet: somebody has to search the open issues{place}")
 
 
 def _tolerance(subject: Subject) -> Point:
@@ -116,17 +136,17 @@ def _baseline(subject: Subject) -> Point:
     evidence = subject.evidence
     if subject.kind not in _NUMBERS:
         return Point(True, "float64 baseline: not needed, no rounding is involved")
-    if "sigma" in evidence:
+    first, error = evidence.first, evidence.error or 0.0
+    if evidence.sigma and first:
         told = (
-            f"float64 gives {evidence['expected']}, the compiler {evidence['got']}; rounding moves this element by"
-            f" {float(evidence['sigma']):.2g}, eager stands at {float(evidence['native_z']):.2g} times that,"
-            f" the compiler at {float(evidence['error']) / float(evidence['sigma']):.3g} times"
+            f"float64 gives {first.expected}, the compiler {first.got}; rounding moves this element by"
+            f" {evidence.sigma:.2g}, eager stands at {evidence.native_z or 0.0:.2g} times that,"
+            f" the compiler at {error / evidence.sigma:.3g} times"
         )
         return Point(True, f"float64 baseline: {told}")
-    if "allowed" in evidence:
-        error, allowed = float(evidence["error"]), float(evidence["allowed"])
-        told = f"off by {error:.3g} from float64, where rounding allows {allowed:.3g}"
-        return Point(True, f"float64 baseline: {told}; eager is off by {float(evidence['native_error']):.3g}")
+    if evidence.allowed is not None:
+        told = f"off by {error:.3g} from float64, where rounding allows {evidence.allowed:.3g}"
+        return Point(True, f"float64 baseline: {told}; eager is off by {evidence.native_error or 0.0:.3g}")
     if not subject.failing().dtype.startswith(("float", "bfloat", "complex")):
         return Point(True, "float64 baseline: not needed, the output is exact")
     return Point(False, "float64 baseline: none was kept")

@@ -1,4 +1,5 @@
-"""Running a script as a stranger would: a fresh process, an empty folder, none of our environment variables."""
+"""Running a script as a stranger would: a fresh process, an empty folder, none of our environment variables. Like a
+worker it has no network and may write to its folder and its cache only; but where uv has to install what it needs."""
 
 from __future__ import annotations
 
@@ -11,16 +12,19 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from driftline.core.config import cache_home
+from driftline.core.private import private_folder
 from driftline.core.text import first_line
+from driftline.execute.sandbox import enter
 
 LIMIT = 300.0  # seconds
 
 
 @dataclass(frozen=True)
-class Ran:
+class CleanRun:
     """How a script ended."""
 
     status: int | None  # None: it did not end in time
@@ -45,7 +49,7 @@ HERE = sys.executable  # this interpreter
 FROM_METADATA = ""  # an environment that uv makes from the script's first lines
 
 
-def run_clean(text: str, *, python: str = HERE, limit: float = LIMIT) -> Ran:
+def run_clean(text: str, *, python: str = HERE, limit: float = LIMIT) -> CleanRun:
     """Run the text of a script, isolated, by an interpreter that has what it needs."""
     with tempfile.TemporaryDirectory(prefix="export-") as folder:
         path = Path(folder) / "script.py"
@@ -57,7 +61,7 @@ def run_clean(text: str, *, python: str = HERE, limit: float = LIMIT) -> Ran:
         return _run(command, folder, limit, inherit=python == FROM_METADATA)
 
 
-def run_test_clean(text: str, *, limit: float = LIMIT) -> Ran:
+def run_test_clean(text: str, *, limit: float = LIMIT) -> CleanRun:
     """Run the text of a test file with pytest, which finds no configuration of ours."""
     with tempfile.TemporaryDirectory(prefix="export-") as folder:
         path = Path(folder) / "test_exported.py"
@@ -74,18 +78,18 @@ def _uv() -> str:
     return shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}") or ""
 
 
-def _run(command: Sequence[str], folder: str, limit: float, *, inherit: bool = False) -> Ran:
+def _run(command: Sequence[str], folder: str, limit: float, *, inherit: bool = False) -> CleanRun:
     began = time.monotonic()
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=limit, cwd=folder, env=_variables(folder, inherit),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL, preexec_fn=None if inherit else partial(enter, [folder, _cache()]),
         )  # fmt: skip
     except subprocess.TimeoutExpired as late:
         said = late.stdout or b""
-        return Ran(None, said.decode(errors="replace") if isinstance(said, bytes) else said, "", limit)
+        return CleanRun(None, said.decode(errors="replace") if isinstance(said, bytes) else said, "", limit)
     output, errors = (_without_places(text, folder) for text in (done.stdout, done.stderr))
-    return Ran(done.returncode, output, errors, time.monotonic() - began)
+    return CleanRun(done.returncode, output, errors, time.monotonic() - began)
 
 
 def _without_places(text: str, folder: str) -> str:
@@ -93,11 +97,15 @@ def _without_places(text: str, folder: str) -> str:
     return re.sub(r"/\S*/site-packages/", "", text.replace(folder + "/", ""))
 
 
+def _cache() -> Path:
+    private_folder(cache_home() / "scripts" / "tmp")
+    return cache_home() / "scripts"
+
+
 def _variables(folder: str, inherit: bool) -> dict[str, str]:
     """What a program needs to find a C++ compiler; and a place for what Inductor precompiles, which takes half a minute
     and would be done again each time."""
-    cache = cache_home() / "scripts"
-    (cache / "tmp").mkdir(parents=True, exist_ok=True)
+    cache = _cache()
     kept = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
         "HOME": folder,

@@ -11,25 +11,25 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from driftline.core.target import Target
+from driftline.core.quoting import identifier
 from driftline.core.tensors import Arrays
 from driftline.programs.literals import UNPACK
-from driftline.programs.recipe import ROOM, Check, Recipe
-from driftline.programs.recipe_onnx import onnx_recipe, with_literal_expectation
-from driftline.programs.recipe_torch import without_onednn
-from driftline.programs.render import check_script, make_recipe, regression_test
-from driftline.programs.script_check import check_for
-from driftline.programs.script_drift import DRAWN, with_drawn_inputs, with_listed_inputs
-from driftline.programs.script_parts import TFLITE, TFLITE_UNSIGNED
 from driftline.report.export.clean_run import (
     FROM_METADATA,
     HERE,
-    Ran,
+    CleanRun,
     can_make_environments,
     run_clean,
     run_test_clean,
 )
 from driftline.report.export.subject import Subject, release_in
+from driftline.report.scripts.calls import script_calls
+from driftline.report.scripts.check import check_for
+from driftline.report.scripts.drift import DRAWN, with_drawn_inputs, with_listed_inputs
+from driftline.report.scripts.recipe import ROOM, Check, Recipe
+from driftline.report.scripts.recipe_onnx import onnx_recipe, with_literal_expectation
+from driftline.report.scripts.recipe_torch import without_onednn
+from driftline.report.scripts.render import check_script, make_recipe, regression_test
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,7 @@ def _recipes(subject: Subject) -> Iterator[Recipe]:
     """Ways to write it, the best first. The last ones are for what oneDNN gets wrong in eager as well."""
     recipes = list(_pooled_recipes(subject) if subject.pooled else _single_recipes(subject))
     plain = [without_onednn(recipe) for recipe in recipes if recipe.flavour == "torch"]
-    for recipe in (*recipes, *plain):
-        yield recipe
-        if TFLITE in recipe.definitions:
-            unsigned = (TFLITE_UNSIGNED if text == TFLITE else text for text in recipe.definitions)
-            yield replace(recipe, definitions=tuple(unsigned))
+    yield from (*recipes, *plain)
 
 
 def _single_recipes(subject: Subject) -> Iterator[Recipe]:
@@ -126,10 +122,10 @@ def _ways(subject: Subject, arrays: Arrays) -> Iterator[Way]:
     if subject.rewritten and not subject.pooled:
         written = subject.rewritten
         yield partial(written_out, written.program, written.samples[0].arrays, target, own_inputs=True)
-    for route in _routes(target):
+    for call in (*script_calls(target, program.framework),) or (None,):
         if program.form == "source" and not subject.pooled and (subject.reduction or _is_example(subject)):
-            yield partial(written_out, program, arrays, route, own_inputs=True)
-        yield partial(written_out, program, arrays, route)
+            yield partial(written_out, program, arrays, target, own_inputs=True, call=call)
+        yield partial(written_out, program, arrays, target, call=call)
     if expected and program.form == "onnx":
         yield partial(_with_literals, partial(make_recipe, program, arrays, target), expected)
 
@@ -138,16 +134,8 @@ def _with_literals(make: Way, expected: Arrays, *, room: int) -> Recipe:
     return with_literal_expectation(make(room=room), expected)
 
 
-def _routes(target: Target) -> list[Target]:
-    """TorchScript traces what it cannot script: a script says which of the two it was."""
-    if target.backend != "torchscript" or dict(target.options).get("mode", "auto") != "auto":
-        return [target]
-    others = tuple(option for option in target.options if option[0] != "mode")
-    return [replace(target, options=(*others, ("mode", mode))) for mode in ("script", "trace")]
-
-
 def _is_example(subject: Subject) -> bool:
-    index = int(subject.evidence.get("sample") or 0)
+    index = subject.evidence.sample or 0
     return subject.case.samples[index].origin == "example"
 
 
@@ -175,7 +163,7 @@ def _try_test(subject: Subject, recipe: Recipe) -> Exported:
     problem = _problem(subject, recipe, check)
     if not problem and subject.environment:
         problem = f"it needs {subject.environment.requirement}, and tests are run with what is installed"
-    name = "".join(c if c.isalnum() else "_" for c in subject.bug.id)
+    name = identifier(subject.bug.id)
     title = (subject.title, f"Found by Driftline as {subject.bug.id}.")
     pinned = pins(subject, recipe, check)
     text = regression_test(recipe, check, name, title, pinned) if recipe.got and check.test else ""
@@ -225,7 +213,7 @@ def _problem(subject: Subject, recipe: Recipe, check: Check) -> str:
     return ""
 
 
-def _why_not(ran: Ran) -> str:
+def _why_not(ran: CleanRun) -> str:
     if ran.status == 0:
         return "it ends with 0: the bug does not show when it is run by itself"
     return ran.ending

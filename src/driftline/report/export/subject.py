@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS
+from driftline.causes import Cause
 from driftline.core.case import Case
+from driftline.core.evidence import Evidence
 from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
+from driftline.core.tracker import Tracker
 from driftline.execute.environments import Environment, find_environment
-from driftline.programs.convert import accepts_directly, find_converter
-from driftline.programs.script_check import Failing
+from driftline.programs.convert import CONVERTERS, accepts_directly, find_converter
 from driftline.report import words
+from driftline.report.scripts.check import ShownFailure
 from driftline.store import Bug, Finding
 
 
@@ -38,14 +41,15 @@ class Subject:
     bisection: Mapping[str, Any] | None = None
     ablation: Mapping[str, Any] | None = None
     localization: Mapping[str, Any] | None = None
+    causes: tuple[Cause, ...] = ()
 
     @property
     def target(self) -> Target:
         return self.case.targets[0]
 
-    @property
-    def evidence(self) -> Mapping[str, Any]:
-        return self.verdict.get("evidence") or {}
+    @cached_property
+    def evidence(self) -> Evidence:
+        return Evidence.from_json(self.verdict.get("evidence") or {})
 
     @property
     def kind(self) -> str:
@@ -54,19 +58,22 @@ class Subject:
     @property
     def pooled(self) -> bool:
         """Does it show over all its inputs together only?"""
-        return "pooled_z" in self.evidence
+        return self.evidence.pooled_z is not None
 
     @property
     def arrays(self) -> Arrays:
         """The inputs that fail."""
-        index = int(self.evidence.get("sample") or 0)
+        index = self.evidence.sample or 0
         samples = self.case.samples
         return samples[index].arrays if index < len(samples) else samples[0].arrays if samples else {}
 
     @property
     def failure(self) -> Mapping[str, str]:
         """What was raised, or how the process died."""
-        return self.evidence.get("failure") or self.finding.execution.get("failure") or {}
+        found = self.evidence
+        if found.exception or found.signal:
+            return {"type": found.exception or found.signal, "message": found.said, "traceback": found.traceback}
+        return self.finding.execution.get("failure") or {}
 
     @property
     def blamed(self) -> str:
@@ -74,12 +81,20 @@ class Subject:
         return self.bug.fingerprint.backend
 
     @property
+    def tracker(self) -> Tracker:
+        """Where bugs of that backend or converter are reported."""
+        link = next((link for link in CONVERTERS if link.name == self.blamed), None)
+        if link:
+            return link.tracker
+        return BACKENDS.get(self.blamed).tracker if self.blamed in BACKENDS else Tracker()
+
+    @property
     def title(self) -> str:
-        known = (self.finding.verdict.get("known") or {}).get("title")
-        if known:
-            return str(known)
         stage, raised = self.bug.fingerprint.stage, str(self.failure.get("type") or "")
-        told = words.title(self.blamed, self.kind, stage, self.operators, self.case.program.name, raised)
+        pattern = self.case.program.pattern
+        told = words.title(
+            self.blamed, self.kind, stage, (pattern,) if pattern else self.operators, self.case.program.name, raised
+        )
         return f"{told}{self._of_one_dtype()}"
 
     def _of_one_dtype(self) -> str:
@@ -91,14 +106,14 @@ class Subject:
     def reason(self) -> str:
         return str(self.verdict.get("reason") or self.bug.summary)
 
-    def failing(self) -> Failing:
+    def failing(self) -> ShownFailure:
         """What a script needs to know of the failure."""
-        output = self.expected.get(str(self.evidence.get("output", "")))
+        output = self.expected.get(self.evidence.output)
         first = output if output is not None else next(iter(self.expected.values()), None)
         dtype = first.dtype.name if first is not None else _guess_dtype(self.arrays)
         message, ending = (str(self.failure.get(part) or "") for part in ("message", "type"))
         options = self.case.options
-        return Failing(
+        return ShownFailure(
             self.kind, self.evidence, message, dtype, options.timeout, ending, options.memory_limit, len(self.expected)
         )
 
@@ -152,6 +167,7 @@ def facts(subject: Subject, script: Mapping[str, Any]) -> dict[str, Any]:
         "title": subject.title,
         "reason": subject.reason,
         "target": str(subject.target),
+        "tracker": subject.tracker.url,
         "kind": subject.kind,
         "operators": list(subject.operators),
         "program": subject.case.program.to_json(),
@@ -163,4 +179,5 @@ def facts(subject: Subject, script: Mapping[str, Any]) -> dict[str, Any]:
         "localization": subject.localization,
         "ablation": subject.ablation,
         "bisection": subject.bisection,
+        "causes": [cause.note() for cause in subject.causes],
     }

@@ -13,7 +13,7 @@ import torch.fx as fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.passes.shape_prop import _extract_tensor_metadata
 
-from driftline.patterns.inductor.draft import Leaf
+from driftline.patterns.inductor.draft import DraftLeaf
 from driftline.patterns.inductor.invert.wish import NotBuilt, Wish
 
 _LARGEST = 1 << 21
@@ -29,8 +29,8 @@ class Bench:
         self.dtype = dtype
         self.graph = fx.Graph()
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
-        self.inputs: dict[str, Leaf] = {}
-        self.owned: dict[str, Leaf | str] = {}
+        self.inputs: dict[str, DraftLeaf] = {}
+        self.owned: dict[str, DraftLeaf | str] = {}
         self._last_leaf: fx.Node | None = None
 
     def choose(self, *options: T) -> T:
@@ -41,7 +41,7 @@ class Bench:
         shape, dtype = wish.shape or (), wish.dtype or self.dtype
         if math.prod(shape) > _LARGEST:
             raise NotBuilt("a tensor would be too large")
-        leaf = Leaf(tuple(shape), dtype, wish.fill)
+        leaf = DraftLeaf(tuple(shape), dtype, wish.fill)
         with self.fake:
             value = torch.empty(shape, dtype=dtype)
         if wish.constant:

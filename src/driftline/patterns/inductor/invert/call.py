@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _OPEN = object()  # an argument that the pattern does not mention
 
 
-class Call:
+class PatternCall:
     """An operator with the parts of the pattern for its arguments (`given`) and the values found so far (`found`)."""
 
     def __init__(self, inverter: Inverter, part: Any, target: Any, wish: Wish) -> None:

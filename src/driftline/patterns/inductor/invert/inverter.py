@@ -13,12 +13,12 @@ import torch.fx as fx
 
 from driftline.backends.inductor_rules.registry import Registered
 from driftline.patterns.inductor.invert.bench import Bench
-from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.call import PatternCall
 from driftline.patterns.inductor.invert.families import fit
 from driftline.patterns.inductor.invert.families.modules import module_call
 from driftline.patterns.inductor.invert.holes import main_dtype
 from driftline.patterns.inductor.invert.lifting import is_private, producers
-from driftline.patterns.inductor.invert.sizes import Sizes
+from driftline.patterns.inductor.invert.sizes import DrawnSizes
 from driftline.patterns.inductor.invert.targets import target_of, target_parts
 from driftline.patterns.inductor.invert.wish import NotBuilt, Wish
 
@@ -33,7 +33,7 @@ class Inverter:
         rule = registered.rule
         self.registered = registered
         self.bench = Bench(rule.id, attempt, main_dtype(rule.text))
-        self.sizes = Sizes.chosen(self.bench)
+        self.sizes = DrawnSizes.chosen(self.bench)
         self.freezing = dict(rule.needs).get("freezing") == "true"
         self.producers: list[str] = []
         self.position = 0  # in the list that is being made
@@ -126,7 +126,7 @@ class Inverter:
             return self._lifted(part, makers, wish)
         if is_private(target):
             raise NotBuilt(f"{target} is made by no rule, and no user writes it")
-        call = Call(self, part, target, wish)
+        call = PatternCall(self, part, target, wish)
         fit(call)
         return call.node()
 

@@ -8,7 +8,7 @@ from driftline.patterns.inductor.invert.bench import Bench
 
 
 @dataclass(frozen=True)
-class Sizes:
+class DrawnSizes:
     rows: int
     inner: int
     columns: int
@@ -21,9 +21,9 @@ class Sizes:
     parts: int  # that a tensor is taken apart into
 
     @staticmethod
-    def chosen(bench: Bench) -> Sizes:
+    def chosen(bench: Bench) -> DrawnSizes:
         pick = bench.choose
-        return Sizes(
+        return DrawnSizes(
             rows=pick(4, 8, 16, 2, 1),
             inner=pick(16, 8, 32),
             columns=pick(8, 16, 4),

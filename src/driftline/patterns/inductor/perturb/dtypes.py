@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import torch
 
-from driftline.patterns.inductor.draft import Draft, Leaf
+from driftline.patterns.inductor.draft import Draft, DraftLeaf
 from driftline.patterns.inductor.perturb.mutant import Mutant, leaves, with_leaves
 
 _DTYPES = (
@@ -48,8 +48,8 @@ def _word(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _retype(names: set[str], dtype: torch.dtype) -> Callable[[str, Leaf], Leaf]:
-    def change(name: str, leaf: Leaf) -> Leaf:
+def _retype(names: set[str], dtype: torch.dtype) -> Callable[[str, DraftLeaf], DraftLeaf]:
+    def change(name: str, leaf: DraftLeaf) -> DraftLeaf:
         if name not in names:
             return leaf
         parameter = leaf.parameter and (dtype.is_floating_point or dtype.is_complex)

@@ -11,7 +11,7 @@ import torch.fx as fx
 
 from driftline.patterns.inductor.draft import Draft
 from driftline.patterns.inductor.perturb.mutant import Mutant, calls, is_tensor, value_of, with_node
-from driftline.patterns.inductor.perturb.signature import Parameter, as_function, missing, name_of
+from driftline.patterns.inductor.perturb.signature import SchemaParameter, as_function, missing, name_of
 
 _WORDS = {"rounding_mode": ["floor", "trunc"], "approximate": ["tanh"], "reduction": ["sum"], "reduce": ["amax"]}
 
@@ -36,7 +36,7 @@ def _set(name: str, value: Any) -> Any:
     return change
 
 
-def _values(parameter: Parameter, node: fx.Node) -> Iterator[Any]:
+def _values(parameter: SchemaParameter, node: fx.Node) -> Iterator[Any]:
     name, kind, default = parameter.name, parameter.type, parameter.default
     if name in _WORDS:
         yield from (word for word in _WORDS[name] if word != default)

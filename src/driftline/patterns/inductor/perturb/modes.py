@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import torch.fx as fx
 
-from driftline.patterns.inductor.draft import Draft, Leaf
+from driftline.patterns.inductor.draft import Draft, DraftLeaf
 from driftline.patterns.inductor.perturb.mutant import Mutant
 
 UNCHANGED = "nothing changed"
@@ -33,11 +33,11 @@ def held(draft: Draft, chance: random.Random) -> Iterator[Mutant]:
         if len(draft.inputs) > 1:
             yield Mutant("an input held by the module", _hold(draft, name, leaf), where=name)
     for name, owned in draft.owned.items():
-        if isinstance(owned, Leaf):
+        if isinstance(owned, DraftLeaf):
             yield Mutant("a weight given as an input", _give(draft, name, owned), where=name)
 
 
-def _hold(draft: Draft, name: str, leaf: Leaf) -> Draft:
+def _hold(draft: Draft, name: str, leaf: DraftLeaf) -> Draft:
     copied, _ = draft.copy()
     old = next(node for node in copied.graph.nodes if node.op == "placeholder" and node.name == name)
     _exchange(copied.graph, old, "get_attr", f"held_{name}")
@@ -46,7 +46,7 @@ def _hold(draft: Draft, name: str, leaf: Leaf) -> Draft:
     return copied
 
 
-def _give(draft: Draft, name: str, leaf: Leaf) -> Draft:
+def _give(draft: Draft, name: str, leaf: DraftLeaf) -> Draft:
     copied, _ = draft.copy()
     old = [node for node in copied.graph.nodes if node.op == "get_attr" and node.target == name]
     for node in old:

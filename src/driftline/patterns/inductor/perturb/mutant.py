@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.fx as fx
 
-from driftline.patterns.inductor.draft import Draft, Leaf
+from driftline.patterns.inductor.draft import Draft, DraftLeaf
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def with_argument(draft: Draft, node: fx.Node, at: int | str, value: Any) -> Dra
     return copied
 
 
-def with_leaves(draft: Draft, change: Callable[[str, Leaf], Leaf]) -> Draft:
+def with_leaves(draft: Draft, change: Callable[[str, DraftLeaf], DraftLeaf]) -> Draft:
     """A copy in which tensors of the program's own or its inputs are others."""
     return replace(
         draft,
@@ -73,12 +73,12 @@ def with_leaves(draft: Draft, change: Callable[[str, Leaf], Leaf]) -> Draft:
     )
 
 
-def leaves(draft: Draft) -> dict[str, Leaf]:
+def leaves(draft: Draft) -> dict[str, DraftLeaf]:
     """All tensors that are given or owned."""
-    return {**draft.inputs, **{name: leaf for name, leaf in draft.owned.items() if isinstance(leaf, Leaf)}}
+    return {**draft.inputs, **{name: leaf for name, leaf in draft.owned.items() if isinstance(leaf, DraftLeaf)}}
 
 
-def add_input(draft: Draft, name: str, leaf: Leaf) -> tuple[Draft, dict[fx.Node, fx.Node], fx.Node]:
+def add_input(draft: Draft, name: str, leaf: DraftLeaf) -> tuple[Draft, dict[fx.Node, fx.Node], fx.Node]:
     """A copy with one more input, after those that are there."""
     copied, places = draft.copy()
     last = [node for node in copied.graph.nodes if node.op in ("placeholder", "get_attr")]

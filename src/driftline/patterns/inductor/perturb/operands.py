@@ -11,7 +11,7 @@ from itertools import combinations
 import torch
 import torch.fx as fx
 
-from driftline.patterns.inductor.draft import Draft, Leaf
+from driftline.patterns.inductor.draft import Draft, DraftLeaf
 from driftline.patterns.inductor.perturb.mutant import (
     Mutant,
     add_input,
@@ -33,7 +33,7 @@ def tensors_for_numbers(draft: Draft, chance: random.Random) -> Iterator[Mutant]
             if type(old) is not float and not (type(old) is int and name_of(node) in _PAIRS):
                 continue
             for shape in ((), (1,)):
-                leaf = Leaf(shape, torch.float32 if type(old) is float else torch.int64, fill=repr(old))
+                leaf = DraftLeaf(shape, torch.float32 if type(old) is float else torch.int64, fill=repr(old))
                 copied, places, given = add_input(draft, "number", leaf)
                 if isinstance(at, int):
                     places[node].update_arg(at, given)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch.fx as fx
 
-from driftline.patterns.inductor.draft import Draft, Leaf
+from driftline.patterns.inductor.draft import Draft, DraftLeaf
 from driftline.patterns.inductor.perturb.mutant import Mutant, calls, leaves, with_leaves
 
 
@@ -60,7 +60,7 @@ def _with(shape: tuple[int, ...], at: int, size: int) -> tuple[int, ...]:
 
 
 def _only(name: str, **changes: Any) -> Any:
-    def change(other: str, leaf: Leaf) -> Leaf:
+    def change(other: str, leaf: DraftLeaf) -> DraftLeaf:
         return replace(leaf, **changes) if other == name else leaf
 
     return change

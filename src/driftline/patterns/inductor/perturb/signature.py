@@ -16,7 +16,7 @@ _NOT_MEANING = frozenset("out generator device layout pin_memory memory_format n
 
 
 @dataclass(frozen=True)
-class Parameter:
+class SchemaParameter:
     """One argument that a function takes in at least one of its variants."""
 
     name: str
@@ -49,10 +49,10 @@ def place_of(node: fx.Node, at: int | str) -> str:
     return f"argument {at}"
 
 
-def missing(node: fx.Node) -> list[Parameter]:
+def missing(node: fx.Node) -> list[SchemaParameter]:
     """Parameters that some variant of the function has and this call does not set."""
     given = {place_of(node, at) for at in range(len(node.args))} | set(node.kwargs)
-    found: dict[str, Parameter] = {}
+    found: dict[str, SchemaParameter] = {}
     for schema in _schemas(name_of(node)):
         named = {argument.name for argument in schema.arguments}
         if not (given - {"input"}) <= named:
@@ -65,7 +65,7 @@ def missing(node: fx.Node) -> list[Parameter]:
             if kind == "Tensor":
                 continue
             default = argument.default_value if argument.has_default_value() else None
-            found[argument.name] = Parameter(argument.name, kind, default)
+            found[argument.name] = SchemaParameter(argument.name, kind, default)
     return list(found.values())
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import torch
 
-from driftline.patterns.inductor.draft import Draft, Leaf
+from driftline.patterns.inductor.draft import Draft, DraftLeaf
 from driftline.patterns.inductor.perturb.mutant import Mutant, leaves, with_leaves
 
 _ORDINARY = {
@@ -41,7 +41,7 @@ def _filled(draft: Draft, fills: Mapping[str, str]) -> Iterator[Mutant]:
                 yield Mutant(f"{kind} in one tensor", changed, where=name, only_numbers=True)
 
 
-def _holds(leaf: Leaf, fill: str) -> bool:
+def _holds(leaf: DraftLeaf, fill: str) -> bool:
     """Can this tensor have such numbers in it, and do indices stay inside?"""
     if leaf.fill.startswith("indices"):
         return fill == "zeros"
@@ -52,5 +52,5 @@ def _holds(leaf: Leaf, fill: str) -> bool:
     return fill in ("zeros", "ones") or leaf.dtype is not torch.bool
 
 
-def _refill(name: str, fill: str) -> Callable[[str, Leaf], Leaf]:
+def _refill(name: str, fill: str) -> Callable[[str, DraftLeaf], DraftLeaf]:
     return lambda other, leaf: replace(leaf, fill=fill) if other == name else leaf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
-from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.call import PatternCall
 from driftline.patterns.inductor.invert.families.table import FAMILIES, Family
 
 _FILES = (
@@ -14,7 +14,7 @@ _FILES = (
 )  # fmt: skip
 
 
-def fit(call: Call) -> None:
+def fit(call: PatternCall) -> None:
     """Find arguments that go together; whatever is not named here is elementwise."""
     families().get(call.name, families()["elementwise"])(call)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 
 from driftline.patterns.inductor.invert import holes
-from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.call import PatternCall
 from driftline.patterns.inductor.invert.families.table import family
 from driftline.patterns.inductor.invert.wish import Wish
 
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 
 
-def _another(call: Call, target: torch.dtype | None) -> torch.dtype:
+def _another(call: PatternCall, target: torch.dtype | None) -> torch.dtype:
     """A dtype to come from: casts that change nothing are taken out before the rules see them."""
     if target is None:
         return call.bench.choose(*_FLOATS)
@@ -22,7 +22,7 @@ def _another(call: Call, target: torch.dtype | None) -> torch.dtype:
 
 
 @family("convert_element_type")
-def convert_element_type(call: Call) -> None:
+def convert_element_type(call: PatternCall) -> None:
     """The wish is for the result; what is converted comes in the dtype that its own makers give it."""
     name = call.parameters[0].name
     hole = getattr(call.given.get("dtype"), "name", "")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.call import PatternCall
 from driftline.patterns.inductor.invert.families.table import family
 from driftline.patterns.inductor.invert.wish import Wish
 
 
 @family("convolution")
-def convolution(call: Call) -> None:
+def convolution(call: PatternCall) -> None:
     sizes = call.sizes
     dimensions = sizes.dimensions
     transposed = call.value("transposed", call.inverter.transposed)

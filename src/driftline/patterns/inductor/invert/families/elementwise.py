@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 
 from driftline.patterns.inductor.invert import holes
-from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.call import PatternCall
 from driftline.patterns.inductor.invert.families.table import family
 from driftline.patterns.inductor.invert.wish import Wish
 
 
 @family("elementwise")
-def elementwise(call: Call) -> None:
+def elementwise(call: PatternCall) -> None:
     tensors = [p.name for p in call.parameters if p.kind == "tensor" and (p.required or call.mentions(p.name))]
     for name in sorted(tensors, key=call.freedom):
         like = next(call.known(), None)
@@ -31,20 +31,20 @@ def elementwise(call: Call) -> None:
 
 
 @family("clamp")
-def clamp(call: Call) -> None:
+def clamp(call: PatternCall) -> None:
     call.tensor("input", call.wish)
     call.value("min", -0.5)
     call.value("max", 0.5, None)
 
 
 @family("where")
-def where(call: Call) -> None:
+def where(call: PatternCall) -> None:
     elementwise(call)
     like = next(call.known())
     call.tensor("condition", Wish(tuple(like.shape), torch.bool))
 
 
-def _beside(call: Call, name: str, like: torch.Tensor) -> Wish:
+def _beside(call: PatternCall, name: str, like: torch.Tensor) -> Wish:
     """A partner: a bias where the rule says so, else one of the same shape or one that is stretched to it."""
     shape = tuple(like.shape)
     if name in holes.BIASES:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import torch
 
-from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.call import PatternCall
 from driftline.patterns.inductor.invert.families.table import family
 from driftline.patterns.inductor.invert.wish import Wish
 
 
 @family("scatter")
-def scatter(call: Call) -> None:
+def scatter(call: PatternCall) -> None:
     value = call.tensor("self", Wish(call.sizes.matrix))
     dim = call.value("dim", value.dim() - 1, 0)
     places = list(value.shape)
@@ -20,7 +20,7 @@ def scatter(call: Call) -> None:
 
 
 @family("index_put", "index_put_")
-def index_put(call: Call) -> None:
+def index_put(call: PatternCall) -> None:
     """Many writes to few places: only those are worth the rewrite."""
     rows, writes = call.bench.choose(256, 1024), call.bench.choose(8192, 16384)
     value = call.tensor("self", Wish((rows, 16)))

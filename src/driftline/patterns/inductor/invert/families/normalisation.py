@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import torch
 
-from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.call import PatternCall
 from driftline.patterns.inductor.invert.families.table import family
 from driftline.patterns.inductor.invert.wish import Wish
 
 
 @family("batch_norm")
-def batch_norm(call: Call) -> None:
+def batch_norm(call: PatternCall) -> None:
     inverter, channels = call.inverter, 4
     image, weight = inverter.leaf(Wish((2, 3, 8, 8))), inverter.parameter((channels, 3, 3, 3))
     function = torch.ops.aten.conv2d.default if isinstance(call.target, torch._ops.OpOverload) else torch.conv2d
@@ -31,7 +31,7 @@ def batch_norm(call: Call) -> None:
 
 
 @family("einsum")
-def einsum(call: Call) -> None:
+def einsum(call: PatternCall) -> None:
     equation, left, right = call.bench.choose(
         ("bni,bnio->bno", (4, 3, 5), (4, 3, 5, 2)), ("bi,bio->bo", (4, 5), (4, 5, 2)), ("ij,jk->ik", (4, 5), (5, 3))
     )

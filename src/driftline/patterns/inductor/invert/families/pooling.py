@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.call import PatternCall
 from driftline.patterns.inductor.invert.families.table import family
 from driftline.patterns.inductor.invert.wish import Wish
 
 
 @family("max_pool2d_with_indices", "_low_memory_max_pool_with_offsets")
-def max_pool(call: Call) -> None:
+def max_pool(call: PatternCall) -> None:
     """Large windows: Inductor makes another operator of pools with small ones."""
     sizes = call.sizes
     window = 20 if call.name == "max_pool2d_with_indices" else 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.call import PatternCall
 from driftline.patterns.inductor.invert.families.table import family
 from driftline.patterns.inductor.invert.wish import Wish
 
@@ -12,7 +12,7 @@ _RANGES = {torch.uint8: (0, 255), torch.int8: (-128, 127)}
 
 
 @family("quantize_per_tensor")
-def quantize_per_tensor(call: Call) -> None:
+def quantize_per_tensor(call: PatternCall) -> None:
     call.tensor("input", Wish(call.wish.shape, torch.float32))
     _scale(call)
     dtype = call.value("dtype", torch.uint8, torch.uint8, torch.int8)
@@ -21,7 +21,7 @@ def quantize_per_tensor(call: Call) -> None:
 
 
 @family("dequantize_per_tensor")
-def dequantize_per_tensor(call: Call) -> None:
+def dequantize_per_tensor(call: PatternCall) -> None:
     value = call.tensor("input", Wish(call.wish.shape, call.bench.choose(torch.uint8, torch.uint8, torch.int8)))
     _scale(call)
     _range_of(call, value)
@@ -30,7 +30,7 @@ def dequantize_per_tensor(call: Call) -> None:
 
 
 @family("dequantize_per_channel")
-def dequantize_per_channel(call: Call) -> None:
+def dequantize_per_channel(call: PatternCall) -> None:
     value = call.tensor("input", Wish(call.wish.shape, torch.int8, constant=True))
     channels = (value.shape[0],)
     call.tensor("scales", Wish(channels, torch.float32, constant=True, fill="positive"))
@@ -39,7 +39,7 @@ def dequantize_per_channel(call: Call) -> None:
     _range_of(call, value)
 
 
-def _scale(call: Call) -> None:
+def _scale(call: PatternCall) -> None:
     if {p.name: p.kind for p in call.parameters}["scale"] == "tensor":
         call.tensor("scale", Wish((), torch.float32, fill="0.05"))
         call.tensor("zero_point", Wish((), torch.int64, fill="2"))
@@ -48,7 +48,7 @@ def _scale(call: Call) -> None:
         call.value("zero_point", 2)
 
 
-def _range_of(call: Call, value: torch.Tensor) -> None:
+def _range_of(call: PatternCall, value: torch.Tensor) -> None:
     low, high = _RANGES.get(value.dtype, _RANGES[torch.uint8])
     call.value("quant_min", low)
     call.value("quant_max", high)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.call import PatternCall
 from driftline.patterns.inductor.invert.families.table import family
 from driftline.patterns.inductor.invert.wish import Wish
 
@@ -10,7 +10,7 @@ _LSTM = 2  # its number among the modes of recurrent layers
 
 
 @family("mkldnn_rnn_layer")
-def mkldnn_rnn_layer(call: Call) -> None:
+def mkldnn_rnn_layer(call: PatternCall) -> None:
     steps, batch, features, hidden = 4, 2, 8, 8
     call.tensor("input", Wish((steps, batch, features)))
     weights = {"weight0": (4 * hidden, features), "weight1": (4 * hidden, hidden)}

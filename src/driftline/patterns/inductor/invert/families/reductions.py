@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.call import PatternCall
 from driftline.patterns.inductor.invert.families.table import family
 from driftline.patterns.inductor.invert.wish import Wish
 
 
 @family("amax", "amin", "max", "min")
-def extreme(call: Call) -> None:
+def extreme(call: PatternCall) -> None:
     shape = call.wish.shape or call.bench.choose((64, 64), (4, 8))  # small ones are not worth a rewrite
     value = call.tensor("self", Wish(shape, call.wish.dtype))
     if call.mentions("dim"):
@@ -17,11 +17,11 @@ def extreme(call: Call) -> None:
 
 
 @family("cumsum")
-def cumsum(call: Call) -> None:
+def cumsum(call: PatternCall) -> None:
     value = call.tensor("self", call.wish)
     call.value("dim", value.dim() - 1, 0)
 
 
 @family("argmax")
-def argmax(call: Call) -> None:
+def argmax(call: PatternCall) -> None:
     call.tensor("input", Wish((call.sizes.rows, call.sizes.columns)))

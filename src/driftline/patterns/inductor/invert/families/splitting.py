@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
-from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.call import PatternCall
 from driftline.patterns.inductor.invert.families.table import family
 from driftline.patterns.inductor.invert.wish import Wish
 
 
 @family("split", "split_with_sizes")
-def split(call: Call) -> None:
+def split(call: PatternCall) -> None:
     """Into parts of one size, sometimes of one row; sometimes into a single part."""
     first, second, *_ = call.parameters
     parts, width = call.sizes.parts, call.inverter.shared("width", call.bench.choose(2, 1))
@@ -37,20 +37,20 @@ def _with(dim: int, size: int) -> tuple[int, ...]:
 
 
 @family("unbind")
-def unbind(call: Call) -> None:
+def unbind(call: PatternCall) -> None:
     dim = call.value("dim", *call.inverter.dims(3)) if call.mentions("dim") or call.bench.choose(True, False) else 0
     call.tensor(call.parameters[0].name, Wish(_with(dim, call.sizes.parts)))
 
 
 @family("getitem")
-def getitem(call: Call) -> None:
+def getitem(call: PatternCall) -> None:
     """The item at the place in the list that is being made."""
     items = call.tensor("a", call.wish)
     call.value("b", call.inverter.position % len(items))
 
 
 @family("cat", "concat", "stack")
-def cat(call: Call) -> None:
+def cat(call: PatternCall) -> None:
     wish = Wish(call.wish.shape, call.wish.dtype)
     count = call.sizes.parts - call.bench.choose(0, 0, 1)  # all of what was taken apart, or all but one
     items = call.tensors(call.parameters[0].name, [wish] * count)

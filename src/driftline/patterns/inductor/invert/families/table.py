@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.call import PatternCall
 
-Family = Callable[[Call], None]
+Family = Callable[[PatternCall], None]
 FAMILIES: dict[str, Family] = {}
 
 

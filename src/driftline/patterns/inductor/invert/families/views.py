@@ -6,13 +6,13 @@ import math
 
 import torch
 
-from driftline.patterns.inductor.invert.call import Call
+from driftline.patterns.inductor.invert.call import PatternCall
 from driftline.patterns.inductor.invert.families.table import family
 from driftline.patterns.inductor.invert.wish import Wish
 
 
 @family("view", "reshape", "_unsafe_view")
-def reshape(call: Call) -> None:
+def reshape(call: PatternCall) -> None:
     """To the shape that is wished for; otherwise leading dimensions are joined or split."""
     name = call.parameters[0].name
     wished = call.wish.shape
@@ -31,7 +31,7 @@ def reshape(call: Call) -> None:
     call.value(call.parameters[1].name, options.get(way, options["flat"]))
 
 
-def _wish_before_reshape(call: Call, wished: tuple[int, ...] | None) -> tuple[int, ...]:
+def _wish_before_reshape(call: PatternCall, wished: tuple[int, ...] | None) -> tuple[int, ...]:
     """Three dimensions where two are wished for: that is what linear layers do."""
     if not wished:
         rows, columns = call.sizes.rows, call.sizes.columns
@@ -44,7 +44,7 @@ def _wish_before_reshape(call: Call, wished: tuple[int, ...] | None) -> tuple[in
 
 
 @family("permute")
-def permute(call: Call) -> None:
+def permute(call: PatternCall) -> None:
     wished = call.wish.shape or (call.sizes.inner, call.sizes.columns)
     value = call.tensor("self", Wish(tuple(reversed(wished)), call.wish.dtype, call.wish.constant))
     order = list(range(value.dim()))
@@ -53,7 +53,7 @@ def permute(call: Call) -> None:
 
 
 @family("expand")
-def expand(call: Call) -> None:
+def expand(call: PatternCall) -> None:
     wished = call.wish.shape
     before = wished
     if wished and len(wished) == 3 and call.is_pattern("self") and call.wish.constant:
@@ -68,13 +68,13 @@ def expand(call: Call) -> None:
 
 
 @family("clone")
-def clone(call: Call) -> None:
+def clone(call: PatternCall) -> None:
     value = call.tensor("self", call.wish)
     call.value("memory_format", torch.channels_last if value.dim() == 4 else torch.contiguous_format)
 
 
 @family("squeeze")
-def squeeze(call: Call) -> None:
+def squeeze(call: PatternCall) -> None:
     value = call.tensor(call.parameters[0].name, Wish((call.sizes.rows, 1, call.sizes.columns)))
     if call.mentions("dim"):
         call.value("dim", *[at for at, size in enumerate(value.shape) if size == 1] or [0])
@@ -83,13 +83,13 @@ def squeeze(call: Call) -> None:
 
 
 @family("unsqueeze")
-def unsqueeze(call: Call) -> None:
+def unsqueeze(call: PatternCall) -> None:
     call.tensor("self", Wish((call.sizes.rows, call.sizes.columns)))
     call.value("dim", call.inverter.shared("unsqueeze", call.bench.choose(1, 0)))
 
 
 @family("select")
-def select(call: Call) -> None:
+def select(call: PatternCall) -> None:
     """Neighbouring rows of one tensor."""
     source = call.inverter.shared("selected", None) or call.inverter.leaf(Wish((call.sizes.parts,) * 2))
     call.found["self"] = call.inverter.shared("selected", source)
@@ -98,7 +98,7 @@ def select(call: Call) -> None:
 
 
 @family("slice")
-def slice_(call: Call) -> None:
+def slice_(call: PatternCall) -> None:
     value = call.tensor("self", Wish((call.sizes.rows, call.sizes.columns)))
     dim = call.value("dim", *reversed(range(value.dim())))
     call.value("start", 0)

@@ -1,0 +1,117 @@
+"""Experiments on a failing case: does it pass with an option, in another dtype, without a class of inputs?
+
+They are made by the ordinary `check`, and only for causes that would explain the failure if the answer is yes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from driftline.backends import resolve
+from driftline.causes import Library, Question, Sighting
+from driftline.checking.checker import Checker, TargetResult
+from driftline.checking.open import open_source
+from driftline.core.case import Case, Inputs
+from driftline.core.errors import DriftlineError
+from driftline.core.evidence import InputClass
+from driftline.core.program import SourceBundle
+from driftline.core.target import Target
+from driftline.core.tensors import Array, Arrays, is_float, numpy_dtype
+from driftline.inputs.without import without
+
+MOST = 6  # questions about one case
+
+_CAST = '''"""{name} in {dtype}."""
+
+import torch
+from torch.utils._pytree import tree_map
+from {module} import {entry} as make
+
+DTYPE = torch.{dtype}
+
+
+def cast(value):
+    if not isinstance(value, torch.Tensor) or value.dtype == torch.bool or value.is_complex():
+        return value
+    return value.to(DTYPE) if value.is_floating_point() == DTYPE.is_floating_point else value
+
+
+def program():
+    model, inputs = make()
+    if isinstance(model, torch.nn.Module):
+        model = model._apply(cast)
+    return model, tree_map(cast, inputs)
+'''
+
+
+def answered(
+    checker: Checker, case: Case, result: TargetResult, seen: Sighting, library: Library
+) -> dict[Question, bool]:
+    """The answers to what the causes ask about this failure; a question that cannot be asked here has none."""
+    found = dict(seen.answers)
+    for question in library.questions(seen)[:MOST]:
+        answer = ask(checker, case, result.target, question)
+        if answer is not None:
+            found[question] = answer
+    return found
+
+
+def ask(checker: Checker, case: Case, target: Target, question: Question) -> bool | None:
+    """Does the case pass so? `None`: it cannot be tried."""
+    try:
+        varied = _varied(checker, case, target, question)
+        if varied is None:
+            return None
+        outcome = checker.check(varied)
+    except DriftlineError:
+        return None
+    return outcome.results[0].verdict.agrees if outcome.results else None
+
+
+def _varied(checker: Checker, case: Case, target: Target, question: Question) -> Case | None:
+    if question.what == "with":
+        name, _, value = question.value.partition("=")
+        other = replace(target, options=tuple({**dict(target.options), name: value}.items()))
+        resolve(other)
+        return replace(case, targets=(other,))
+    case = case.only(target)
+    if question.what == "without":
+        changed = [without(one.arrays, InputClass(question.value)) for one in case.samples]
+        samples = tuple(
+            one if arrays is None else Inputs(arrays, one.origin)
+            for one, arrays in zip(case.samples, changed, strict=True)
+        )
+        return replace(case, samples=samples) if any(arrays is not None for arrays in changed) else None
+    return _cast(checker, case, question.value)
+
+
+def _cast(checker: Checker, case: Case, dtype: str) -> Case | None:
+    """A torch program in source form, in another dtype of the same class."""
+    program = case.program
+    if case.deployed or program.form != "source" or program.framework != "torch":
+        return None
+    bundle = SourceBundle.load(program.path.read_bytes())
+    module = bundle.entry_file.removesuffix(".py").replace("/", ".")
+    text = _CAST.format(name=program.name, dtype=dtype, module=module, entry=bundle.entry_name)
+    changed = SourceBundle("driftline_cast.py", "program", {**bundle.files, "driftline_cast.py": text})
+    opened = open_source(changed, checker.pool, case.options, name=f"{program.name} in {dtype}")
+    samples = tuple(Inputs(_cast_arrays(one.arrays, dtype), one.origin) for one in case.samples)
+    return replace(case, program=opened.program, samples=samples)
+
+
+def _cast_arrays(arrays: Arrays, dtype: str) -> Arrays:
+    with np.errstate(all="ignore"):
+        return {
+            name: array.astype(numpy_dtype(dtype)) if _is_number(array) and _alike(array, dtype) else array
+            for name, array in arrays.items()
+        }
+
+
+def _is_number(array: Array) -> bool:
+    return array.dtype.kind not in "bc"
+
+
+def _alike(array: Array, dtype: str) -> bool:
+    return is_float(array.dtype.name) == is_float(dtype)

@@ -1,0 +1,147 @@
+"""Inputs that a solver finds for a program: what `driftline inputs` and `check --inputs symbolic` ask for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftline.checking.kinds import worker_for_framework
+from driftline.checking.open import LoadedProgram
+from driftline.checking.written import write_case
+from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.config import cache_home
+from driftline.core.errors import DriftlineError
+from driftline.core.tensors import Arrays, is_float, load_tensors, save_tensors
+from driftline.core.text import last_words
+from driftline.execute.pool import Pool
+from driftline.inputs.make import InputMaker
+from driftline.inputs.symbolic.cached import read_answers, write_answers
+from driftline.inputs.symbolic.formats import parse_format
+from driftline.inputs.symbolic.goals import parse_goals
+from driftline.inputs.symbolic.requests import SEARCH, SearchRequest, SearchRow
+from driftline.inputs.symbolic.rewrites import REWRITES
+
+GOALS = "nan,inf,overflow,error:1e-2"
+BUDGET = 30.0
+_SLACK = 120.0  # seconds for loading and tracing the program
+
+
+@dataclass(frozen=True)
+class Solved:
+    """One row for each goal at each node, and the inputs of the witnesses that reach the program."""
+
+    program: str
+    rows: tuple[SearchRow, ...]
+    unasked: int = 0
+    witnesses: Mapping[int, Inputs] | None = None  # by the number of the row
+
+    @property
+    def inputs(self) -> list[Inputs]:
+        return list((self.witnesses or {}).values())
+
+    def to_json(self) -> dict[str, Any]:
+        return {"program": self.program, "rows": [row.to_json() for row in self.rows], "unasked": self.unasked}
+
+
+def check_request(goals: str, dtype: str | None) -> None:
+    """Refuse what cannot be asked, before anything slow happens."""
+    parse_goals(goals, list(REWRITES))
+    if dtype:
+        parse_format(dtype)
+
+
+def solve_inputs(
+    pool: Pool,
+    opened: LoadedProgram,
+    maker: InputMaker,
+    options: CheckOptions,
+    *,
+    goals: str = GOALS,
+    budget: float = BUDGET,
+    dtype: str | None = None,
+    node: str = "",
+    most: int = 0,
+) -> Solved:
+    """Ask a worker. `most`: enough after so many witnesses of the whole program."""
+    program = opened.program
+    if program.framework not in ("torch", "onnx"):
+        raise DriftlineError(
+            f"{program.name} is a {program.framework} program; solving looks inside torch programs and ONNX models."
+        )
+    if not any(is_float(spec.dtype) for spec in program.inputs):
+        raise DriftlineError(f"{program.name} has no float inputs: there is nothing to solve for.")
+    first = Inputs(maker.example, "example") if maker.example and not maker.sizes else maker.random(options.seed, 0)
+    files = write_case(pool.workspace, Case(program, (first,), (), options))
+    cache = files.folder / "answers.json"
+    kept = cache_home() / "slices.json"
+    if known := read_answers(kept):
+        write_answers(cache, known)
+    request = SearchRequest(files, goals, budget, dtype or "", node, most, cache)
+    report = pool.run(
+        worker_for_framework("torch", options.plugins),
+        SEARCH,
+        request,
+        timeout=budget + _SLACK,
+        memory_limit=options.memory_limit,
+        fresh=True,
+    )
+    if report.answer is None:
+        words = {"timeout": "did not come to an end", "memory": "ran out of memory", "died": "killed its process"}
+        raise DriftlineError(f"Solving {program.name} {words[report.ending]}. {last_words(report.log)}".strip())
+    if report.answer.problem:
+        raise DriftlineError(report.answer.problem)
+    with contextlib.suppress(OSError):  # a cache that cannot be written is none
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_answers(kept, {**read_answers(kept), **read_answers(cache)})
+    found = {
+        number: Inputs(load_tensors(row.inputs), f"symbolic {row.goal} at {row.node}")
+        for number, row in enumerate(report.answer.rows)
+        if row.inputs is not None
+    }
+    return Solved(program.name, report.answer.rows, report.answer.unasked, found)
+
+
+def symbolic_samples(
+    pool: Pool, opened: LoadedProgram, maker: InputMaker, options: CheckOptions, count: int
+) -> tuple[Inputs, ...]:
+    """Up to `count` different inputs for a check, of different goals where there are."""
+    solved = solve_inputs(pool, opened, maker, options, most=max(3, count + 1))
+    by_goal: dict[str, list[Inputs]] = {}
+    for number, one in (solved.witnesses or {}).items():
+        by_goal.setdefault(solved.rows[number].goal, []).append(one)
+    chosen: list[Inputs] = []
+    turn = 0
+    while len(chosen) < count and any(len(found) > turn for found in by_goal.values()):
+        for found in by_goal.values():
+            if len(found) > turn and not any(_same(found[turn].arrays, one.arrays) for one in chosen):
+                chosen.append(found[turn])
+        turn += 1
+    if not chosen:
+        raise DriftlineError(
+            f"No inputs that drive {opened.program.name} to {GOALS} were found within {BUDGET:g} s;"
+            " `driftline inputs` shows why. Use --inputs specials."
+        )
+    return tuple(chosen[:count])
+
+
+def _same(one: Arrays, other: Arrays) -> bool:
+    return all(np.array_equal(array, other[name]) for name, array in one.items())
+
+
+def write_inputs(path: Path, witnesses: Sequence[Inputs]) -> list[Path]:
+    """One file for each; the first has the name that was asked for."""
+    written = []
+    for number, one in enumerate(witnesses):
+        place = path if not number else path.with_name(f"{path.stem}-{number + 1}{path.suffix}")
+        if place.suffix == ".safetensors":
+            save_tensors(place, one.arrays)
+        else:
+            with open(place, "wb") as file:
+                np.savez(file, **one.arrays)  # type: ignore[arg-type]
+        written.append(place)
+    return written

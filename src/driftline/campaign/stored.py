@@ -1,0 +1,23 @@
+"""Cases of a store that are to be run. A store may come from anybody: the plugins that it names are code, and only
+those that the user gives in this run are loaded. Archives that bring code are refused as they are when they are given
+as files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from driftline.core.case import Case
+from driftline.core.plugins import approved
+from driftline.programs.archive_scan import require_harmless
+from driftline.store import Store
+
+
+def case_to_run(store: Store, case_id: str, given: Sequence[str] = ()) -> Case:
+    """A stored case with the user's plugins in the place of those that it names; `given` are added to them."""
+    case = store.load_case(case_id)
+    for program in (case.program, case.runs):
+        if program.form == "torch":
+            require_harmless(program.path, program.name)
+    own = approved(case.options.plugins, f"The case {case_id} of {store.path}")
+    return replace(case, options=replace(case.options, plugins=tuple(dict.fromkeys([*own, *given]))))

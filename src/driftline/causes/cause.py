@@ -1,0 +1,158 @@
+"""What a cause is. The fields are those of its file; docs/how-to/causes.md explains each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from driftline.core.evidence import Fault, InputClass, Number, Region
+from driftline.core.text import to_json
+
+REDUCED = "reduced-precision"
+OF_VALUES = ("wrong-value", "wrong-nan-inf", "bias", REDUCED)
+# Faults that any wrong number has: alone they tell one cause from another no better than the operator does.
+PLAIN_FAULTS = (Fault.NUMBER, Fault.ILL_CONDITIONED, Fault.OTHER)
+PLAIN_REGIONS = (Region.ALL, Region.SCATTERED)
+
+
+@dataclass(frozen=True, order=True)
+class Question:
+    """Something to try on the failing case: does it pass with an option, in a dtype, without a class of inputs?"""
+
+    what: str  # with, in, without
+    value: str
+
+    def __str__(self) -> str:
+        return f"passes {self.what} {self.value}"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What must have been tried on the case at hand, and passed. Empty fields are not asked."""
+
+    passes_with: str = ""  # an option of the target, as in optimization=off
+    passes_in: str = ""  # a dtype
+    passes_without: str = ""  # an InputClass
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        asked = (("with", self.passes_with), ("in", self.passes_in), ("without", self.passes_without))
+        return tuple(Question(what, value) for what, value in asked if value)
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A program that shows the cause on a target."""
+
+    target: str
+    program: str  # Python text with a function `program`
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A program that fails close by and must not be taken for the cause."""
+
+    target: str
+    program: str
+    plant: str = ""  # a fault planted into what the compiler returns, unless the program fails by itself
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A hypothesis about one defect of one compiler. Empty conditions hold for anything."""
+
+    id: str  # compiler/name, from where the file lies
+    title: str
+    compiler: str
+    kinds: tuple[str, ...]
+    witness: Witness
+    neighbour: Neighbour | None = None
+    seen: tuple[str, ...] = ()
+    fixed: str = ""
+    machines: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
+    operators: tuple[frozenset[str], ...] = ()  # each by its common name; several in one set: together
+    spelled: tuple[str, ...] = ()  # the same as the file writes them
+    dtypes: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    narrower: str = ""
+    regions: tuple[Region, ...] = ()
+    got: tuple[Number, ...] = ()
+    expected: tuple[Number, ...] = ()
+    needs: tuple[InputClass, ...] = ()
+    policies: tuple[str, ...] = ()
+    exception: str = ""
+    message: str = ""
+    signal: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+    experiment: Experiment = Experiment()
+    reported: str = ""
+    debatable: str = ""
+    accepted: bool = False  # a user's own: its bugs do not count
+    example: str = ""  # file of examples/bugs that tells it at length
+    fails_on: tuple[str, ...] = ()  # targets on which the example was seen to fail
+    passes_on: tuple[str, ...] = ()  # and to pass: a release with the fix, or the culprit switched off
+    path: Path | None = None
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """All that must be tried on a case before this cause can explain it."""
+        needs = (Question("without", str(one)) for one in self.needs)
+        return tuple(dict.fromkeys((*needs, *self.experiment.questions)))
+
+    @property
+    def telling(self) -> bool:
+        """Is there a condition on evidence that not every wrong number in the same operator fulfils?"""
+        return bool(
+            self.narrower
+            or self.got
+            or self.needs
+            or self.policies
+            or self.experiment.passes_with
+            or self.experiment.passes_without
+            or (self.faults and not set(self.faults) & set(PLAIN_FAULTS))
+            or (self.regions and not set(self.regions) & set(PLAIN_REGIONS))
+        )
+
+    def conditions(self) -> Iterator[tuple[str, str]]:
+        """What it asks of a failure, as (name, words); without what it leaves open."""
+        for name, value in (
+            ("kinds", self.kinds), ("stages", self.stages), ("operators", self.spelled), ("dtypes", self.dtypes),
+            ("machines", self.machines), ("options", tuple(f"{key}={value}" for key, value in self.options)),
+            ("faults", self.faults), ("narrower", self.narrower), ("regions", self.regions), ("got", self.got),
+            ("expected", self.expected), ("policies", self.policies), ("exception", self.exception),
+            ("message", self.message), ("signal", self.signal), ("tried on the case", self.questions),
+        ):  # fmt: skip
+            if value:
+                yield name, value if isinstance(value, str) else ", ".join(str(one) for one in value)
+
+    def note(self) -> dict[str, Any]:
+        """What a bug that it explains says of it."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "reported": self.reported,
+            "debatable": self.debatable,
+            "accepted": self.accepted,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        neighbour = self.neighbour
+        return {
+            **self.note(),
+            "compiler": self.compiler,
+            "seen": list(self.seen),
+            "fixed": self.fixed,
+            "example": self.example,
+            "fails_on": list(self.fails_on),
+            "passes_on": list(self.passes_on),
+            "conditions": dict(self.conditions()),
+            "witness": vars(self.witness),
+            "neighbour": vars(neighbour) if neighbour else None,
+            "file": str(self.path) if self.path else None,
+        }
+
+    def __str__(self) -> str:
+        return to_json(self.to_json())

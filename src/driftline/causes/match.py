@@ -1,0 +1,120 @@
+"""Does a cause explain a failure? Strictly: every condition of the cause holds of what was measured.
+
+A condition on something that was not measured does not hold. What the file leaves out is not asked. In particular:
+
+- the compiler is the one that is blamed, exactly; the release is not one in which the cause is fixed;
+- *every* operator of the failing program is one that the cause names: a larger program has to be reduced first;
+- *every* fault among the worst elements is one that the cause names: a lost NaN next to a wrong number is not
+  explained by a cause of lost NaN;
+- what came (`got`) and what was expected are among the numbers named, at *every* element that is kept;
+- every question of the cause (see `Question`) was tried on the case at hand, and it passed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from driftline.causes.cause import Cause
+from driftline.causes.sighting import GLUE, Sighting
+from driftline.core.evidence import Number
+
+_SAME = 1e-6  # relative: numbers in files are written with fewer digits
+
+
+def explains(cause: Cause, seen: Sighting) -> bool:
+    """Does every condition hold, the experiments included?"""
+    return not mismatch(cause, seen)
+
+
+def may_explain(cause: Cause, seen: Sighting) -> bool:
+    """Does everything hold but what has not been tried on the case yet?"""
+    return not _measured(cause, seen) and not any(seen.passes(one) is False for one in cause.questions)
+
+
+def mismatch(cause: Cause, seen: Sighting) -> str:
+    """The first condition that does not hold, in words; empty: it explains the failure."""
+    if found := _measured(cause, seen):
+        return found
+    for question in cause.questions:
+        answer = seen.passes(question)
+        if answer is not True:
+            return f"it {question}: {'it does not' if answer is False else 'not tried'}"
+    return ""
+
+
+def _measured(cause: Cause, seen: Sighting) -> str:
+    return _where(cause, seen) or _what(cause, seen) or _evidence(cause, seen)
+
+
+def _where(cause: Cause, seen: Sighting) -> str:
+    if cause.compiler != seen.backend:
+        return f"compiler {cause.compiler}: it is {seen.backend}"
+    if cause.fixed and not is_before(seen.version, cause.fixed):
+        return f"fixed in {cause.fixed}: it is {seen.version or 'an unknown release'}"
+    if cause.machines and seen.machine not in cause.machines:
+        return f"machines {', '.join(cause.machines)}: it is {seen.machine or 'unknown'}"
+    for key, value in cause.options:
+        if seen.options.get(key) != value:
+            return f"option {key}={value}: the target has {seen.options.get(key) or 'none'}"
+    return ""
+
+
+def _what(cause: Cause, seen: Sighting) -> str:
+    if seen.kind not in cause.kinds:
+        return f"kinds {', '.join(cause.kinds)}: it is {seen.kind}"
+    if cause.stages and seen.stage not in cause.stages:
+        return f"stages {', '.join(cause.stages)}: it is {seen.stage}"
+    if cause.operators and not _covered(cause, seen.operators):
+        return f"operators {', '.join(cause.spelled)}: it has {', '.join(sorted(seen.operators)) or 'none listed'}"
+    if cause.dtypes and not seen.dtypes.intersection(cause.dtypes):
+        return f"dtypes {', '.join(cause.dtypes)}: it has {', '.join(sorted(seen.dtypes)) or 'none'}"
+    return ""
+
+
+def _covered(cause: Cause, operators: frozenset[str]) -> bool:
+    """Is every operator in a set of the cause that is there as a whole?"""
+    at_work = [together for together in cause.operators if together <= operators]
+    return bool(at_work) and operators - GLUE <= frozenset().union(*at_work)
+
+
+def _evidence(cause: Cause, seen: Sighting) -> str:
+    found = seen.evidence
+    if cause.faults and (not found.faults or not set(found.faults) <= set(cause.faults)):
+        return f"faults {', '.join(cause.faults)}: it has {', '.join(found.faults) or 'none'}"
+    if cause.narrower and found.narrower != cause.narrower:
+        return f"narrower {cause.narrower}: it is {found.narrower or 'nothing'}"
+    if cause.regions and not set(found.regions) & set(cause.regions):
+        return f"regions {', '.join(cause.regions)}: it has {', '.join(found.regions) or 'none'}"
+    for name, wanted in (("got", cause.got), ("expected", cause.expected)):
+        came: list[Number] = [getattr(one, name) for one in found.worst]
+        if wanted and not (came and all(any(_same(one, other) for other in wanted) for one in came)):
+            return f"{name} {', '.join(map(str, wanted))}: it has {', '.join(map(str, came)) or 'none'}"
+    if cause.policies and (not found.policies or not set(found.policies) <= set(cause.policies)):
+        return f"policies {', '.join(cause.policies)}: it has {', '.join(found.policies) or 'none'}"
+    for name, text in (("exception", cause.exception), ("signal", cause.signal)):
+        if text and getattr(found, name) != text:
+            return f"{name} {text}: it is {getattr(found, name) or 'none'}"
+    if cause.message and not re.search(cause.message, found.message):
+        return f"message {cause.message!r}: it is {found.message!r}"
+    return ""
+
+
+def _same(one: Number, other: Number) -> bool:
+    if math.isnan(one) or math.isnan(other):
+        return math.isnan(one) and math.isnan(other)
+    return one == other or math.isclose(one, other, rel_tol=_SAME)
+
+
+def is_before(version: str, fixed: str) -> bool:
+    """Is a release older than the one with the fix? One that cannot be compared is not."""
+    mine, theirs = _numbers(version), _numbers(fixed)
+    return bool(mine and theirs) and mine < theirs
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """2.13.0+cpu -> (2, 13); zeros at the end do not count."""
+    found = [int(part) for part in re.findall(r"\d+", re.match(r"[\d.]*", version).group())]  # type: ignore[union-attr]
+    while found and not found[-1]:
+        found.pop()
+    return tuple(found)

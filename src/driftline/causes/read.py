@@ -1,0 +1,262 @@
+"""Reading the file of a cause. Files are data: nothing in them is run here. What is wrong is said in one sentence."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeVar
+
+from driftline.causes.cause import OF_VALUES, Cause, Experiment, Neighbour, Witness
+from driftline.causes.sighting import machine_name
+from driftline.core.errors import DriftlineError
+from driftline.core.evidence import Fault, InputClass, Number, Region, number
+from driftline.core.execution import Stage
+from driftline.core.spelling import spelled_alike
+from driftline.core.target import Target
+from driftline.core.tensors import DTYPES
+from driftline.core.text import did_you_mean
+from driftline.core.verdict import Kind
+from driftline.oracle.arithmetic import POLICIES
+
+E = TypeVar("E", bound=StrEnum)
+KINDS = tuple(dict.fromkeys((*map(str, Kind), "reduced-precision")))
+MOST = 256 << 10  # bytes of a file
+
+
+def read_cause(path: Path, folder: str = "") -> Cause:
+    """The cause in a file. `folder` is the folder's name, which must be the compiler's."""
+    try:
+        size = path.stat().st_size
+        if size > MOST:
+            raise DriftlineError(
+                f"{path}: a cause is a small file, at most {MOST >> 10} KiB; this one has {size:,} bytes."
+            )
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DriftlineError(f"{path} cannot be read: {error.strerror}.") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise DriftlineError(f"{path} is not valid TOML: {error}.") from error
+    return _Reader(path, table).cause(folder or path.parent.name)
+
+
+class _Reader:
+    """One file. Every method raises the sentence that says what to change."""
+
+    def __init__(self, path: Path, table: Mapping[str, Any]) -> None:
+        self._path = path
+        self._table = table
+        self._readers: dict[str, Callable[[str, Any], Any]] = {
+            "title": self._text, "compiler": self._text, "seen": self._texts, "fixed": self._text,
+            "machines": self._texts, "kinds": self._of(KINDS), "stages": self._of(map(str, Stage)),
+            "operators": self._texts, "dtypes": self._of(DTYPES), "faults": self._of(Fault),
+            "narrower": self._one_of(DTYPES), "regions": self._of(Region), "got": self._numbers,
+            "expected": self._numbers, "needs": self._of(InputClass), "policies": self._of(POLICIES),
+            "exception": self._text, "message": self._pattern, "signal": self._text, "options": self._options,
+            "experiment": self._experiment, "reported": self._text, "debatable": self._text,
+            "accepted": self._flag, "example": self._text, "fails_on": self._targets, "passes_on": self._targets,
+            "witness": self._program, "neighbour": self._program,
+        }  # fmt: skip
+
+    def cause(self, folder: str) -> Cause:
+        told = {key: self._read(key, value) for key, value in self._table.items()}
+        for key in ("title", "compiler", "kinds", "witness"):
+            if not told.get(key):
+                raise self._wrong(f"{key} is missing")
+        if told["compiler"].replace(":", "-") != folder:
+            raise self._wrong(
+                f"compiler is {told['compiler']!r}, but the file lies in the folder {folder!r}; they must agree"
+            )
+        # A drift is a wrong value that is seen over many elements: bugs do not tell them apart.
+        told["kinds"] = tuple(dict.fromkeys("wrong-value" if kind == "bias" else kind for kind in told["kinds"]))
+        spelled = told.pop("operators", ())
+        witness = told.pop("witness")
+        if not witness.get("program"):
+            raise self._wrong("witness.program is missing: the program that shows the cause")
+        if witness.get("plant"):
+            raise self._wrong("witness.plant: a witness must fail by itself; only a neighbour may have a planted fault")
+        target = witness.get("target") or told["compiler"]
+        beside = told.pop("neighbour", None)
+        found = Cause(
+            id=f"{folder}/{self._path.stem}",
+            path=self._path,
+            operators=tuple(self._together(name) for name in spelled),
+            spelled=spelled,
+            faults=tuple(Fault(one) for one in told.pop("faults", ())),
+            regions=tuple(Region(one) for one in told.pop("regions", ())),
+            needs=tuple(InputClass(one) for one in told.pop("needs", ())),
+            machines=tuple(machine_name(one) for one in told.pop("machines", ())),
+            witness=Witness(target, witness["program"]),
+            neighbour=Neighbour(
+                beside.get("target") or target, beside.get("program") or witness["program"], beside.get("plant", "")
+            )
+            if beside is not None
+            else None,
+            **told,
+        )
+        if (found.fails_on or found.passes_on) and not found.example:
+            raise self._wrong('fails_on and passes_on tell of an example; name its file, as in example = "name.py"')
+        self._require_narrow(found)
+        return found
+
+    def _require_narrow(self, cause: Cause) -> None:
+        """A cause that any failure nearby would fit hides new bugs; see docs/how-to/causes.md."""
+        kinds = set(cause.kinds)
+        if kinds & set(OF_VALUES) and not cause.telling:
+            raise self._wrong(
+                "it would explain any wrong number there; say what is special about this one: faults without"
+                " finite-value, narrower, got, regions (tail-of-axis, head-of-axis, whole-slices), needs, policies, or"
+                " an experiment that passes_with an option or passes_without a class of inputs"
+            )
+        if "error" in kinds and not (cause.message or cause.exception):
+            raise self._wrong("a cause of errors needs the compiler's message, or the class of the exception")
+        if "crash" in kinds and not (cause.signal or cause.operators):
+            raise self._wrong("a cause of crashes needs a signal or operators")
+        if not cause.operators and not (cause.message or cause.telling or cause.signal):
+            raise self._wrong("without operators it needs a message or evidence that is narrow")
+
+    # -- fields --------------------------------------------------------------------------------------------------------
+
+    def _read(self, key: str, value: Any) -> Any:
+        if key not in self._readers:
+            hint = did_you_mean(key, self._readers)
+            raise self._wrong(f"there is no field {key!r}.{hint} Known: {', '.join(self._readers)}", stop="")
+        return self._readers[key](key, value)
+
+    def _text(self, key: str, value: Any) -> str:
+        if not isinstance(value, str):
+            raise self._wrong(f'{key} must be text, as in {key} = "..."')
+        return value.strip()
+
+    def _flag(self, key: str, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise self._wrong(f"{key} must be true or false")
+        return value
+
+    def _texts(self, key: str, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+            raise self._wrong(f'{key} must be a list of names, as in {key} = ["...", "..."]')
+        return tuple(value)
+
+    def _targets(self, key: str, value: Any) -> tuple[str, ...]:
+        found = self._texts(key, value)
+        for one in found:
+            self._require_target(key, one)
+        return found
+
+    def _numbers(self, key: str, value: Any) -> tuple[Number, ...]:
+        good = isinstance(value, list) and all(isinstance(one, (int, float)) for one in value)
+        if not good:
+            raise self._wrong(f"{key} must be a list of numbers, as in {key} = [0, -1.5, nan, inf]")
+        return tuple(number(one) for one in value)
+
+    def _of(self, known: Iterable[str]) -> Callable[[str, Any], tuple[str, ...]]:
+        names = tuple(str(one) for one in known)
+
+        def read(key: str, value: Any) -> tuple[str, ...]:
+            found = self._texts(key, value)
+            for one in found:
+                self._require_known(key, one, names)
+            return found
+
+        return read
+
+    def _one_of(self, known: Iterable[str]) -> Callable[[str, Any], str]:
+        names = tuple(str(one) for one in known)
+
+        def read(key: str, value: Any) -> str:
+            found = self._text(key, value)
+            if found:
+                self._require_known(key, found, names)
+            return found
+
+        return read
+
+    def _require_known(self, key: str, one: str, names: tuple[str, ...]) -> None:
+        if one not in names:
+            raise self._wrong(
+                f"{key}: there is no {one!r}.{did_you_mean(one, names)} Known: {', '.join(names)}", stop=""
+            )
+
+    def _pattern(self, key: str, value: Any) -> str:
+        text = self._text(key, value)
+        try:
+            pattern = re.compile(text)
+        except re.error as error:
+            raise self._wrong(f"{key} is not a regular expression: {error}") from error
+        if text and (pattern.search("") or pattern.search("x")):
+            raise self._wrong(f"{key} matches any message; write some words of the compiler's own")
+        return text
+
+    def _together(self, name: str) -> frozenset[str]:
+        found = spelled_alike(part.strip() for part in name.split("+"))
+        if len(found) != len({part.strip() for part in name.split("+")}):
+            raise self._wrong(
+                f"operators: {name!r} is not the name of an operator, as in Abs or torch's abs; join operators that"
+                " must be there together with '+'"
+            )
+        return found
+
+    def _options(self, key: str, value: Any) -> tuple[tuple[str, str], ...]:
+        return tuple(self._option(key, one) for one in self._texts(key, value))
+
+    def _option(self, key: str, text: str) -> tuple[str, str]:
+        name, _, chosen = text.partition("=")
+        if not name or not chosen:
+            raise self._wrong(f"{key}: {text!r} is not an option of a target; write name=value, as in freezing=true")
+        return name, chosen
+
+    def _experiment(self, key: str, value: Any) -> Experiment:
+        if not isinstance(value, dict) or not value:
+            raise self._wrong(f'{key} must be a table, as in {key} = {{ passes_with = "opt=off" }}')
+        known = ("passes_with", "passes_in", "passes_without")
+        told: dict[str, str] = {}
+        for name, given in value.items():
+            if name not in known:
+                raise self._wrong(
+                    f"{key}: there is no {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}", stop=""
+                )
+            told[name] = self._text(f"{key}.{name}", given)
+        if told.get("passes_with"):
+            self._option(f"{key}.passes_with", told["passes_with"])
+        self._one_of(DTYPES)(f"{key}.passes_in", told.get("passes_in", ""))
+        self._one_of(InputClass)(f"{key}.passes_without", told.get("passes_without", ""))
+        return Experiment(**told)
+
+    def _program(self, key: str, value: Any) -> dict[str, str]:
+        known = ("target", "program", "plant")
+        if not isinstance(value, dict):
+            raise self._wrong(f"{key} must be a table with a program: [{key}]")
+        for name in value:
+            if name not in known:
+                raise self._wrong(
+                    f"{key}: there is no {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}", stop=""
+                )
+        told = {name: self._text(f"{key}.{name}", given) for name, given in value.items()}
+        if told.get("target"):
+            self._require_target(f"{key}.target", told["target"])
+        if told.get("program"):
+            told["program"] += "\n"
+            self._require_factory(key, told["program"])
+        return told
+
+    def _require_target(self, key: str, text: str) -> None:
+        try:
+            Target.parse(text)
+        except DriftlineError as error:
+            raise self._wrong(f"{key}: {error}", stop="") from error
+
+    def _require_factory(self, key: str, text: str) -> None:
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError) as error:
+            line = f" in line {error.lineno}: {error.msg}" if isinstance(error, SyntaxError) else ""
+            raise self._wrong(f"{key}.program has a syntax error{line}") from error
+        if not any(isinstance(node, ast.FunctionDef) and node.name == "program" for node in tree.body):
+            raise self._wrong(f"{key}.program needs a function `program` that returns (callable, inputs)")
+
+    def _wrong(self, what: str, stop: str = ".") -> DriftlineError:
+        return DriftlineError(f"{self._path}: {what}{stop}")

@@ -1,0 +1,57 @@
+"""What a cause is held against: the facts of one failure, whoever measured them and whenever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from driftline.causes.cause import Question
+from driftline.core.evidence import Evidence
+
+# Operators that compute nothing: a cause need not name them.
+GLUE = frozenset({"constant", "identity"})
+_MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
+
+
+def machine_name(text: str) -> str:
+    """One name for a kind of processor."""
+    return _MACHINES.get(text.lower(), text.lower())
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """One failure. `answers` has what was tried on the case: True, it passes so; False, it does not."""
+
+    backend: str
+    kind: str
+    evidence: Evidence
+    version: str = ""
+    machine: str = ""
+    stage: str = ""
+    operators: frozenset[str] = frozenset()  # by their common names, see core/spelling.py
+    dtypes: frozenset[str] = frozenset()
+    options: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[Question, bool] = field(default_factory=dict)
+
+    def passes(self, question: Question) -> bool | None:
+        """The answer to a question; `None`: nobody asked."""
+        if question.what == "without" and question.value in self.evidence.needs:
+            return True
+        return self.answers.get(question)
+
+    def facts(self) -> dict[str, Any]:
+        """What a stored finding must say beside its verdict and execution, for the sighting to be made again."""
+        return {
+            "machine": self.machine,
+            "operators": sorted(self.operators),
+            "dtypes": sorted(self.dtypes),
+            "answers": [
+                {"passes": one.what, "value": one.value, "answer": said} for one, said in sorted(self.answers.items())
+            ],
+        }
+
+
+def answers_from(told: Any) -> dict[Question, bool]:
+    """Answers as `facts` writes them."""
+    return {Question(str(one["passes"]), str(one["value"])): bool(one["answer"]) for one in told or ()}

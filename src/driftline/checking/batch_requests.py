@@ -1,0 +1,173 @@
+"""What is asked and answered while a batch of programs is screened: make them, run them (`execute/requests.py`), judge.
+
+The functions are in `checking/batch_tasks.py`. A program is a `ProgramRequest` when it is asked for and a
+`PreparedProgram` when it is made; the worker of the target gets it as a `BatchJob`, the judge as a `JudgeItem`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from driftline.core.evidence import NOTHING, Evidence
+from driftline.core.program import Program
+from driftline.core.task import Task
+from driftline.generate.graph import Graph
+
+_TASKS = "driftline.checking.batch_tasks"
+
+
+# -- what generators can be asked for
+
+
+@dataclass(frozen=True)
+class ArmsRequest:
+    form: str
+    generators: tuple[str, ...]
+    plugins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ArmsAnswer:
+    """By generator: what it can be asked for, and which package it needs that is not installed."""
+
+    arms: Mapping[str, tuple[str, ...]]
+    missing: Mapping[str, str]
+
+
+ARMS = Task(f"{_TASKS}:arms", ArmsRequest, ArmsAnswer)
+
+
+# -- making
+
+
+@dataclass(frozen=True)
+class ProgramRequest:
+    """A program that is asked for: of a generator, or one whose graph is there already (a part of another program).
+
+    Kept in the store with a suspect: fields may be added, with a default."""
+
+    generator: str
+    arm: str
+    number: int
+    strategies: tuple[str, ...]  # where its inputs come from, one for each sample
+    seed: str
+    base: Graph | None = None  # to be changed
+    avoid: tuple[str, ...] = ()  # "operator dtype"
+    graph: Graph | None = None  # this very program
+    inputs: str = ""  # the place of its input samples
+    values: str = ""  # the place of the values that a whole program had, where this is a part of it
+    sources: tuple[int, ...] = ()  # the number in the whole of each leaf of the part
+    nodes: tuple[int, ...] = ()  # which nodes of the whole it has
+
+
+@dataclass(frozen=True)
+class PrepareRequest:
+    folder: Path
+    form: str
+    seed: int
+    sizes: bool  # programs with several sizes are wanted as such
+    requests: tuple[ProgramRequest, ...]
+    plugins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PreparedProgram:
+    """A program that was made, with its inputs and the results of its reference."""
+
+    program: Program
+    tensors: str  # the place of its input samples
+    native: str  # the place of what the reference makes of them
+    origins: tuple[str, ...]  # where each sample comes from
+    grad: bool
+    company: str  # those of one company may be compiled together
+    coverage: tuple[tuple[str, str], ...] = ()  # operators with dtypes
+    graph: Graph | None = None
+    each: bool = False  # the verdict on every sample is wanted
+    unfit: tuple[str, ...] = ()  # of inputs that were asked for: why they are not among the samples, or nothing
+    flaws: tuple[str, ...] | None = None  # what makes no sense in it, where that was looked at
+
+
+@dataclass(frozen=True)
+class InvalidProgram:
+    """A program that does not run, whatever the compiler."""
+
+    reason: str
+    coverage: tuple[tuple[str, str], ...] = ()
+    died: bool = False  # with the worker that made it
+    internal_error: str = ""  # a fault of the generator's
+
+
+@dataclass(frozen=True)
+class NothingMade:
+    """The generator has no such program."""
+
+    reason: str
+
+
+Prepared = PreparedProgram | InvalidProgram | NothingMade
+
+
+@dataclass(frozen=True)
+class PreparedBatch:
+    """One for each request, in their order."""
+
+    programs: tuple[Prepared, ...]
+
+
+PREPARE = Task(f"{_TASKS}:prepare", PrepareRequest, PreparedBatch)
+
+
+# -- judging
+
+
+@dataclass(frozen=True)
+class JudgeItem:
+    """A program that ran, with the places of its outputs."""
+
+    program: Program
+    tensors: str
+    native: str
+    grad: bool
+    outputs: tuple[str, ...]
+    each: bool = False
+
+
+@dataclass(frozen=True)
+class JudgeRequest:
+    items: tuple[JudgeItem, ...]
+    mutates: bool
+    renames: bool
+    arithmetic: str = ""
+    on_gpu: bool = False
+    plugins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SampleVerdict:
+    """A verdict as it travels."""
+
+    judgement: str
+    reason: str = ""
+    kind: str = ""
+    z: float = 0.0
+    evidence: Evidence = NOTHING  # of a failure
+
+
+@dataclass(frozen=True)
+class ProgramVerdict:
+    """The verdict that counts: on the first sample that fails, else on one that passes."""
+
+    verdict: SampleVerdict
+    sample: int = 0
+    each: tuple[SampleVerdict, ...] = ()  # where it is wanted
+    internal_error: str = ""
+
+
+@dataclass(frozen=True)
+class JudgedPrograms:
+    verdicts: tuple[ProgramVerdict, ...]
+
+
+JUDGE_MANY = Task(f"{_TASKS}:judge_many", JudgeRequest, JudgedPrograms)

@@ -1,0 +1,361 @@
+"""Screening, whatever the programs come from: many of them on one target, in three jobs instead of three for each.
+
+A worker of the framework makes the programs and runs their reference, a worker of the target runs them, and the first
+one judges. Isolation is the same as in `check`: a program that kills its worker costs that worker; the others of its
+batch go on in the next one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Generic, Self, TypeVar
+
+from driftline.backends import BACKENDS, resolve
+from driftline.checking.batch_requests import (
+    JUDGE_MANY,
+    InvalidProgram,
+    JudgedPrograms,
+    JudgeItem,
+    JudgeRequest,
+    NothingMade,
+    Prepared,
+    PreparedProgram,
+    ProgramVerdict,
+    SampleVerdict,
+)
+from driftline.checking.checker import declared_arithmetic
+from driftline.checking.kinds import worker_for_framework, worker_for_target
+from driftline.checking.precision import runs_on_gpu
+from driftline.checking.refusals import plain_form, worth_asking
+from driftline.core.errors import InternalError
+from driftline.core.evidence import NOTHING, Evidence
+from driftline.core.execution import Failure, Outcome, Stage
+from driftline.core.sentences import ended
+from driftline.core.target import Target
+from driftline.core.task import Answer, Request, Task
+from driftline.core.tensors import Arrays
+from driftline.core.verdict import Kind
+from driftline.core.wire import decode
+from driftline.execute.grouping import evenly, in_company
+from driftline.execute.pool import Pool, TaskReport
+from driftline.execute.requests import (
+    ENDED,
+    RESULTS,
+    RUN_MANY,
+    TENSORS,
+    TOGETHER,
+    BatchJob,
+    Ran,
+    ResultLine,
+    RunManyRequest,
+)
+from driftline.execute.shelf import Shelf
+from driftline.generate.table import OPERATORS
+
+_KINDS = {Outcome.ERROR: Kind.ERROR, Outcome.CRASH: Kind.CRASH, Outcome.TIMEOUT: Kind.TIMEOUT, Outcome.OOM: Kind.OOM}
+
+Asked = TypeVar("Asked")  # how a program is asked for
+_Piece = TypeVar("_Piece")
+_Done = TypeVar("_Done")
+
+
+@dataclass(frozen=True)
+class ScreenResult(Generic[Asked]):
+    """What became of one request. `judgement` is a verdict's, or `invalid` when the program itself does not run, or
+    `nothing` when the generator had no program."""
+
+    request: Asked
+    judgement: str
+    reason: str = ""
+    kind: str = ""
+    stage: str = ""
+    z: float = 0.0
+    sample: int = 0
+    evidence: Evidence = NOTHING  # of a failure
+    each: tuple[SampleVerdict, ...] = ()  # the verdict on every sample, where the program asks for all of them
+    died: bool = False  # the program is invalid because the worker that was to make it died
+    internal_error: str = ""  # a fault of ours; the judgement is then inconclusive
+    made: PreparedProgram | None = None
+    coverage: tuple[tuple[str, str], ...] = ()
+    behaviour: tuple[str, ...] = ()  # rewrite rules of the compiler that fired, where it tells
+
+
+class Screener(ABC, Generic[Asked]):
+    """The programs of one batch with their files, which live as long as the block."""
+
+    def __init__(
+        self, pool: Pool, form: str, *, plugins: Sequence[str] = (), timeout: float = 60.0, shards: int = 1
+    ) -> None:
+        self._pool = pool
+        self._form = form
+        self._plugins = tuple(plugins)
+        self._timeout = timeout
+        self._shards = shards
+        self._numbers = itertools.count()
+
+    def __enter__(self) -> Self:
+        self.folder = self._pool.workspace.job_folder()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _new_folder(self) -> Path:
+        folder = self.folder / str(next(self._numbers))
+        folder.mkdir()
+        return folder
+
+    @abstractmethod
+    def prepare(self, requests: Sequence[Asked], *, sizes: bool = True) -> list[Prepared]:
+        """Make the programs. Should one of them take the worker down, it is invalid and the others are made again."""
+
+    def screen(
+        self, requests: Sequence[Asked], target: Target, *, heard: Mapping[str, int] | None = None
+    ) -> list[ScreenResult[Asked]]:
+        """Make, run and judge. One result for each request, in their order. With `heard`, how often each rejection was
+        met before, those that are known well are believed; without it, none that the compiler gives in words alone."""
+        made = self._prepared(requests, sizes=BACKENDS.get(target.backend).sizes)
+        results: list[ScreenResult[Asked]] = []
+        runnable: dict[int, PreparedProgram] = {}
+        for number, (request, answer) in enumerate(zip(requests, made, strict=True)):
+            match answer:
+                case NothingMade(reason):
+                    results.append(ScreenResult(request, "nothing", reason))
+                case InvalidProgram(reason, coverage, died, error):
+                    invalid = ScreenResult(request, "invalid", reason, died=died, internal_error=error)
+                    results.append(replace(invalid, coverage=coverage))
+                case PreparedProgram():
+                    results.append(ScreenResult(request, "", made=answer, coverage=answer.coverage))
+                    runnable[number] = answer
+        pieces = self._pieces(runnable, resolve(target).together)
+        executions: dict[int, Ran] = {}
+        for done, verdicts in self._side_by_side(lambda piece: self._run_and_judge(piece, target), pieces):
+            executions |= done
+            for number, verdict in verdicts.items():
+                results[number] = _judged(results[number], verdict)
+        executions |= self._not_believed(runnable, executions, target, heard)
+        for number, ran in executions.items():
+            results[number] = replace(results[number], behaviour=ran.behaviour)
+            if ran.outcome is not Outcome.OK:
+                results[number] = _ended(results[number], runnable[number], ran)
+        return results
+
+    def _not_believed(
+        self,
+        programs: Mapping[int, PreparedProgram],
+        executions: Mapping[int, Ran],
+        target: Target,
+        heard: Mapping[str, int] | None,
+    ) -> dict[int, Ran]:
+        """Rejections that are errors: the plainest form of the compiler takes and runs the program."""
+        refused = {number: ran for number, ran in sorted(executions.items()) if ran.outcome is Outcome.REJECTED}
+        forms = {number: plain_form(target, ran.failure) for number, ran in refused.items()}
+        in_words = [(number, str(refused[number].failure)) for number, form in forms.items() if form]
+        plain = next((form for form in forms.values() if form), None)
+        if plain is None:
+            return {}
+        asked = self._execute({number: programs[number] for number in worth_asking(in_words, heard)}, plain)
+        taken = [number for number, ran in asked.items() if ran.outcome is Outcome.OK]
+        return {number: replace(refused[number], outcome=Outcome.ERROR) for number in taken}
+
+    # -- in pieces, for a hunt with more processors than targets -----------------------------------------------------
+
+    def _prepared(self, requests: Sequence[Asked], *, sizes: bool) -> list[Prepared]:
+        pieces = list(evenly(requests, self._shards))
+        done = self._side_by_side(lambda piece: self.prepare(piece, sizes=sizes), pieces)
+        return [answer for answers in done for answer in answers]
+
+    def _pieces(self, programs: Mapping[int, PreparedProgram], together: int) -> list[dict[int, PreparedProgram]]:
+        """What a worker takes at a time. Those that are compiled together stay together, so there are more pieces than
+        workers, and a worker that is done takes another one. Gradients and several sizes take longest to compile: with
+        them first, all workers end at about the same time."""
+        if self._shards == 1 or together == 1:
+            return [dict(piece) for piece in evenly(list(programs.items()), self._shards)]
+        pieces = [dict(group) for group in in_company(programs.items(), lambda item: item[1].company, together)]
+        return sorted(pieces, key=lambda piece: next(iter(piece.values())).company == "plain")
+
+    def _side_by_side(self, work: Callable[[_Piece], _Done], pieces: Sequence[_Piece]) -> list[_Done]:
+        if len(pieces) < 2 or self._shards == 1:
+            return [work(piece) for piece in pieces]
+        with ThreadPoolExecutor(self._shards) as threads:
+            return list(threads.map(work, pieces))
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    def _run_and_judge(
+        self, programs: Mapping[int, PreparedProgram], target: Target
+    ) -> tuple[dict[int, Ran], dict[int, ProgramVerdict]]:
+        executions = self._execute(programs, target)
+        ran = {number: execution for number, execution in executions.items() if execution.outcome is Outcome.OK}
+        return executions, self._judge(programs, ran, target)
+
+    def _execute(self, programs: Mapping[int, PreparedProgram], target: Target) -> dict[int, Ran]:
+        backend = resolve(target)
+        worker = worker_for_target(backend, target, self._plugins)
+        done: dict[int, Ran] = {}
+        for number, made in programs.items():
+            if made.grad and not backend.gradients:
+                done[number] = _refused("this backend computes no gradients")
+            elif _depends_on_memory(made) and not backend.mutates:
+                done[number] = _refused(
+                    "this backend is given copies, where what is written to memory means another thing"
+                )
+        waiting = {
+            number: BatchJob(number, made.program, made.tensors, made.grad, seed=0, company=made.company)
+            for number, made in programs.items()
+            if number not in done
+        }
+        while waiting:
+            folder = self._new_folder()
+            request = RunManyRequest(
+                target.backend, backend.told(target.told), tuple(waiting.values()), folder, self._plugins
+            )
+            report = self._pool.run(worker, RUN_MANY, request, timeout=self._timeout * max(1, backend.together / 4))
+            results, unfinished = _read_results(folder)
+            done |= results
+            if report.answer is None:
+                _take_casualty(report.stage, _ended_worker(report), unfinished, waiting, done, backend.together)
+            waiting = {number: job for number, job in waiting.items() if number not in done}
+            if report.answer is not None and waiting:
+                raise InternalError(f"{len(waiting)} of the programs were never run")
+        return done
+
+    def _judge(
+        self, programs: Mapping[int, PreparedProgram], ran: Mapping[int, Ran], target: Target
+    ) -> dict[int, ProgramVerdict]:
+        if not ran:
+            return {}
+        backend = BACKENDS.get(target.backend)
+        items = [_to_judge(programs[number], ran[number].outputs) for number in ran]
+        arithmetic = declared_arithmetic(backend, target)
+        report = self._ask_judge(items, backend.mutates, backend.renames_outputs, arithmetic, runs_on_gpu(target))
+        if report.answer is not None:
+            return dict(zip(ran, report.answer.verdicts, strict=True))
+        if len(ran) == 1:
+            reason = f"its judgement ended with {report.ending} ({report.detail})"
+            return {number: ProgramVerdict(SampleVerdict("inconclusive", reason)) for number in ran}
+        verdicts: dict[int, ProgramVerdict] = {}
+        for number in ran:
+            verdicts |= self._judge(programs, {number: ran[number]}, target)
+        return verdicts
+
+    def _ask_judge(
+        self, items: Sequence[JudgeItem], mutates: bool, renames: bool, arithmetic: str = "", on_gpu: bool = False
+    ) -> TaskReport[JudgedPrograms]:
+        return self._ask(JUDGE_MANY, JudgeRequest(tuple(items), mutates, renames, arithmetic, on_gpu, self._plugins))
+
+    def contradicts(self, made: PreparedProgram, outputs: Sequence[Arrays]) -> str:
+        """Is this what the reference of a program would fail, had a compiler returned it? The reason, or nothing."""
+        with Shelf(self._new_folder() / TENSORS) as shelf:
+            places = tuple(shelf.put(arrays) for arrays in outputs)
+        report = self._ask_judge([_to_judge(made, places)], mutates=False, renames=True)
+        if report.answer is None:
+            return ""
+        verdict = report.answer.verdicts[0].verdict
+        return verdict.reason if verdict.judgement == "fail" else ""
+
+    def _ask(self, task: Task[Request, Answer], request: Request) -> TaskReport[Answer]:
+        worker = worker_for_framework(self._form, self._plugins)  # forms go by the names of their frameworks
+        return self._pool.run(worker, task, request, timeout=self._timeout)
+
+
+def _to_judge(made: PreparedProgram, outputs: tuple[str, ...]) -> JudgeItem:
+    return JudgeItem(made.program, made.tensors, made.native, made.grad, outputs, made.each)
+
+
+def _refused(reason: str) -> Ran:
+    return Ran(Outcome.REJECTED, Stage.COMPILE, failure=Failure("Unsupported", reason))
+
+
+def _depends_on_memory(made: PreparedProgram) -> bool:
+    """Does the meaning of the program depend on how its inputs lie in memory? It does when it writes into them."""
+    if not made.graph or all(leaf.layout == "contiguous" for leaf in made.graph.leaves):
+        return False
+    return any(OPERATORS[node.op].inplace for node in made.graph.nodes)
+
+
+def _read_results(folder: Path) -> tuple[dict[int, Ran], dict[int, list[str]]]:
+    """What was finished, and of what was not, the places of the outputs so far."""
+    results: dict[int, Ran] = {}
+    unfinished: dict[int, list[str]] = {}
+    path = folder / RESULTS
+    for text in path.read_text().splitlines() if path.exists() else []:
+        try:
+            line = decode(ResultLine, json.loads(text))
+        except json.JSONDecodeError:  # the process died while it wrote this one
+            continue
+        if line.ran:
+            results[line.number] = line.ran
+        else:
+            unfinished.setdefault(line.number, []).append(line.finished)
+    return results, unfinished
+
+
+def _ended_worker(report: TaskReport[Answer]) -> Ran:
+    stage = report.stage.partition(" ")[2]
+    known = Stage(stage) if stage in set(Stage) else Stage.COMPILE
+    return Ran(ENDED[report.ending], known, failure=Failure(report.detail, ""))
+
+
+def _take_casualty(
+    stage: str,
+    ended: Ran,
+    unfinished: Mapping[int, list[str]],
+    waiting: dict[int, BatchJob],
+    done: dict[int, Ran],
+    together: int,
+) -> None:
+    """Which program was it that ended the worker? Those that were compiled together with it are asked one by one, and
+    with them perhaps some of the next group, since the size of this one is not known."""
+    number, _, entered = stage.partition(" ")
+    if entered == TOGETHER:
+        first = waiting[int(number)]
+        group = [job for job in waiting.values() if job.company == first.company and job.number >= first.number]
+        for job in group[:together]:
+            waiting[job.number] = replace(job, company="")
+        return
+    culprit = int(number) if number else next(iter(waiting))
+    done[culprit] = replace(ended, outputs=tuple(unfinished.get(culprit, ())))
+
+
+def _judged(result: ScreenResult[Asked], found: ProgramVerdict) -> ScreenResult[Asked]:
+    """A program that ran to its end."""
+    verdict = found.verdict
+    return replace(
+        result,
+        judgement=verdict.judgement,
+        reason=verdict.reason,
+        kind=verdict.kind,
+        stage="RUN",
+        z=verdict.z,
+        sample=found.sample,
+        evidence=verdict.evidence,
+        each=found.each,
+        internal_error=found.internal_error,
+    )
+
+
+def _ended(result: ScreenResult[Asked], made: PreparedProgram, ran: Ran) -> ScreenResult[Asked]:
+    """A program that was refused, or that ended badly."""
+    if ran.problem:
+        return replace(result, judgement="inconclusive", reason=ran.problem)
+    sample = min(len(ran.outputs), len(made.origins) - 1)  # after those that were finished
+    if ran.outcome is Outcome.REJECTED:
+        return replace(result, judgement="rejected", reason=str(ran.failure or "not supported"), sample=sample)
+    verdict = ended(_KINDS[ran.outcome], str(ran.stage), ran.failure)
+    return replace(
+        result,
+        judgement="fail",
+        kind=str(verdict.kind),
+        stage=str(ran.stage),
+        reason=str(ran.failure or ran.outcome),
+        sample=sample,
+        evidence=replace(verdict.evidence, sample=sample),
+    )

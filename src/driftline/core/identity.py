@@ -1,0 +1,93 @@
+"""Which bug is this? Compiler, stage, kind, and the operators and dtypes of the smallest program that is known to fail.
+
+Nothing else has a say: no table, no wording of ours or of a compiler's, no processor, no shapes and numbers. What is
+known of a bug's cause is said beside its name (`driftline.causes`), and never changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from driftline.core.evidence import Evidence, Fault
+from driftline.core.execution import Execution, Stage
+from driftline.core.program import Program
+from driftline.core.spelling import spelled_alike
+from driftline.core.target import Target
+from driftline.core.tensors import is_float
+from driftline.core.verdict import Fingerprint, Judgement, Kind, Verdict
+
+MOST_OPERATORS = 8  # a program of more is known by itself: what it shares with another says little
+# Circumstances of a program that are part of its name.
+AFTER_ANOTHER_CALL = "after another call"  # it is right in a first call
+WITH_GRADIENT = "with gradient"
+
+_ENDINGS = (Kind.ERROR, Kind.CRASH)
+# Faults that are bugs of their own kind, whatever the operator: everything else is "wrong numbers".
+_TELLING = (Fault.TIES, Fault.SUBNORMAL, Fault.BEYOND_RANGE)
+_ANY_WIDTH = (Kind.WRONG_NONFINITE, Kind.CRASH)  # how a NaN is lost, or a process dies, is hardly ever about the width
+_CLASSES = {"float32": "float", "float64": "double", "float16": "half", "bfloat16": "half"}
+
+
+def identify(
+    program: Program,
+    operators: Sequence[str],
+    target: Target,
+    execution: Execution,
+    verdict: Verdict,
+    blame: str = "",
+) -> Fingerprint:
+    """The identity of a failure. `operators` are those of the program; `blame` names a converter when it, not the
+    backend, is at fault."""
+    converter = execution.converter if execution.stage is Stage.CONVERT else ""
+    return fingerprint_of(
+        program,
+        operators,
+        backend=blame or converter or target.backend,
+        stage=str(Stage.CONVERT if blame else execution.stage),
+        kind=kind_of(verdict),
+        found=verdict.evidence,
+    )
+
+
+def kind_of(verdict: Verdict) -> Kind:
+    """The kind by which a bug goes: less precision is one of its own, and a drift is a wrong value seen on other
+    inputs."""
+    if verdict.judgement is Judgement.REDUCED or verdict.evidence.policies:
+        return Kind.REDUCED_PRECISION
+    assert verdict.kind is not None
+    return Kind.WRONG_VALUE if verdict.kind is Kind.BIAS else verdict.kind
+
+
+def fingerprint_of(
+    program: Program, operators: Sequence[str], *, backend: str, stage: str, kind: Kind, found: Evidence
+) -> Fingerprint:
+    what = ""
+    if kind in _ENDINGS:
+        what = found.exception or found.signal
+    elif kind is Kind.WRONG_VALUE and found.fault in _TELLING:
+        what = str(found.fault)
+    detail = f"{_operators(program, operators)} of {_types(program, found, kind)}"
+    return Fingerprint(backend, stage, str(kind), f"{what} in {detail}" if what else detail)
+
+
+def _operators(program: Program, listed: Sequence[str]) -> str:
+    names = sorted(spelled_alike(listed))
+    if not 0 < len(names) <= MOST_OPERATORS:
+        return f"program {program.digest[:12]}"
+    return " ".join(("+".join(names), *sorted(program.circumstances)))
+
+
+def _types(program: Program, found: Evidence, kind: Kind) -> str:
+    """The types that are computed with: an index or a mask beside floats is not. Without inputs, that of the output."""
+    dtypes = [spec.dtype for spec in program.inputs] or ([found.dtype] if found.dtype else [])
+    numbers = [name for name in dtypes if is_float(name) or name.startswith("complex")]
+    return (
+        "+".join(sorted({dtype_class(name, any_width=kind in _ANY_WIDTH) for name in numbers or dtypes})) or "nothing"
+    )
+
+
+def dtype_class(name: str, *, any_width: bool = False) -> str:
+    """float, double, half, float8, int, uint, bool, complex."""
+    if is_float(name):
+        return "float" if any_width else _CLASSES.get(name, "float8")
+    return name.rstrip("0123456789") or name

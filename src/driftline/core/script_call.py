@@ -1,0 +1,41 @@
+"""How a script calls a compiler, in the compiler's own public interface. A backend says it; `report/scripts/` writes it
+into the scripts of bug reports.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class ScriptCall:
+    """The call of a compiler.
+
+    `call` is a Python expression. For an ONNX model it uses `model`, an `onnx.ModelProto`, and `inputs`, a dict of
+    numpy arrays in the order of the model's inputs, and gives the list of output arrays. For torch, TensorFlow and JAX
+    the program is called `function`: the expression is the compiled function, as in `torch.compile(function)`, or the
+    results, as in `mychip(function, *inputs)` (TensorFlow and JAX: `mychip(function, inputs)`).
+    """
+
+    call: str
+    text: str = ""  # definitions that the call uses, such as a function of a few lines
+    imports: tuple[str, ...] = ()  # import lines
+    packages: tuple[str, ...] = ()  # what must be installed; the metadata of the script pins their versions
+    setup: tuple[str, ...] = ()  # statements that run before the program is made
+    # The results of a torch program: in the structure that it returns, or a flat list of tensors, or of numpy arrays.
+    tensors: bool = False
+    arrays: bool = False
+    module: bool = True  # of torch programs it takes modules only: a plain function is wrapped into one
+    text_for: Mapping[str, str] = field(default_factory=dict)  # another text for ONNX models with values of a dtype
+
+    @property
+    def gives_results(self) -> bool:
+        """Is the expression the results themselves, rather than the compiled function?"""
+        return re.search(r"\binputs\b", self.call) is not None
+
+    @property
+    def function(self) -> str:
+        """The name of the function that gives the results: `mychip` of `mychip(function, *inputs)`."""
+        return self.call.partition("(")[0]

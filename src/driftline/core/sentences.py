@@ -1,0 +1,161 @@
+"""The sentence about a failure, made of its evidence: the same in the terminal, reports, issues and JSON."""
+
+from __future__ import annotations
+
+import math
+
+from driftline.core.evidence import Element, Evidence, Fault, Number
+from driftline.core.execution import Failure
+from driftline.core.text import normalise_message, told_apart
+from driftline.core.verdict import Judgement, Kind, Verdict
+
+_OF_INPUTS = {"grad": "the gradient of", "mutated": "the change of"}
+_DOING = {"CONVERT": "converting", "COMPILE": "compiling", "RUN": "running"}
+
+
+def called(name: str) -> str:
+    """An output as a sentence speaks of it: one without a name of its own goes by its place."""
+    what, _, given = name.partition(":")
+    if given and what in _OF_INPUTS:
+        return f"{_OF_INPUTS[what]} {_placed('input', given)}"
+    return _placed("output", name)
+
+
+def _placed(noun: str, name: str) -> str:
+    return f"{noun} {name}" if name[:1].isdigit() else name
+
+
+def failing(kind: Kind, found: Evidence) -> Verdict:
+    """The verdict on something that is wrong."""
+    return Verdict(Judgement.FAIL, describe(kind, found), kind, found)
+
+
+def ended(kind: Kind, stage: str, failure: Failure | None, log: str = "") -> Verdict:
+    """The verdict on an execution that did not come to its end."""
+    told = failure or Failure("", "")
+    return failing(
+        kind,
+        Evidence(
+            faults=(Fault.OTHER,),
+            stage=stage,
+            exception="" if kind is Kind.CRASH else told.type,
+            signal=told.type if kind is Kind.CRASH else "",
+            message=normalise_message(told.message),
+            said=told.message,
+            traceback=told.traceback,
+            log=log,
+        ),
+    )
+
+
+def describe(kind: Kind, found: Evidence, moved_by: str = "the compiler") -> str:
+    """What is wrong, in one sentence."""
+    if kind in (Kind.ERROR, Kind.CRASH, Kind.TIMEOUT, Kind.OOM):
+        return _ending(kind, found)
+    if kind is Kind.MISSING_ERROR:
+        return f"returns a result where the reference raises {found.wanted[0]}"
+    if kind is Kind.WRONG_STRUCTURE:
+        return _structure(found)
+    if kind in (Kind.WRONG_DTYPE, Kind.WRONG_SHAPE):
+        what = "dtype" if kind is Kind.WRONG_DTYPE else "shape"
+        return f"{called(found.output)} has {what} {found.came[0]}, expected {found.wanted[0]}"
+    if found.pooled_z is not None:
+        over = f"over {found.runs} inputs the errors add up to {found.pooled_z:.1f} sigma ({found.direction})"
+        return f"bias: {over}"
+    told = _numbers(kind, found, moved_by)
+    if found.part:
+        told = f"{found.part} part: {told}"
+    if found.unruled:
+        told += f" (no noise rule for {', '.join(found.unruled)}: judged generously)"
+    return f"{called(found.output)}: {told}" if found.output else told
+
+
+def _ending(kind: Kind, found: Evidence) -> str:
+    doing = _DOING.get(found.stage, "running")
+    words = {
+        Kind.ERROR: f"raised while {doing}",
+        Kind.CRASH: f"the process died while {doing}",
+        Kind.TIMEOUT: f"no answer in time while {doing}",
+        Kind.OOM: f"out of memory while {doing}",
+    }[kind]
+    return words if kind is Kind.TIMEOUT else f"{words}: {found.raised}"
+
+
+def _structure(found: Evidence) -> str:
+    missing = ", ".join(called(name) for name in found.wanted if name not in found.came)
+    surplus = ", ".join(called(name) for name in found.came if name not in found.wanted)
+    parts = [f"misses {missing}" if missing else "", f"has {surplus} in surplus" if surplus else ""]
+    return "the result " + " and ".join(part for part in parts if part)
+
+
+def _numbers(kind: Kind, found: Evidence, moved_by: str) -> str:
+    if kind is Kind.BIAS:
+        return (
+            f"bias: no single element stands out, but together they drift ({found.direction},"
+            f" {found.aggregate_z or 0.0:.0f} sigma)"
+        )
+    if found.tolerance:
+        return _beyond_tolerance(found)
+    if found.invalid_choice:
+        return f"not a valid choice: {found.invalid_choice}"
+    first = found.first
+    if first is None:
+        return f"{_count(found.wrong, found)} differ"
+    if kind is Kind.WRONG_ZERO_SIGN:
+        return f"{_count(found.wrong, found)} have the other zero; at {first.place}: expected {first.expected}"
+    if kind is Kind.WRONG_NONFINITE:
+        return _nonfinite(found, first)
+    if found.sigma is not None:
+        return _by_noise(found, first, moved_by)
+    if found.allowed is not None:
+        wanted, came = _apart(first)
+        return (
+            f"{_count(found.wrong, found)} differ; at {first.place}: expected {wanted}, got {came},"
+            f" off by {found.error or 0.0:.3g} where rounding allows {found.allowed:.3g}"
+        )
+    return f"{_count(found.wrong, found)} differ; at {first.place}: expected {first.expected}, got {first.got}"
+
+
+def _by_noise(found: Evidence, first: Element, moved_by: str) -> str:
+    assert found.sigma is not None
+    wanted, came = _apart(first)
+    told = (
+        f"at {first.place} expected {wanted}, got {came}: legal rounding moves"
+        f" this element by {found.sigma:.2g}; {moved_by} moved it by"
+        f" {(found.error or 0.0) / found.sigma if found.sigma else math.inf:.3g} times that;"
+        f" the unoptimised run stands at {found.native_z or 0.0:.2g}"
+    )
+    if found.wrong_nonfinite:
+        odd = next((one for one in found.worst if not (_finite(one.expected) and _finite(one.got))), None)
+        told += f"; besides, {_nonfinite(found, odd)}" if odd else ""
+    if found.worst_case is None:
+        return told
+    words = "beyond even the worst-case bound of rounding" if found.certain else "beyond what rounding does in practice"
+    return f"{told} ({words})"
+
+
+def _nonfinite(found: Evidence, one: Element) -> str:
+    count = _count(found.wrong_nonfinite or found.wrong, found)
+    return f"{count} differ in NaN or Inf; at {one.place}: expected {one.expected}, got {one.got}"
+
+
+def _beyond_tolerance(found: Evidence) -> str:
+    told = found.tolerance
+    place = f" at {tuple(told['worst'])}" if told["worst"] is not None else ""
+    return (
+        f"{told['mismatched']} of {told['size']} elements differ ({100 * told['mismatch_share']:.3g} %);"
+        f" greatest absolute difference {told['max_abs']:.6g}{place}, relative {told['max_rel']:.6g},"
+        f" {told['max_ulp']:.6g} ulp; rmse {told['rmse']:.6g}; {told['nonfinite_mismatched']} differ in NaN or Inf"
+    )
+
+
+def _count(wrong: int, found: Evidence) -> str:
+    return f"{wrong} of {found.elements} elements"
+
+
+def _apart(one: Element) -> tuple[str, str]:
+    return told_apart(float(one.expected), float(one.got))
+
+
+def _finite(value: Number) -> bool:
+    return math.isfinite(value)

@@ -1,0 +1,54 @@
+"""How serious a bug is: one order for lists, reports and queries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from driftline.core.evidence import InputClass
+from driftline.core.verdict import Kind
+
+# The worst first: silently wrong on ordinary numbers, then what dies, then what is wrong at the edges, then what at
+# least says so.
+SEVERITIES = (
+    "Wrong results on ordinary values",
+    "Crashes",
+    "Wrong shape, type or structure",
+    "Results that drift",
+    "Wrong results on special values",
+    "Wrong NaN or infinity",
+    "Errors on valid programs",
+    "Errors that are missing",
+    "No answer in time, or out of memory",
+    "Wrong sign of zero",
+    "Less precise than the program asks for",
+    "Other",
+)
+BY_KIND = {
+    Kind.WRONG_VALUE: 0,
+    Kind.CRASH: 1,
+    Kind.WRONG_SHAPE: 2,
+    Kind.WRONG_DTYPE: 2,
+    Kind.WRONG_STRUCTURE: 2,
+    Kind.BIAS: 3,
+    Kind.WRONG_NONFINITE: 5,
+    Kind.ERROR: 6,
+    Kind.MISSING_ERROR: 7,
+    Kind.TIMEOUT: 8,
+    Kind.OOM: 8,
+    Kind.WRONG_ZERO_SIGN: 9,
+    Kind.REDUCED_PRECISION: 10,
+}
+_ON_SPECIAL_VALUES = 4
+_SPECIAL = {InputClass.NAN, InputClass.INFINITY, InputClass.SUBNORMAL, InputClass.LARGE}
+
+
+def severity(kind: str, ordinary: bool) -> int:
+    """A rank, 0 is the worst. `ordinary`: the inputs are plain finite numbers."""
+    if kind == Kind.WRONG_VALUE and not ordinary:
+        return _ON_SPECIAL_VALUES
+    return BY_KIND.get(kind, len(SEVERITIES) - 1)  # type: ignore[call-overload, no-any-return]
+
+
+def needs_special_values(needs: Collection[InputClass]) -> bool:
+    """Does a failure go away without special values in its inputs, as far as that was tried?"""
+    return bool(_SPECIAL.intersection(needs))

@@ -1,0 +1,143 @@
+"""What the engine says while it works: one hierarchy of events for checks, hunts, audits and diagnoses.
+
+The engine knows no output. It calls a listener with events; progress displays are listeners (`report/progress.py`,
+`report/hunt_progress.py`), and so is any function of yours. An event says what happened, never how to show it. A
+listener may be called from several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from driftline.checking.checker import Skipped, TargetResult
+from driftline.core.target import Target
+from driftline.store import Bug
+
+
+@dataclass(frozen=True)
+class Event:
+    """The base of all."""
+
+
+# -- everywhere ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Working(Event):
+    """What is being done at the moment: `part` names the step or the compiler, `words` say how far it is."""
+
+    part: str
+    words: str
+
+
+@dataclass(frozen=True)
+class BugSeen(Event):
+    """A bug: a new one, or one more sighting. `how` says what brought it about, where that is more than its kind."""
+
+    bug: Bug
+    new: bool
+    how: str = ""
+
+
+# -- check -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CheckStarted(Event):
+    """The targets of a check are chosen."""
+
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True)
+class TargetStarted(Event):
+    """A target begins; `expected` is how many seconds it usually takes, where that is long and known."""
+
+    target: Target
+    expected: float | None = None
+
+
+@dataclass(frozen=True)
+class TargetDone(Event):
+    """A target has come to its result."""
+
+    target: Target
+    result: TargetResult | Skipped
+
+
+# -- hunt ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HuntStarted(Event):
+    """The lanes are chosen. `resumed` is the number of turns that were done before."""
+
+    targets: tuple[str, ...]
+    skipped: tuple[Skipped, ...]
+    left_out: tuple[str, ...]  # generators that lack something, each with a sentence's worth of why
+    seed: int
+    seconds: float  # the budget; 0: none
+    programs: int  # for each target; 0: no limit
+    resumed: int
+    spent: float  # seconds, before it was resumed
+
+
+@dataclass(frozen=True)
+class TurnDone(Event):
+    """A batch of programs has been through one target."""
+
+    lane: str
+    number: int
+    counts: Mapping[str, int]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LaneStopped(Event):
+    """A target can go on no longer, and why."""
+
+    lane: str
+    reason: str
+
+
+# -- audit -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OutOfReach(Event):
+    """A rule is wrong, but only on a program that ordinary code has not been seen to write."""
+
+    rule: str
+    mutation: str
+
+
+# -- diagnose --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ExplainingStarted(Event):
+    """Several bugs will be explained, one after the other, in this many seconds at most."""
+
+    bugs: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class NotExplained(Event):
+    """A bug could not be explained, and why."""
+
+    bug: str
+    reason: str
+
+
+Listener = Callable[[Event], None]
+
+
+def ignore(event: Event) -> None:
+    """The listener of those who want no events."""
+
+
+def says(listener: Listener, part: str) -> Callable[[str], None]:
+    """For a search that knows only words: they become what `part` is working on."""
+    return lambda words: listener(Working(part, words))

@@ -1,0 +1,140 @@
+"""What parent, nursery and worker say to each other. Jobs carry requests and answers of tasks (`core/task.py`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from driftline.core.wire import Json
+
+# -- the parent to a nursery, and its answers
+
+
+@dataclass(frozen=True)
+class Warm:
+    """The first message: functions to call before anything is forked, each with its argument."""
+
+    calls: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Ready:
+    seconds: float
+
+
+@dataclass(frozen=True)
+class NotReady:
+    error: str
+
+
+@dataclass(frozen=True)
+class Fork:
+    """Make a worker. Its socket comes beside the message."""
+
+    number: int
+    log: str
+
+
+@dataclass(frozen=True)
+class Serve:
+    """Become the worker. Its socket comes beside the message."""
+
+    log: str
+
+
+@dataclass(frozen=True)
+class Kill:
+    number: int
+
+
+@dataclass(frozen=True)
+class Forked:
+    number: int
+    pid: int
+
+
+@dataclass(frozen=True)
+class Exited:
+    """`status` is that of `os.wait`."""
+
+    number: int
+    status: int
+    peak_memory: int
+
+
+# -- the parent to a worker, and its answers
+
+
+class Ending(StrEnum):
+    """How a job ended: with an answer or a mistake of ours (done), or with the worker."""
+
+    DONE = "done"
+    DIED = "died"
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True)
+class Job:
+    task: str
+    request: Json
+
+
+@dataclass(frozen=True)
+class Started:
+    """The job has arrived."""
+
+
+@dataclass(frozen=True)
+class Entered:
+    stage: str
+
+
+@dataclass(frozen=True)
+class Lap:
+    """One of many things is done: the time limit is for the next one."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    answer: Json
+    peak_memory: int = 0
+
+
+@dataclass(frozen=True)
+class OutOfMemory:
+    peak_memory: int = 0
+
+
+@dataclass(frozen=True)
+class Mistaken:
+    """The task raised. It turns the compiler's errors into values, so this is a fault of ours."""
+
+    error: str
+    traceback: str
+    peak_memory: int = 0
+
+
+# -- who says what to whom
+
+Sent = TypeVar("Sent")
+Received = TypeVar("Received")
+
+
+@dataclass(frozen=True)
+class Link(Generic[Sent, Received]):
+    """What one end of a channel sends, and what it receives: unions of dataclasses."""
+
+    sends: Any
+    receives: Any
+
+
+ToNursery = Warm | Fork | Serve | Kill
+FromNursery = Ready | NotReady | Forked | Exited
+FromWorker = Started | Entered | Lap | Answered | OutOfMemory | Mistaken
+
+PARENT_OF_NURSERY: Link[ToNursery, FromNursery] = Link(ToNursery, FromNursery)
+NURSERY: Link[FromNursery, ToNursery] = Link(FromNursery, ToNursery)
+PARENT_OF_WORKER: Link[Job, FromWorker] = Link(Job, FromWorker)
+WORKER: Link[FromWorker, Job] = Link(FromWorker, Job)

@@ -1,0 +1,195 @@
+"""The parent's side of a worker: sends it jobs, watches its time, memory and log, and reports how each ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from driftline.core.errors import InternalError
+from driftline.core.full_disk import refuse_full
+from driftline.core.text import tail
+from driftline.core.wire import Json
+from driftline.execute import limits
+from driftline.execute.channel import Channel, ChannelClosed, ChannelTimeout
+from driftline.execute.messages import (
+    Answered,
+    Ending,
+    Entered,
+    FromWorker,
+    Job,
+    Lap,
+    Mistaken,
+    OutOfMemory,
+    Started,
+)
+from driftline.execute.processes import describe_exit, resident_memory
+from driftline.execute.task_report import Lost, PoolExpired, PoolInterrupted, TaskReport
+from driftline.execute.workspace import temporary_folder
+
+if TYPE_CHECKING:
+    from driftline.execute.nursery_handle import NurseryHandle
+
+
+@dataclass(frozen=True)
+class _Resident:
+    """Bytes of memory that a worker has now."""
+
+    memory: int
+
+
+@dataclass(frozen=True)
+class _Expired:
+    """The time of the pool is over."""
+
+
+@dataclass(frozen=True)
+class _Stopped:
+    """The task used up what it may have."""
+
+    ending: Ending
+    detail: str
+
+
+_News = FromWorker | _Resident | _Expired | _Stopped
+
+
+class WorkerHandle:
+    """The parent's handle on a worker process. Number -1 is a nursery process that became the worker itself."""
+
+    def __init__(
+        self, channel: Channel[Job, FromWorker], number: int, pid: int, log: Path, nursery: NurseryHandle
+    ) -> None:
+        self._channel = channel
+        self._number = number
+        self._pid = pid
+        self._log = log
+        self._log_before = ""
+        self._nursery = nursery
+        self.interrupted = False
+        self.jobs = 0
+        self._began_with = resident_memory(pid)
+
+    def run(self, job: Job, timeout: float, memory_limit: int, end: Callable[[], float]) -> TaskReport[Json]:
+        self.jobs += 1
+        self._log_before = ""
+        started = time.monotonic()
+        begun, stage, peak = False, "", 0
+        try:
+            self._channel.send(job, timeout=limits.SEND_TIMEOUT)
+            for message in self._messages(timeout, memory_limit, end):
+                match message:
+                    case _Resident(resident):
+                        peak = max(peak, resident)
+                    case Started():
+                        begun = True
+                    case Entered(entered):
+                        stage = entered
+                    case _Expired():
+                        raise PoolExpired("the time is over")  # whoever gave us the job ends the process
+                    case _Stopped(ending, detail):
+                        self._nursery.end_worker(self._number)
+                        if self._nursery.exit_of(self._number, limits.END_TIMEOUT) is None:
+                            self._nursery.condemn()
+                        return self._report(ending, started, stage, detail, peak)
+                    case Answered(answer, used):
+                        return self._report(Ending.DONE, started, stage, "", max(peak, used), answer)
+                    case OutOfMemory(used):
+                        return self._report(Ending.MEMORY, started, stage, "MemoryError", max(peak, used))
+                    case Mistaken(error, traceback):
+                        refuse_full(self._log.parent, f"{error}\n{traceback}")
+                        raise InternalError(f"{error}\n{traceback}")
+        except (ChannelClosed, ChannelTimeout):
+            pass
+        if self.interrupted:
+            raise PoolInterrupted("the job was interrupted")
+        exited = self._nursery.exit_of(self._number, limits.END_TIMEOUT / 2)
+        if not begun or (self._number >= 0 and self._nursery.gone):
+            raise Lost(describe_exit(exited.status) if exited else "its nursery is gone")
+        refuse_full(self._log.parent)
+        detail = describe_exit(exited.status) if exited else "lost its connection"
+        peak = max(peak, exited.peak_memory if exited else 0)
+        return self._report(Ending.DIED, started, stage, detail, peak)
+
+    def _messages(self, timeout: float, memory_limit: int, end: Callable[[], float]) -> Iterator[_News]:
+        """Messages of the worker, and between them readings of its memory, until the time or the memory is up. A task
+        that does many things one after another has the time for each: a lap starts the clock again."""
+        deadline = time.monotonic() + timeout
+        look = time.monotonic() + limits.TICK
+        while True:
+            now = time.monotonic()
+            if now >= deadline:
+                yield _Stopped(Ending.TIMEOUT, "no answer in time")
+                return
+            if now >= end():
+                yield _Expired()
+                return
+            if self.interrupted:  # its nursery may be stopped, and not be able to kill it
+                return
+            if now >= look:
+                look = now + limits.TICK
+                resident = resident_memory(self._pid)
+                yield _Resident(resident)
+                if resident > memory_limit:
+                    yield _Stopped(Ending.MEMORY, f"used {resident >> 20} MiB of {memory_limit >> 20} MiB")
+                    return
+                self._bound_log()
+                if self._nursery.has_lost(self._number):  # its socket may live on in a process that it forked
+                    return
+            with contextlib.suppress(ChannelTimeout):
+                message = self._channel.receive(max(min(look, deadline) - now, 0.0))
+                if isinstance(message, Lap):
+                    deadline = time.monotonic() + timeout
+                else:
+                    yield message
+
+    def _bound_log(self) -> None:
+        """A task that prints without end must not fill the disk; the end of what it printed is kept."""
+        with contextlib.suppress(OSError):
+            if self._log.stat().st_size > limits.LOG_LIMIT:
+                self._log_before = end_of_log(self._log)
+                os.truncate(self._log, 0)
+
+    def _report(
+        self, ending: Ending, started: float, stage: str, detail: str, peak: int, answer: Json = None
+    ) -> TaskReport[Json]:
+        seconds = time.monotonic() - started
+        log = tail(self._log_before + end_of_log(self._log))
+        return TaskReport(ending, answer, stage, detail, log, seconds, peak)
+
+    def has_grown(self) -> bool:
+        """Does it hold on to much memory, such as a model that its compiler keeps?"""
+        return resident_memory(self._pid) > self._began_with + limits.GROWTH
+
+    def interrupt(self) -> None:
+        """From another thread: end the process; the thread that waits for it notices."""
+        self._nursery.end_worker(self._number)
+
+    def dismiss(self) -> None:
+        """End the process, if it has not ended, and let go of it."""
+        self._nursery.end_worker(self._number)
+        self.forget()
+        if self._number < 0:
+            self._nursery.kill()
+        with contextlib.suppress(OSError):
+            os.unlink(self._log)
+        shutil.rmtree(temporary_folder(self._log), ignore_errors=True)
+
+    def forget(self) -> None:
+        self._channel.close()
+        self._nursery.forget(self._number)
+
+
+def end_of_log(log: Path) -> str:
+    try:
+        with open(log, "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(file.tell() - 8000, 0))
+            return tail(file.read().decode(errors="replace"))
+    except OSError:
+        return ""

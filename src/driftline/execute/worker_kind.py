@@ -1,0 +1,87 @@
+"""Which process a task needs, and how it is started: interpreter, variables, where it finds Driftline."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from driftline.core.config import cache_home
+from driftline.core.errors import BackendUnavailable
+from driftline.core.private import private_folder
+from driftline.execute import limits
+from driftline.execute.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class WorkerKind:
+    """Which process is needed: an interpreter, what is imported before forking, and whether forking is safe."""
+
+    name: str
+    python: str = sys.executable
+    warm: tuple[tuple[str, Any], ...] = ()  # functions to call before forking, each with its argument
+    fork: bool = True
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+class WorkerStartError(BackendUnavailable):
+    """A worker cannot begin: its modules could not be imported, or its process was killed each time it was started."""
+
+
+class Killed(WorkerStartError):
+    """The process died while it was starting: once more may help."""
+
+
+# Workers in other environments do not have Driftline installed: they find it through a folder with one link.
+# The working folder, which compilers write to, is no place to import from.
+BOOTSTRAP = (
+    "import sys; root = sys.argv.pop(3); sys.path[:] = [root] * bool(root) + [p for p in sys.path if p];"
+    " from driftline.execute.worker import main; main()"
+)
+
+
+def package_root(python: str) -> str:
+    if python == sys.executable:
+        return ""
+    package = Path(__file__).resolve().parents[1]
+    link = cache_home() / "package" / "driftline"
+    private_folder(link.parent)
+    if not link.is_symlink() or link.resolve() != package:
+        part = link.with_name(f"driftline.{os.getpid()}")
+        part.symlink_to(package)
+        os.replace(part, link)
+    return str(link.parent)
+
+
+def environment_of(kind: WorkerKind, workspace: Workspace) -> dict[str, str]:
+    """The worker's variables: one thread, private caches, temporary files inside the workspace."""
+    binaries = os.path.dirname(kind.python)
+    caches = private_folder(cache_home() / "compilers")
+    inherited = dict(os.environ)
+    if kind.python != sys.executable:  # what is meant for our interpreter would mislead another one
+        inherited.pop("PYTHONPATH", None)
+    return {
+        **inherited,
+        "PATH": f"{binaries}:{os.environ.get('PATH', '')}",
+        "PYTHONHASHSEED": "0",
+        "PYTHONNOUSERSITE": "1",
+        "PIP_REQUIRE_VIRTUALENV": "1",
+        "TMPDIR": str(workspace.root / "tmp"),
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
+        "TRITON_CACHE_DIR": str(caches / "triton"),
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        **dict(kind.variables),
+    }
+
+
+def killed_each_time(kind: WorkerKind, said: str) -> str:
+    return (
+        f"{kind.name}: the process was killed before it could begin, {limits.STARTS} times in a row ({said}). Look for"
+        " what kills it (a shortage of memory, perhaps), and start again"
+    )

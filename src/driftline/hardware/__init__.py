@@ -1,0 +1,6 @@
+"""What a device can run: profiles, constraints, and the graphs that they are held against.
+
+A *profile* (`profile.py`) names a device and its *constraints* (`constraints/`, one idea to a file). A constraint reads
+plain *facts* about a graph (`facts.py`), never the graph itself, and says where it is broken (`violation.py`). Only
+`fx_facts.py`, `lowering.py` and `compute.py` import torch, and only when they are called.
+"""

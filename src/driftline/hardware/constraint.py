@@ -1,0 +1,187 @@
+"""What a constraint is: a small frozen dataclass that reads facts, and its settings, which profiles may name.
+
+A constraint is a plugin:
+
+    @register_constraint("even")
+    @dataclass(frozen=True)
+    class EvenRows(Constraint):
+        rows: int = setting(whole_number, "rows must be a multiple of this", default=2)
+
+        def broken_by(self, node):
+            for tensor in node.outputs:
+                if tensor.shape and tensor.shape[0] % self.rows:
+                    yield Broken(f"{tensor} has {tensor.shape[0]} rows", f"multiples of {self.rows}")
+
+Then `[even]` with `rows = 4` may stand in a profile. What is set wrongly is a ValueError, whose words follow the name
+of the setting.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from driftline.core.registry import Registry
+from driftline.hardware.facts import OUTPUT, GraphFacts, NodeFacts, TensorFacts
+from driftline.hardware.sizes import parse_bytes
+from driftline.hardware.violation import Violation
+
+SettingReader = Callable[[Any], Any]
+_READ, _HELP = "read", "help"
+
+
+@dataclass(frozen=True)
+class Broken:
+    """What is found, the rule that it breaks, and what would fit."""
+
+    value: str
+    wanted: str
+    fits: str = ""
+
+
+def setting(read: SettingReader, help: str, **keywords: Any) -> Any:
+    """A field of a constraint that a profile may set; `read` turns the value from the file into that of the field."""
+    return dataclasses.field(metadata={_READ: read, _HELP: help}, **keywords)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Base class of all constraints."""
+
+    key: ClassVar[str] = ""  # the name in profiles
+
+    only: tuple[str, ...] = setting(
+        lambda value: patterns(value), "operators it is held against, such as 'mm' or '*conv*'; all if it is not set",
+        default=(), kw_only=True,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        """Values given in Python go through the same readers as those of a file."""
+        for one in settings(type(self)):
+            value = getattr(self, one.name)
+            if value is not None and value != one.default:
+                try:
+                    object.__setattr__(self, one.name, one.metadata[_READ](value))
+                except ValueError as error:
+                    raise ValueError(f"{type(self).__name__}({one.name}={value!r}): {error}") from None
+
+    def violations(self, graph: GraphFacts) -> Iterator[Violation]:
+        """Where the graph breaks this constraint."""
+        for node in graph.nodes:
+            if node.operator == OUTPUT or node.passes_on or (self.only and not node.matches(self.only)):
+                continue
+            for found in self.broken_by(node):
+                yield self.violation(graph, node, found)
+
+    def violation(self, graph: GraphFacts, node: NodeFacts, found: Broken) -> Violation:
+        return Violation(
+            self.key, graph.name, node.name, node.operator, found.value, found.wanted, found.fits, node.source
+        )
+
+    def broken_by(self, node: NodeFacts) -> Iterable[Broken]:
+        """What is wrong with one node."""
+        return ()
+
+    def tensors(self, node: NodeFacts) -> tuple[TensorFacts, ...]:
+        """The tensors of a node to look at. All tensors of a graph are the results of some node; where only some
+        operators are looked at, what they read counts too."""
+        return tuple(dict.fromkeys((*node.inputs, *node.outputs))) if self.only else node.outputs
+
+    def to_json(self) -> dict[str, Any]:
+        values = {one.name: getattr(self, one.name) for one in settings(type(self))}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items() if v not in (None, ())}
+
+    def to_python(self) -> str:
+        """As it is written in Python."""
+        given = [
+            f"{one.name}={getattr(self, one.name)!r}"
+            for one in settings(type(self))
+            if getattr(self, one.name) != one.default
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+def settings(cls: type[Constraint]) -> list[dataclasses.Field[Any]]:
+    return [one for one in dataclasses.fields(cls) if _READ in one.metadata]
+
+
+def setting_help(cls: type[Constraint]) -> dict[str, str]:
+    return {one.name: one.metadata[_HELP] for one in settings(cls)}
+
+
+# -- readers -----------------------------------------------------------------------------------------------------------
+
+
+def whole_number(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"must be a whole number of at least 1, not {value!r}")
+    return value
+
+
+def switch(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"must be true or false, not {value!r}")
+    return value
+
+
+def byte_count(value: Any) -> int:
+    if isinstance(value, str):
+        return parse_bytes(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"must be a number of bytes, such as 65536 or '64 KiB', not {value!r}")
+    return value
+
+
+def patterns(value: Any) -> tuple[str, ...]:
+    """Names of operators; also torch's own operators, given in Python."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ValueError(f"must be a list of names of operators, such as ['mm', '*softmax*'], not {value!r}")
+    names = tuple(one if isinstance(one, str) else getattr(one, "__name__", str(one)) for one in value)
+    if not names or not all(names):
+        raise ValueError("must name at least one operator; leave it out to set nothing")
+    return names
+
+
+# -- the registry ------------------------------------------------------------------------------------------------------
+
+_BUILTIN = {
+    "shape": "driftline.hardware.constraints.shape:ShapeConstraint",
+    "dtype": "driftline.hardware.constraints.dtype:DtypeConstraint",
+    "memory": "driftline.hardware.constraints.memory:MemoryConstraint",
+    "peak_memory": "driftline.hardware.constraints.memory:PeakMemoryConstraint",
+    "layout": "driftline.hardware.constraints.layout:LayoutConstraint",
+    "operators": "driftline.hardware.constraints.operators:OperatorConstraint",
+    "limits": "driftline.hardware.constraints.limits:LimitsConstraint",
+    "reduction": "driftline.hardware.constraints.limits:ReductionConstraint",
+}
+
+
+def _lazy(path: str) -> Callable[[], type[Constraint]]:
+    def load() -> type[Constraint]:
+        from driftline.core.registry import import_string
+
+        found: type[Constraint] = import_string(path)
+        return found
+
+    return load
+
+
+CONSTRAINTS: Registry[type[Constraint]] = Registry("constraint", {}, "driftline.constraints")
+for _name, _path in _BUILTIN.items():
+    CONSTRAINTS.register(_name, _lazy(_path))
+
+C = TypeVar("C", bound=type[Constraint])
+
+
+def register_constraint(key: str) -> Callable[[C], C]:
+    """Class decorator: the constraint may then stand in profiles, under this name."""
+
+    def register(cls: C) -> C:
+        cls.key = key
+        if key not in _BUILTIN:
+            CONSTRAINTS.register(key, lambda: cls)
+        return cls
+
+    return register

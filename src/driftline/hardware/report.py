@@ -1,0 +1,96 @@
+"""What a mock backend saw of a program: graphs, violations, and what it did not see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from driftline.hardware.facts import GraphFacts, SourceLine
+from driftline.hardware.liveness import peak_memory
+from driftline.hardware.sizes import show_bytes
+from driftline.hardware.violation import Violation, grouped
+
+
+@dataclass(frozen=True)
+class GraphSummary:
+    """Statistics of one graph."""
+
+    name: str
+    operators: dict[str, int]
+    dtypes: dict[str, int]
+    peak_bytes: int
+    violations: int
+    code: str = ""  # the graph as Python text
+
+    @staticmethod
+    def of(graph: GraphFacts, violations: int, code: str) -> GraphSummary:
+        return GraphSummary(graph.name, graph.operators(), graph.dtypes(), peak_memory(graph).nbytes, violations, code)
+
+
+@dataclass(frozen=True)
+class GraphBreak:
+    """Where `torch.compile` leaves the graph: what runs there is not checked."""
+
+    reason: str
+    source: SourceLine | None = None
+
+    def __str__(self) -> str:
+        return f"{self.source or '(no source line)'}\n    {self.reason}"
+
+
+@dataclass
+class ConstraintReport:
+    """Grows with every graph that is compiled."""
+
+    profile: str
+    graphs: list[GraphSummary] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    breaks: list[GraphBreak] = field(default_factory=list)
+    unseen_breaks: int = 0  # graph breaks in functions of which no graph came here
+
+    @property
+    def passed(self) -> bool:
+        """No violation in what was checked; `breaks` says what was not."""
+        return not self.violations
+
+    def summary(self) -> str:
+        """For people: graphs, violations by source line, and what was not checked."""
+        operators = sum(sum(graph.operators.values()) for graph in self.graphs)
+        lines = [
+            f"{self.profile}: {_count(len(self.violations), 'violation')} in {_count(operators, 'operator')} of"
+            f" {_count(len(self.graphs), 'graph')}"
+        ]
+        lines += [
+            f"  {graph.name}: {_count(sum(graph.operators.values()), 'operator')}, peak memory"
+            f" {show_bytes(graph.peak_bytes)}, {_count(graph.violations, 'violation')}"
+            for graph in self.graphs
+        ]
+        lines += [str(group) for group in grouped(self.violations)]
+        return "\n".join([*lines, *self.coverage()])
+
+    def coverage(self) -> list[str]:
+        """What was not checked, in sentences; nothing where all was."""
+        told = []
+        if self.breaks:
+            told.append(f"Not checked: what runs at {_count(len(self.breaks), 'graph break')}, outside of all graphs:")
+            told += [str(one) for one in self.breaks]
+        if self.unseen_breaks:
+            told.append(
+                f"Not checked: {_count(self.unseen_breaks, 'function')} with a graph break and no graph before it."
+            )
+        if not self.graphs:
+            told.append("Nothing was checked: torch.compile made no graph of this program.")
+        return told
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": 1, **asdict(self), "passed": self.passed}
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def places(violations: Sequence[Violation]) -> int:
+    """How many lines of the program break something."""
+    return len({(one.source.file, one.source.line) for one in violations if one.source})

@@ -1,0 +1,115 @@
+"""The verdict of a KernelDiff is the oracle's, where it can be had.
+
+The oracle plays the program's own graph in float64 and computes how far rounding may move each element. It cannot where
+the program does not trace, or where tensors are so large that some runs of them in float64 would not fit: then the
+default tolerances of `torch.testing` decide, and the report says so.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from driftline.core.errors import DriftlineError
+from driftline.core.execution import Execution, Outcome, Stage
+from driftline.core.program import Program
+from driftline.core.registry import import_string
+from driftline.core.tensors import Arrays, is_float
+from driftline.core.text import first_line
+from driftline.core.verdict import Judgement, Verdict
+from driftline.oracle.judge import NoShadow, Reference, ReferenceSample, TargetTraits, judge
+from driftline.oracle.metrics import TensorMetrics
+from driftline.oracle.reference import REFERENCES
+from driftline.oracle.references.base import NoExactReference
+from driftline.oracle.shadow.local import LocalShadow
+from driftline.programs.live import LiveProgram
+from driftline.programs.opened import OpenedProgram
+
+LARGEST = 1 << 22  # elements of all outputs together that the oracle is asked about
+# As torch.testing.assert_close has them: (relative, absolute).
+TOLERANCES = {
+    "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7),
+}  # fmt: skip
+
+
+def tolerance_of(dtype: str) -> tuple[float, float]:
+    return TOLERANCES.get(dtype, (0.0, 0.0) if not is_float(dtype) else (1.6e-2, 1e-5))
+
+
+def by_tolerance(metrics: TensorMetrics) -> tuple[str, str]:
+    """Judgement and reason; the metrics were taken with the tolerance of the dtype."""
+    if not metrics.mismatched and not metrics.nonfinite_mismatched:
+        return "pass", "within tolerance"
+    return "fail", str(metrics)
+
+
+def by_oracle(
+    model: Callable[..., Any], inputs: Any, got: Arrays, *, grad: bool, seed: int, arithmetic: str = ""
+) -> dict[str, tuple[str, str]]:
+    """Judgement and reason for each output. Raises `NoShadow` where the oracle cannot judge this program."""
+    import torch
+
+    live = LiveProgram.bind("torch", model, inputs)
+    live = replace(live, function=_on_cpu(live.function), arguments=_moved(live.arguments))
+    arrays = live.example_arrays()
+    program = Program("torch", "torch", "", Path(), "model")
+    opened = OpenedProgram(program, example=arrays, grad=grad, seed=seed, live=live)
+    opened.fresh = lambda: live  # type: ignore[method-assign]
+    try:
+        native: Arrays = import_string(REFERENCES["torch"])(opened).native(arrays)
+        shadow = LocalShadow(opened, arrays)
+        exact = shadow.exact()
+    except (NoExactReference, DriftlineError) as reason:
+        raise NoShadow(first_line(str(reason))) from reason
+    except Exception as error:  # whatever a user's model does when it is traced
+        raise NoShadow(f"{type(error).__name__}: {first_line(str(error))}") from error
+    finally:
+        torch.set_grad_enabled(True)
+    native = {name: array for name, array in native.items() if name in got}
+    if set(native) != set(got):
+        missing = ", ".join(sorted(set(got) - set(native)))
+        raise NoShadow(f"the reference run has no {missing}")
+    trait = TargetTraits(calls_user_code=True, positional=False, arithmetic=arithmetic)
+    found: dict[str, tuple[str, str]] = {}
+    left = dict(got)
+    while left:  # a verdict names the first output that is wrong: ask again without it
+        sample = ReferenceSample(
+            native={n: native[n] for n in left}, exact={n: exact[n] for n in left if n in exact}, shadow=shadow.ask,
+            sparing=True, inputs=arrays,
+        )  # fmt: skip
+        verdict = judge(Execution("", Outcome.OK, Stage.RUN, outputs=(left,)), Reference((sample,)), trait)
+        wrong = verdict.evidence.output
+        if verdict.judgement is Judgement.FAIL and wrong in left:
+            found[wrong] = _told(verdict)
+            del left[wrong]
+        else:
+            found |= dict.fromkeys(left, _told(verdict))
+            break
+    return found
+
+
+def _told(verdict: Verdict) -> tuple[str, str]:
+    return str(verdict.judgement), verdict.reason or "agrees with the reference"
+
+
+def _on_cpu(function: Any) -> Any:
+    import torch
+
+    if isinstance(function, torch.nn.Module) and any(p.device.type != "cpu" for p in function.parameters()):
+        return copy.deepcopy(function).cpu()
+    return function
+
+
+def _moved(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    import torch
+
+    def leaf(name: str, value: Any) -> Any:
+        return value.detach().cpu() if isinstance(value, torch.Tensor) else value
+
+    from driftline.core.structure import rebuild
+
+    return dict(rebuild(dict(arguments), leaf))

@@ -1,0 +1,153 @@
+"""A graph as an SVG picture, from top to bottom, that stays readable at some hundred nodes.
+
+Layered drawing: a node stands one layer below the lowest node it reads; edges that cross layers get places of their
+own there, so that they run beside nodes and not through them; a few sweeps order each layer by where its neighbours
+stand. Text has one size whatever the graph's: a large graph makes a large picture. Inputs stand right above the first
+node that reads them. Nodes that one kernel computes share a colour (colour-blind safe) and its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from driftline.inductor.graph_text import PrintedGraph, PrintedNode
+from driftline.inductor.statistics import short_op
+
+_BOX, _THREAD, _HEIGHT, _LAYER, _GAP, _MARGIN = 150.0, 10.0, 30.0, 52.0, 14.0, 16.0
+_SWEEPS = 6
+# Okabe and Ito's colours, light enough to write on.
+_COLOURS = ("#a6cfe8", "#f5d08a", "#a5dcc8", "#f3b79b", "#dcb8d4", "#f6eca0", "#9dbfd9", "#cfcfcf")
+_INPUT, _PLAIN = "#f2f2f2", "#ffffff"
+
+
+def draw(graph: PrintedGraph, kernels: Mapping[str, Sequence[int]] | None = None, *, title: str = "") -> str:
+    """The picture; `kernels` gives the numbers of the kernels that compute a node."""
+    kernels = kernels or {}
+    nodes = {node.name: node for node in (*_read_inputs(graph), *graph.nodes)}
+    layer = _layers(graph, nodes)
+    rows, edges = _threaded(nodes, layer)
+    _order(rows, edges)
+    x = _places(rows, edges, nodes)
+    width = max([x[name] + _width(name, nodes) for row in rows for name in row], default=0) + _MARGIN
+    height = 2 * _MARGIN + _LAYER * max(len(rows), 1)
+    y = {name: _MARGIN + _LAYER * at for at, row in enumerate(rows) for name in row}
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="graph" width="{width:.0f}" height="{height:.0f}"'
+        f' viewBox="0 0 {width:.0f} {height:.0f}" font-family="ui-monospace, monospace" font-size="11" role="img">',
+        f"<title>{escape(title)}</title>",
+        '<rect width="100%" height="100%" fill="#ffffff"/>',
+    ]
+    for above, below in edges:
+        x1, x2 = x[above] + _width(above, nodes) / 2, x[below] + _width(below, nodes) / 2
+        y1, y2 = y[above] + (_HEIGHT if above in nodes else 0), y[below]
+        middle = (y1 + y2) / 2
+        parts.append(
+            f'<path d="M{x1:.0f} {y1:.0f}C{x1:.0f} {middle:.0f} {x2:.0f} {middle:.0f} {x2:.0f} {y2:.0f}"'
+            ' fill="none" stroke="#888"/>'
+        )
+    for name, node in nodes.items():
+        parts.append(_box(node, x[name], y[name], kernels.get(name, ()), name in graph.outputs))
+    parts.append("</svg>")
+    return "\n".join(parts)
+
+
+def _read_inputs(graph: PrintedGraph) -> list[PrintedNode]:
+    """Inputs that nobody reads would only take room."""
+    read = {arg for node in graph.nodes for arg in node.args} | set(graph.outputs)
+    return [node for node in graph.inputs if node.name in read]
+
+
+def _layers(graph: PrintedGraph, nodes: Mapping[str, PrintedNode]) -> dict[str, int]:
+    layer: dict[str, int] = {}
+    for node in graph.nodes:
+        layer[node.name] = 1 + max([layer.get(arg, 0) for arg in node.args], default=0)
+    for node in graph.inputs:
+        users = [layer[other.name] for other in graph.nodes if node.name in other.args]
+        if node.name in nodes:
+            layer[node.name] = min(users, default=1) - 1
+    return layer
+
+
+def _threaded(
+    nodes: Mapping[str, PrintedNode], layer: Mapping[str, int]
+) -> tuple[list[list[str]], list[tuple[str, str]]]:
+    """The rows of names, and edges between neighbouring rows; one thread for all long edges of a value."""
+    rows: list[list[str]] = [[] for _ in range(max(layer.values(), default=0) + 1)]
+    for name in nodes:
+        rows[layer[name]].append(name)
+    edges: dict[tuple[str, str], None] = {}
+    made: set[str] = set()
+    for name, node in nodes.items():
+        for arg in node.args:
+            if arg not in nodes:
+                continue
+            before = arg
+            for at in range(layer[arg] + 1, layer[name]):
+                thread = f"{arg}\0{at}"
+                if thread not in made:
+                    made.add(thread)
+                    rows[at].append(thread)
+                edges[before, thread] = None
+                before = thread
+            edges[before, name] = None
+    return rows, list(edges)
+
+
+def _order(rows: list[list[str]], edges: Sequence[tuple[str, str]]) -> None:
+    above: dict[str, list[str]] = {}
+    below: dict[str, list[str]] = {}
+    for a, b in edges:
+        above.setdefault(b, []).append(a)
+        below.setdefault(a, []).append(b)
+    for sweep in range(_SWEEPS):
+        down = sweep % 2 == 0
+        for at in range(1, len(rows)) if down else range(len(rows) - 2, -1, -1):
+            other = {name: place for place, name in enumerate(rows[at - 1 if down else at + 1])}
+            near = above if down else below
+
+            def weight(name: str, other: dict[str, int] = other, near: dict[str, list[str]] = near) -> float:
+                places = [other[n] for n in near.get(name, ()) if n in other]
+                return sum(places) / len(places) if places else -1.0
+
+            rows[at].sort(key=weight)
+
+
+def _places(
+    rows: Sequence[Sequence[str]], edges: Sequence[tuple[str, str]], nodes: Mapping[str, PrintedNode]
+) -> dict[str, float]:
+    """Left edges: as near below their neighbours as the order in the row allows."""
+    above: dict[str, list[str]] = {}
+    for a, b in edges:
+        above.setdefault(b, []).append(a)
+    x: dict[str, float] = {}
+    for row in rows:
+        free = _MARGIN
+        for name in row:
+            width = _width(name, nodes)
+            wanted = [x[n] + _width(n, nodes) / 2 for n in above.get(name, ())]
+            x[name] = max(free, sum(wanted) / len(wanted) - width / 2 if wanted else free)
+            free = x[name] + width + _GAP
+    return x
+
+
+def _width(name: str, nodes: Mapping[str, PrintedNode]) -> float:
+    return _BOX if name in nodes else _THREAD
+
+
+def _box(node: PrintedNode, x: float, y: float, kernels: Sequence[int], output: bool) -> str:
+    fill = _INPUT if node.op == "input" else _COLOURS[kernels[0] % len(_COLOURS)] if kernels else _PLAIN
+    stroke = ' stroke="#000" stroke-width="2"' if output else ' stroke="#777"'
+    label = node.name if node.op == "input" else short_op(node.op)
+    mark = f" #{','.join(map(str, kernels))}" if kernels else ""
+    told = f"{node.name}: {node.type} = {node.op}({', '.join(node.args)})" + (f"\n{node.source}" if node.source else "")
+    return (
+        f'<g class="node" data-node="{escape(node.name)}"><title>{escape(told)}</title>'
+        f'<rect x="{x:.0f}" y="{y:.0f}" width="{_BOX:.0f}" height="{_HEIGHT:.0f}" rx="4" fill="{fill}"{stroke}/>'
+        f'<text x="{x + 5:.0f}" y="{y + 12:.0f}">{escape(_cut(label, 21 - len(mark)))}{escape(mark)}</text>'
+        f'<text x="{x + 5:.0f}" y="{y + 25:.0f}" fill="#444" font-size="10">{escape(_cut(node.type, 24))}</text></g>'
+    )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

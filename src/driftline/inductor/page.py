@@ -1,0 +1,105 @@
+"""The page of a capture: one file, offline, where a source line, a node and its kernel are followed to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+_LABELS = {
+    "pre_aot": "Dynamo (pre-AOT)",
+    "joint": "AOT joint",
+    "forward": "AOT forward",
+    "backward": "AOT backward",
+    "post_grad": "post-grad forward",
+    "post_grad_backward": "post-grad backward",
+}
+
+
+def capture_page(result: Mapping[str, Any], read: Callable[[str], str], diff: Mapping[str, Any] | None = None) -> str:
+    """The page; `read` gives the text of a file of the run, `diff` is the JSON of a KernelDiff of the same model."""
+    environment = Environment(
+        loader=PackageLoader("driftline.inductor"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    compilations = [_compilation(at, one, read, diff) for at, one in enumerate(result["compilations"])]
+    text = environment.get_template("capture.html").render(capture=result, compilations=compilations, diff=diff)
+    return str(text)
+
+
+def _compilation(
+    at: int, one: Mapping[str, Any], read: Callable[[str], str], diff: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    kernels = one["kernels"]
+    stages = []
+    for stage, graph in one["graphs"].items():
+        errors = _errors(stage, graph, diff) if at == 0 else {}
+        rows = [_row(node, stage, kernels, errors) for node in graph["nodes"]]
+        stages.append(
+            {
+                "id": f"c{at}-{stage}",
+                "label": _LABELS.get(stage, stage.replace("_", " ")),
+                "rows": rows,
+                "svg": Markup(read(graph["picture"])) if graph["picture"] else "",
+                "text": read(graph["file"]),
+                "statistics": graph["statistics"],
+            }
+        )
+    return {
+        **one,
+        "place": f"{short_path(one['file'])}:{one['line']}",
+        "stages": sorted(stages, key=lambda s: not s["id"].endswith("post_grad")),
+        "lines": _lines(stages),
+        "texts": [{"label": file["label"], "text": read(file["file"])} for file in one["files"]],
+        "slowest": list(one["times"].items())[:24],
+    }
+
+
+def _row(
+    node: Mapping[str, Any], stage: str, kernels: list[dict[str, Any]], errors: Mapping[str, str]
+) -> dict[str, Any]:
+    source = node["source"]
+    if stage == "pre_aot":
+        own = [k["number"] for k in kernels if node["name"] in k["pre_grad_nodes"]]
+    else:
+        own = [k["number"] for k in kernels if k["stage"] == stage and node["name"] in k["nodes"]]
+    return {
+        **node,
+        "kernels": own,
+        "line": f"{source['file']}:{source['line']}" if source else "",
+        "short": f"{PurePath(source['file']).name}:{source['line']}" if source else "",
+        "error": errors.get(node["name"], ""),
+    }
+
+
+def _lines(stages: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """The user's lines, in the order of files and numbers."""
+    found = {
+        row["line"]: {"key": row["line"], "short": row["short"], "code": row["source"]["code"]}
+        for stage in stages
+        for row in stage["rows"]
+        if row["line"]
+    }
+    return sorted(
+        found.values(), key=lambda line: (line["key"].rpartition(":")[0], int(line["key"].rpartition(":")[2]))
+    )
+
+
+def _errors(stage: str, graph: Mapping[str, Any], diff: Mapping[str, Any] | None) -> dict[str, str]:
+    """What a diff measured of the outputs, by the nodes that make them: outputs come in the order of the return."""
+    if diff is None or stage not in ("pre_aot", "forward", "post_grad"):
+        return {}
+    outputs = [o for o in diff["outputs"] if not o["name"].startswith("grad:")]
+    return {
+        name: f"max abs {output['metrics']['max_abs']:.3g}, {output['judgement']}"
+        for name, output in zip(graph["outputs"], outputs, strict=False)
+        if output.get("metrics")
+    }
+
+
+def short_path(path: str) -> str:
+    """The last two parts: enough to know a file by."""
+    return "/".join(PurePath(path).parts[-2:])

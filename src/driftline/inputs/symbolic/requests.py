@@ -1,0 +1,57 @@
+"""What a worker is asked: inputs that drive a program to goals. The function is in `search.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from driftline.core.case_files import CaseFiles
+from driftline.core.task import Task
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """The goals as `--goal` writes them. `dtype`: run the program in that; `node`: look at this one alone. Answers are
+    read from the file `cache` and written back to it, by slice."""
+
+    case: CaseFiles
+    goals: str
+    budget: float
+    dtype: str = ""
+    node: str = ""
+    most: int = 0  # stop after so many witnesses of the whole program; 0: never
+    cache: Path | None = None
+
+
+@dataclass(frozen=True)
+class SearchRow:
+    """One goal at one node. `reach` is how far a witness goes: `program`, or the `slice` alone."""
+
+    node: str
+    operator: str
+    goal: str
+    outcome: str  # witness, proof, unknown
+    step: str = ""
+    reach: str = ""
+    seconds: float = 0.0
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    inputs: Path | None = None  # of a witness that reaches the program
+    nan: int = 0  # among the program's results on them
+    inf: int = 0
+    label: str = ""  # what the user's file calls the node
+
+    def to_json(self) -> dict[str, Any]:
+        body = {key: value for key, value in vars(self).items() if key != "inputs"}
+        return {**body, "numbers": {name: repr(value) for name, value in self.numbers.items()}}
+
+
+@dataclass(frozen=True)
+class SearchAnswer:
+    rows: tuple[SearchRow, ...] = ()
+    unasked: int = 0  # queries for which no time was left
+    problem: str = ""
+
+
+SEARCH = Task("driftline.inputs.symbolic.search:search", SearchRequest, SearchAnswer)

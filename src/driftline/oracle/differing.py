@@ -1,0 +1,71 @@
+"""The elements that differ: the worst of them, and how they lie in their tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from driftline.core.evidence import Element, Number, Region
+from driftline.core.tensors import Array
+
+KEPT = 5  # of the wrong elements, the worst ones
+FEW = 4  # elements along an axis: with fewer, a slice or a tail is no pattern
+
+
+def elements(
+    expected: Array, got: Array, places: Iterable[tuple[int, ...]], native: Array | None = None,
+    noise: Array | None = None,
+) -> tuple[Element, ...]:  # fmt: skip
+    """The elements at these places."""
+    return tuple(
+        Element(
+            place,
+            plain(expected[place]),
+            plain(got[place]),
+            None if native is None else plain(native[place]),
+            0.0 if noise is None else float(noise[place]),
+        )
+        for place in places
+    )
+
+
+def plain(value: Number | np.generic) -> Number:
+    """A number of Python's own."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    return float(value)  # type: ignore[arg-type]
+
+
+def places(order: Array, wrong: Array) -> list[tuple[int, ...]]:
+    """Where the wrong elements lie, those of the highest order first, up to a few."""
+    flat = np.flatnonzero(wrong)
+    if flat.size > KEPT:
+        weight = np.nan_to_num(order.reshape(-1)[flat], nan=np.inf)
+        flat = flat[np.argsort(-weight, kind="stable")[:KEPT]]
+    shape = wrong.shape
+    return [tuple(int(i) for i in np.unravel_index(int(at), shape)) for at in flat]
+
+
+def regions_of(wrong: Array) -> tuple[Region, ...]:
+    """How the wrong elements lie: everywhere, in whole slices of an axis, at the end of one, or anywhere."""
+    if not wrong.any():
+        return ()
+    if wrong.all():
+        return (Region.ALL,)
+    found: list[Region] = []
+    for axis, length in enumerate(wrong.shape):
+        if length < FEW:
+            continue
+        others = tuple(a for a in range(wrong.ndim) if a != axis)
+        any_wrong = wrong.any(axis=others) if others else wrong
+        if wrong.ndim > 1 and bool((any_wrong == wrong.all(axis=others)).all()) and not any_wrong.all():
+            found.append(Region.SLICES)
+        touched = np.flatnonzero(any_wrong)
+        if touched.size < length and touched.size == length - touched[0]:
+            found.append(Region.TAIL)
+        elif touched.size < length and touched[-1] == touched.size - 1:
+            found.append(Region.HEAD)
+    return tuple(dict.fromkeys(found)) or (Region.SCATTERED,)

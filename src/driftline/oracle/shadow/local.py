@@ -1,0 +1,39 @@
+"""The shadow of a program in the process that asks: for batches in a worker, and for the user's own Python.
+
+`oracle/shadow/task.py` is the other way, where a worker plays and the parent asks.
+"""
+
+from __future__ import annotations
+
+from driftline.core.registry import import_string
+from driftline.core.tensors import Arrays
+from driftline.oracle.arithmetic import declared
+from driftline.oracle.judge import NoShadow
+from driftline.oracle.references.base import NoExactReference
+from driftline.oracle.rule import ShadowAnswer
+from driftline.oracle.shadow.player import Player
+from driftline.oracle.shadow.task import FRONT_ENDS
+from driftline.programs.opened import OpenedProgram
+
+
+class LocalShadow:
+    """The shadow of one program on one sample, played in this process."""
+
+    def __init__(self, opened: OpenedProgram, arrays: Arrays) -> None:
+        self._opened, self._arrays = opened, arrays
+        self._players: dict[str, Player] = {}
+
+    def exact(self) -> Arrays:
+        return self._player("").reference()
+
+    def ask(self, arithmetic: str, runs: int, outputs: Arrays | None) -> ShadowAnswer:
+        try:
+            return self._player(arithmetic).ask(runs, outputs)
+        except NoExactReference as reason:
+            raise NoShadow(str(reason)) from reason
+
+    def _player(self, arithmetic: str) -> Player:
+        if arithmetic not in self._players:
+            open_shadow = import_string(FRONT_ENDS[self._opened.framework])
+            self._players[arithmetic] = Player(open_shadow(self._opened, self._arrays, declared(arithmetic)))
+        return self._players[arithmetic]

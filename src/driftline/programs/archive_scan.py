@@ -1,0 +1,184 @@
+"""What loading a torch.export archive (.pt2) would run, found out without loading it.
+
+An archive is a ZIP file with the graph as JSON and tensors as bytes, and it may hold pickles: example inputs, constants
+and custom objects. `torch.export.load` unpickles them, which calls whatever they name. Here the pickles are read as
+lists of instructions (`pickletools`), never run, and every name that is not one of those that tensors need is reported.
+So are names in the graph that are no names in Python: torch writes them into code and runs it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import pickletools
+import re
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from driftline.core.errors import DriftlineError
+from driftline.core.quoting import is_identifier, one_line
+
+_BIG = 256 << 20  # bytes of a part that is unpacked in memory; tensors may be larger, pickles are not
+_DEEP = 3  # archives in archives
+# What torch.save writes for tensors, sizes, dtypes and plain containers.
+_ALLOWED = re.compile(
+    r"collections (OrderedDict|defaultdict)|copyreg (_reconstructor|__newobj__)|_codecs encode"
+    r"|(builtins|__builtin__) (object|set|frozenset|slice|complex|bytearray|list|dict|tuple|int|float|bool)"
+    r"|torch\._utils _rebuild_(tensor|tensor_v2|tensor_v3|parameter|parameter_with_state|qtensor|sparse_tensor)"
+    r"|torch\._utils _rebuild_(meta_tensor_no_storage|nested_tensor|wrapper_subclass|device_tensor_from_numpy)"
+    r"|torch\._tensor _rebuild_from_type_v2|torch\.nn\.parameter (Parameter|Buffer)|torch\.serialization _get_layout"
+    r"|torch\.storage (UntypedStorage|TypedStorage|_load_from_bytes)|torch (Size|Tensor|device|dtype|\w+Storage)"
+    r"|torch (b?float\d*\w*|half|double|u?int\d+|long|short|bool|complex\d+|chalf|cfloat|cdouble|q?u?int\d+(x\d)?)"
+    r"|transformers\.cache_utils \w+"  # key-value caches among the example inputs
+)
+_PLAIN = re.compile(r"(.*/)?(archive_format|archive_version|byteorder|version|\.data/.*|\.format_version|\.storage_.*)")
+_trusted = False
+
+
+def trust(given: bool) -> None:
+    """Say whether the user vouches for the files of this run (`--trust`)."""
+    global _trusted
+    _trusted = given
+
+
+@contextmanager
+def trusting() -> Iterator[None]:
+    """For files that this process has written itself."""
+    before = _trusted
+    trust(True)
+    try:
+        yield
+    finally:
+        trust(before)
+
+
+def require_harmless(path: Path, name: str = "") -> None:
+    """Refuse an archive whose loading would run code that the archive brings, unless the user trusts it."""
+    if _trusted:
+        return
+    found = list(dict.fromkeys(_suspects(path, name or path.name)))
+    if found:
+        shown = ", ".join(one_line(what, 80) for what in found[:3])
+        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+        raise DriftlineError(
+            f"{one_line(name or path.name)} holds code that would run when it is loaded: {shown}{more}. If you trust"
+            " whoever made the file, add --trust."
+        )
+
+
+def _suspects(path: Path, name: str) -> Iterator[str]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield from _in_archive(archive, _DEEP)
+    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        if zipfile.is_zipfile(path):
+            raise DriftlineError(f"{one_line(name)} is a damaged archive ({one_line(str(error), 80)}).") from error
+        # Not an archive at all: torch refuses it, and says why.
+
+
+def _in_archive(archive: zipfile.ZipFile, deep: int) -> Iterator[str]:
+    raw = _raw_tensors(archive)
+    for entry in archive.infolist():
+        name = entry.filename
+        if name.endswith("/") or _PLAIN.fullmatch(name) or name.rpartition("/")[2] in raw:
+            continue
+        if name.endswith(".json"):
+            if "/models/" in f"/{name}":
+                yield from _in_graph(_read(archive, entry))
+            continue
+        if re.fullmatch(r"(.*/)?code/.*", name) or name.endswith((".so", ".py", ".o")):
+            yield f"{name} (a program)"
+            continue
+        if deep < _DEEP and re.fullmatch(r"[^/]*/data/\d+", name):
+            continue  # bytes of a tensor in what torch.save wrote
+        yield from _in_part(_read(archive, entry), deep)
+
+
+def _raw_tensors(archive: zipfile.ZipFile) -> set[str]:
+    """Parts that the archive says are bytes of a tensor: torch never unpickles them."""
+    found: set[str] = set()
+    for entry in archive.infolist():
+        if entry.filename.endswith("_config.json"):
+            try:
+                config = json.loads(_read(archive, entry))["config"]
+                found |= {str(part["path_name"]) for part in config.values() if part.get("use_pickle") is False}
+                found -= {str(part["path_name"]) for part in config.values() if part.get("use_pickle") is not False}
+            except (ValueError, KeyError, TypeError, AttributeError):
+                return set()
+    return found
+
+
+def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    if entry.file_size > _BIG:
+        raise DriftlineError(f"{one_line(entry.filename)} in the archive is too large to be looked into; add --trust.")
+    return archive.read(entry)
+
+
+def _in_part(data: bytes, deep: int) -> Iterator[str]:
+    if data[:4] == b"PK\x03\x04" and deep:
+        with zipfile.ZipFile(io.BytesIO(data)) as inner:
+            yield from _in_archive(inner, deep - 1)
+    else:
+        yield from _in_pickle(data)
+
+
+def _in_pickle(data: bytes) -> Iterator[str]:
+    """Names that a pickle calls. What comes after its end is none of its instructions; a part that cannot be read to
+    the end would still be run until there."""
+    strings: list[str] = []
+    memo: dict[Any, str] = {}
+    try:
+        for opcode, argument, _ in pickletools.genops(data):
+            name = opcode.name
+            if name in ("GLOBAL", "INST"):
+                yield from _unless_allowed(str(argument))
+            elif name == "STACK_GLOBAL":
+                yield from _unless_allowed(" ".join(strings[-2:]) if len(strings) > 1 else "? ?")
+            elif name in ("EXT1", "EXT2", "EXT4", "REDUCE_EX"):
+                yield f"extension {argument}"
+            elif isinstance(argument, str) and ("UNICODE" in name or "STRING" in name):
+                strings.append(argument)
+            elif name in ("MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT"):
+                memo[len(memo) if name == "MEMOIZE" else argument] = strings[-1] if strings else "?"
+            elif name in ("BINGET", "LONG_BINGET", "GET"):
+                strings.append(memo.get(argument, "?"))
+    except (ValueError, IndexError, UnicodeDecodeError, OverflowError):
+        return
+
+
+def _unless_allowed(name: str) -> Iterator[str]:
+    if not _ALLOWED.fullmatch(name):
+        yield name.replace(" ", ".")
+
+
+def _in_graph(data: bytes) -> Iterator[str]:
+    """Names of values and operators that are more than names."""
+    try:
+        pending = [json.loads(data)]
+    except (ValueError, RecursionError):
+        return  # torch refuses it
+    while pending:
+        value = pending.pop()
+        if isinstance(value, list):
+            pending += value
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                if key in ("as_tensor", "as_sym_int", "as_sym_bool", "as_sym_float") and isinstance(item, dict):
+                    yield from _unless_name(item.get("name") or item.get("as_name"))
+                elif key == "target" and isinstance(item, str):
+                    if not re.fullmatch(r"[\w.:\[\]<>-]*", item, re.ASCII):
+                        yield f"the operator {item!r}"
+                    continue
+                elif key == "nodes" and isinstance(item, list):
+                    for node in item:
+                        yield from _unless_name(node.get("name") if isinstance(node, dict) else None)
+                if key != "metadata":
+                    pending.append(item)
+
+
+def _unless_name(name: Any) -> Iterator[str]:
+    if isinstance(name, str) and name and not is_identifier(name):
+        yield f"the name {name!r}"

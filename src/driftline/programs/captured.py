@@ -1,0 +1,82 @@
+"""A torch program captured once by `torch.export`, for all the compilers that start from its graph.
+
+The file is a .pt2 archive of the flat program (tensors in, a tuple of tensors out) with one more entry: what the
+archive was made for, and what the program's results are called. A program that cannot be written down like this is
+captured by each target for itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftline.core.tensors import Arrays
+from driftline.programs.live import is_tensor
+from driftline.programs.opened import OpenedProgram
+
+_ABOUT = "driftline.json"
+_TENSOR = np.empty(0)  # stands for a tensor among the results
+
+
+@dataclass(frozen=True)
+class Captured:
+    """The graph that `torch.export` made, and the names of its inputs and results. Results that are no tensors are
+    constants of the program."""
+
+    exported: Any  # torch.export.ExportedProgram
+    inputs: tuple[str, ...]
+    outputs: Mapping[str, Any]
+
+
+def capture(program: OpenedProgram) -> Captured:
+    """Run `torch.export` on the program."""
+    import torch
+
+    from driftline.programs.flat_torch import FlatModule
+
+    flat = FlatModule(program)
+    with torch.no_grad():
+        exported = torch.export.export(flat, flat.example, dynamic_shapes=flat.dynamic_shapes, strict=False)
+    return Captured(exported, flat.inputs, dict(flat.outputs))
+
+
+def write_captured(program: OpenedProgram, output: Path) -> None:
+    import torch
+
+    made = capture(program)
+    about = {
+        "for": _made_for(program.example, program.open_axes),
+        "outputs": [[name, None if is_tensor(leaf) else leaf] for name, leaf in made.outputs.items()],
+    }
+    torch.export.save(made.exported, str(output), extra_files={_ABOUT: json.dumps(about)})
+
+
+def read_captured(path: Path, program: OpenedProgram) -> Captured | None:
+    """What was captured for this program at these sizes, or `None`: made for others, or it needs code that is not
+    loaded here, such as the user's own operators."""
+    import torch
+
+    found = {_ABOUT: ""}
+    try:
+        exported = torch.export.load(str(path), extra_files=found)
+        about = json.loads(found[_ABOUT])
+    except Exception:  # torch raises whatever the missing code does; the caller then captures the program itself
+        return None
+    if about["for"] != _made_for(program.example, program.open_axes):
+        return None
+    outputs = {name: _TENSOR if leaf is None else leaf for name, leaf in about["outputs"]}
+    return Captured(exported, tuple(program.example), outputs)
+
+
+def _made_for(example: Arrays, axes: Mapping[str, Sequence[int]]) -> list[list[Any]]:
+    """Each input with its dtype and its sizes; an open size is none."""
+
+    def sizes(name: str) -> list[int | None]:
+        return [None if axis in axes.get(name, ()) else size for axis, size in enumerate(example[name].shape)]
+
+    return [[name, array.dtype.name, sizes(name)] for name, array in example.items()]

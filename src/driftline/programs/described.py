@@ -1,0 +1,53 @@
+"""What is found out when a program is opened. A worker is asked (`inspect.py`); each form has its reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from driftline.core.task import Task
+from driftline.core.tensors import TensorSpec
+from driftline.programs.known import NOTHING_KNOWN, Known
+
+
+@dataclass(frozen=True)
+class InspectRequest:
+    """Describe the program at `path`; example inputs, and what has to be written anew, go to `folder`."""
+
+    form: str
+    path: Path
+    name: str  # what the user calls it
+    folder: Path
+    origin: str = ""  # the user's file, of a source program
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a program takes and returns, and what is known of it."""
+
+    framework: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()
+    example: Path | None = None  # a file of input arrays
+    known: Known = NOTHING_KNOWN
+    state: str = ""  # digest of weights, example inputs and data files
+    weights: int = 0  # bytes
+    siblings: Mapping[str, str] = field(default_factory=dict)  # files that a source program imports, with their text
+    onnx: Path | None = None  # an ONNX file that takes the place of the given one
+    data: tuple[str, ...] = ()  # files beside it that hold weights
+    without: str = ""  # operators of unknown meaning that were taken out of an ONNX model
+    notes: tuple[str, ...] = ()  # what a reader of the results must know
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """The description, or the user's mistake in one sentence."""
+
+    described: Described | None = None
+    problem: str = ""
+
+
+INSPECT = Task("driftline.programs.inspect:inspect", InspectRequest, Inspected)

@@ -1,0 +1,36 @@
+"""What is known of a program's inputs beside their types: what they may hold and how their dimensions hang together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class InputRule:
+    """What one input may hold, as in `InputPlan.values`, and why."""
+
+    values: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Known:
+    """Found out by inspection, in a worker; plain data."""
+
+    rules: Mapping[str, str] = field(default_factory=dict)  # by input, as in `InputPlan.values`, dimensions by name
+    why: Mapping[str, str] = field(default_factory=dict)  # by input: the reason for its rule
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by input: a name for each axis, or ""
+    limits: Mapping[str, int] = field(default_factory=dict)  # by dimension: its largest size
+    size: int = 0  # operators or layers: how large the program is, roughly
+    layout: Mapping[str, Any] = field(default_factory=dict)  # how inputs lie in memory, where they share it
+    resizable: bool = False  # any input may have another shape than the example's
+
+    def ruled(self, rules: Mapping[str, InputRule]) -> Known:
+        """With these rules."""
+        values = {name: rule.values for name, rule in rules.items()}
+        return replace(self, rules=values, why={name: rule.why for name, rule in rules.items()})
+
+
+NOTHING_KNOWN = Known()

@@ -1,0 +1,59 @@
+"""The operators of a program: those that were listed when it was opened, or those that its text calls."""
+
+from __future__ import annotations
+
+import ast
+
+from driftline.core.program import Program, SourceBundle
+
+
+def operators_of(program: Program) -> tuple[str, ...]:
+    """In the order of the program, each once; read from the text when nobody listed them."""
+    if program.operators or program.form != "source":
+        return tuple(dict.fromkeys(program.operators))
+    try:
+        bundle = SourceBundle.load(program.path.read_bytes())
+        tree = ast.parse(bundle.text)
+    except (OSError, ValueError, KeyError, SyntaxError):
+        return ()
+    factory = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == bundle.entry_name), None)
+    bodies = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node is not factory]
+    names = [_operator_name(node) for body in bodies for node in ast.walk(body)]
+    if not any(names) and factory:
+        lambdas = [node for node in ast.walk(factory) if isinstance(node, ast.Lambda)]
+        names = [_operator_name(node) for made in lambdas for node in ast.walk(made)]
+        names += [_returned_name(node) for node in ast.walk(factory)]
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+_SIGNS = {
+    "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "FloorDiv": "floor_divide", "Mod": "remainder",
+    "Pow": "pow", "MatMult": "matmul",
+}  # fmt: skip
+_HOUSEHOLD = ("tensor", "register_buffer", "from_numpy", "to", "manual_seed", "eval", "Parameter")
+
+
+def _operator_name(node: ast.AST) -> str:
+    """`relu` of F.relu(x) or x.relu(), `mul` of 2 * x; nothing for what is no operator."""
+    if isinstance(node, ast.BinOp):
+        return _SIGNS.get(type(node.op).__name__, "")
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return ""
+    root: ast.expr = node.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    name = node.func.attr
+    if name.startswith("_") or name in _HOUSEHOLD or (isinstance(root, ast.Name) and root.id in ("np", "self")):
+        return ""
+    return name
+
+
+def _returned_name(node: ast.AST) -> str:
+    """A factory without functions beside it returns an operator or a layer: `return torch.maximum, (x, y)`."""
+    if not isinstance(node, ast.Return) or not isinstance(node.value, ast.Tuple):
+        return ""
+    made = node.value.elts[0]
+    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute):
+        inner = made.func.value
+        made = inner if isinstance(inner, ast.Call) else made.func
+    return made.attr if isinstance(made, ast.Attribute) else ""

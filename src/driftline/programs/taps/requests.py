@@ -1,0 +1,60 @@
+"""What workers are asked about the inside of a program: which values it has, and the program with some as outputs.
+
+The functions are in `taps/tasks.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from driftline.core.case_files import CaseFiles
+from driftline.core.task import Task
+from driftline.core.tensors import TensorSpec
+from driftline.programs.taps.tap import Tap
+
+
+@dataclass(frozen=True)
+class FindRequest:
+    """The taps along the program. A torch program is exported first, to `graph`: that file is tapped then."""
+
+    case: CaseFiles
+    graph: Path
+
+
+@dataclass(frozen=True)
+class FoundTaps:
+    taps: tuple[Tap, ...] = ()
+    exported: bool = False
+    problem: str = ""  # why there are none
+
+
+@dataclass(frozen=True)
+class TapRequest:
+    """The program with `taps` as outputs, in the file `output`; `cuts` are values that become inputs."""
+
+    case: CaseFiles
+    taps: tuple[str, ...]
+    cuts: tuple[str, ...]
+    cut_values: Path
+    returned: bool  # its own results follow
+    output: Path
+
+
+@dataclass(frozen=True)
+class TappedForm:
+    """What the tapped program takes and returns. `order`: for each input, the name of what it is given."""
+
+    inputs: tuple[TensorSpec, ...]
+    order: tuple[str, ...]
+    outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TapAnswer:
+    form: TappedForm | None = None
+    problem: str = ""
+
+
+FIND = Task("driftline.programs.taps.tasks:find", FindRequest, FoundTaps)
+WRITE_TAPPED = Task("driftline.programs.taps.tasks:write", TapRequest, TapAnswer)

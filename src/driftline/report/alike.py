@@ -1,0 +1,38 @@
+"""Which bugs of a list look alike, by their fingerprints alone: quick enough for thousands of them.
+
+`kinship.py` looks at programs and types too, and says more; it needs the whole report.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from driftline.core.verdict import Kind
+from driftline.generate.kernels import kernels
+from driftline.store import Bug
+
+_RESULTS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS)
+_TYPE = re.compile(r"\b(b?float|u?int|complex)\d*(_\w+)?\b|\bbool\b")
+_NAME = re.compile(r"[A-Za-z_][\w.]*")
+_MESSAGE = 60  # characters by which errors are compared
+
+
+def alike(bugs: Iterable[Bug]) -> dict[str, str]:
+    """For each bug that looks like an older one: which one that is. One compiler, one way to fail, the same kernels."""
+    first: dict[tuple[str, str, str], str] = {}
+    like: dict[str, str] = {}
+    for bug in sorted(bugs, key=lambda bug: (bug.first_seen, bug.id)):
+        leader = first.setdefault(_key(bug), bug.id)
+        if leader != bug.id:
+            like[bug.id] = leader
+    return like
+
+
+def _key(bug: Bug) -> tuple[str, str, str]:
+    mark = bug.fingerprint
+    if mark.kind == Kind.ERROR:
+        return mark.backend, mark.kind, mark.detail[:_MESSAGE]
+    names = _NAME.findall(_TYPE.sub("", mark.detail))
+    found = frozenset().union(*map(kernels, names)) or frozenset(names)
+    return mark.backend, "results" if mark.kind in _RESULTS else mark.kind, " ".join(sorted(found))

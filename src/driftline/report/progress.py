@@ -1,0 +1,176 @@
+"""Progress on stderr: listeners that draw a bar on a terminal, and write plain lines elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+
+if TYPE_CHECKING:
+    from driftline.events import BugSeen, Event
+    from driftline.store import Bug
+
+
+def note(line: str) -> None:
+    """A line for people, out of the way of `--json`."""
+    click.echo(line, err=True)
+
+
+def new_bug_line(bug: Bug, how: str = "") -> str:
+    """How a bug that the store did not know before is announced."""
+    if how:
+        return f"new  {bug.id}  {how}: {bug.fingerprint.kind}"
+    return f"new  {bug.id}  {bug.fingerprint.kind}: {bug.fingerprint.detail[:110]}"
+
+
+def on_terminal() -> bool:
+    """Can progress be drawn? Elsewhere it is told in plain lines."""
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+class Ticker:
+    """Progress over a number of steps, which may become known later: a bar on a terminal, plain lines elsewhere."""
+
+    def __init__(self, title: str, total: int | None = None) -> None:
+        self._total = total
+        self._done = 0
+        self._running: list[str] = []
+        self._bar: Any = None
+        if on_terminal():
+            from rich.markup import escape
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+            from driftline.report.screen import Screen
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TextColumn("[dim]{task.fields[now]}"),
+                console=Screen(stderr=True),
+                transient=True,
+            )
+            self._task = self._bar.add_task(escape(title), total=total, now="")
+            self._bar.start()
+        else:
+            note(f"{title} ...")
+
+    def expect(self, total: int) -> None:
+        self._total = total
+        if self._bar:
+            self._bar.update(self._task, total=total)
+
+    def started(self, name: str) -> None:
+        self._running.append(name)
+        if self._bar:
+            self._bar.update(self._task, now=", ".join(self._running))
+
+    def finished(self, name: str, outcome: str) -> None:
+        self._done += 1
+        if name in self._running:
+            self._running.remove(name)
+        if self._bar:
+            self._bar.update(self._task, advance=1, now=", ".join(self._running))
+        self.say(f"[{self._done}/{self._total or '?'}] {name}: {outcome}", kept=False)
+
+    def say(self, line: str, *, kept: bool = True) -> None:
+        """A line that stays: above the bar on a terminal. `kept` or not, it stands in a log."""
+        if not self._bar:
+            note(line)
+        elif kept:
+            self._bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
+
+class CheckProgress(Ticker):
+    """A listener of a check: a step for each target, and its row as soon as it is known."""
+
+    def __call__(self, event: Event) -> None:
+        from driftline.events import CheckStarted, TargetDone, TargetStarted
+        from driftline.report.terminal import row_line
+
+        if isinstance(event, CheckStarted):
+            self.expect(len(event.targets))
+        elif isinstance(event, TargetStarted):
+            self.started(str(event.target))
+            if event.expected is not None:
+                self.say(f"{event.target} usually takes about {event.expected:.0f} s for a program of this size")
+        elif isinstance(event, TargetDone):
+            line = row_line(event.result)
+            self.finished(str(event.target), line)
+            if self._bar:
+                self.say(f"{event.target}: {line}")
+
+
+class Activity:
+    """A listener of work that is measured by its time: a bar on a terminal, a line now and then elsewhere."""
+
+    LINE_EVERY = 10.0  # seconds
+
+    def __init__(self, title: str, seconds: float) -> None:
+        self._began = time.monotonic()
+        self._last = 0.0
+        self._bar: Any = None
+        if on_terminal():
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            from driftline.report.screen import Screen
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TimeElapsedColumn(),
+                TextColumn("[dim]{task.fields[now]}"),
+                console=Screen(stderr=True),
+                transient=True,
+            )
+            self._task = self._bar.add_task(title, total=seconds, now="")
+            self._bar.start()
+
+    def __call__(self, event: Event) -> None:
+        """Bugs stay on the screen; what is being done gives way to what is done next."""
+        from driftline.events import BugSeen, NotExplained, OutOfReach, Working
+
+        if isinstance(event, Working):
+            self._now(f"{event.part}: {event.words}" if event.words else event.part)
+        elif isinstance(event, OutOfReach):
+            self._now(f"out of reach of ordinary code: {event.rule}, {event.mutation}")
+        elif isinstance(event, BugSeen):
+            self._bug(event)
+        elif isinstance(event, NotExplained):
+            self._keep(f"driftline: {event.bug}: {event.reason}")
+
+    def _bug(self, event: BugSeen) -> None:
+        if event.new:
+            self._keep(new_bug_line(event.bug, event.how))
+
+    def _keep(self, line: str) -> None:
+        if self._bar:
+            self._bar.console.print(line, highlight=False, markup=False)
+        else:
+            note(line)
+
+    def _now(self, words: str) -> None:
+        elapsed = time.monotonic() - self._began
+        if self._bar:
+            self._bar.update(self._task, completed=elapsed, now=words)
+        elif elapsed - self._last >= self.LINE_EVERY or not self._last:
+            self._last = elapsed
+            note(f"[{elapsed:.0f} s] {words}")
+
+    def __enter__(self) -> Activity:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            self._bar.stop()

@@ -1,0 +1,81 @@
+"""What a script needs to get at both results of a program: the right one and the compiler's.
+
+A recipe is made from a program (`recipe_source.py`, `recipe_onnx.py`) and written out by `render.py`, with an ending
+that prints both results, or one that decides whether the bug shows (`script_check.py`).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypedDict
+
+from driftline.core.script_call import ScriptCall
+
+ROOM = 200_000  # characters that tensors may take in one script
+_FROM = re.compile(r"from ([\w.]+) import (\w+(?:, \w+)*)")
+
+
+class RecipeSettings(TypedDict, total=False):
+    """How a script is written, as `make_recipe` takes it."""
+
+    own_inputs: bool  # the program's example inputs, if it has any, in place of the given arrays
+    grad: bool  # the results include the gradients of inputs and weights
+    seed: int
+    room: int  # characters that tensors may take
+    call: ScriptCall | None  # how the compiler is called; the first of the target's if there is none
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Parts of a script, in the order in which they stand there."""
+
+    flavour: str  # whose arrays the results are: torch or numpy
+    packages: tuple[str, ...]  # what must be installed
+    imports: tuple[str, ...]
+    definitions: tuple[str, ...]  # blocks of text: functions, classes, constants
+    setup: tuple[str, ...]  # statements that make the program and its inputs
+    expected: str  # an expression
+    got: str  # an expression; nothing where the target has no short call
+    left_out: tuple[str, ...] = ()  # tensors with stand-ins for their values
+    inputs: str = "inputs"  # an expression for the tensors that go in
+    files: tuple[str, ...] = ()  # what is read from this machine, so that the script does not run elsewhere
+    samples: bool = False  # there are many inputs, in a list of that name
+
+
+@dataclass(frozen=True)
+class Check:
+    """The end of a script. `test` raises AssertionError, or whatever the compiler raises, when the bug shows."""
+
+    imports: tuple[str, ...] = ()
+    definitions: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()  # with EXPECTED and GOT for both expressions
+    test: tuple[str, ...] = ()  # the same for a regression test
+    problem: str = ""  # why there is no such check
+
+
+def import_block(lines: list[str]) -> str:
+    """Import lines in the usual order: the standard library, a gap, the rest. One line for each module."""
+    every = sorted(set(_joined(lines)), key=lambda line: (not line.startswith("import "), line))
+    standard = [line for line in every if line.split()[1].partition(".")[0] in sys.stdlib_module_names]
+    others = [line for line in every if line not in standard]
+    return "\n".join([*standard, *([""] if standard and others else []), *others])
+
+
+def _joined(lines: list[str]) -> list[str]:
+    names: dict[str, set[str]] = {}
+    for line in lines:
+        if found := _FROM.fullmatch(line):
+            names.setdefault(found[1], set()).update(found[2].split(", "))
+    others = [line for line in lines if not _FROM.fullmatch(line)]
+    return [*others, *(f"from {module} import {', '.join(sorted(taken))}" for module, taken in names.items())]
+
+
+def odd_numbers(lines: Iterable[str]) -> list[str]:
+    """The line that gives NaN and Inf the names by which these lines call them, where they do."""
+    text = "\n".join(lines)
+    used = [name for name in ("nan", "inf") if re.search(rf"(?<![\w.\"'-])-?{name}\b(?![\"'])", text)]
+    values = ", ".join(f'float("{name}")' for name in used)
+    return [f"{', '.join(used)} = {values}"] if used else []

@@ -1,0 +1,102 @@
+"""Recipes for ONNX models: the model as text, or packed; the reference evaluator for what it means."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from driftline.core.program import Program, SourceBundle
+from driftline.core.quoting import comment, string
+from driftline.core.script_call import ScriptCall
+from driftline.core.target import Target
+from driftline.core.tensors import Arrays
+from driftline.programs.factory_text import used_imports
+from driftline.programs.literals import UNPACK, Literals
+from driftline.programs.onnx_text import constants, model_text
+from driftline.report.scripts.calls import first_call
+from driftline.report.scripts.recipe import ROOM, Recipe
+
+_REFERENCE = "reference.ReferenceEvaluator(model).run(None, inputs)"
+
+
+def onnx_recipe(
+    program: Program, arrays: Arrays, target: Target, *, room: int = ROOM, call: ScriptCall | None = None
+) -> Recipe:
+    """A model file, or a Python file whose factory returns a model. Without a `call`, the first of the target's."""
+    literals = Literals("numpy", room, brief=True)
+    if program.form == "source":
+        bundle = SourceBundle.load(program.path.read_bytes())
+        imports: list[str] = []
+        apart: list[Any] = []
+        definitions, setup = [bundle.text.strip()], [f"model = {bundle.entry_name}()[0]"]
+        files: tuple[str, ...] = ()
+    else:
+        imports, definitions, setup, apart, files = _model(program.path, literals)
+    # Some compilers take them by position.
+    arrays = {spec.name: arrays[spec.name] for spec in program.inputs if spec.name in arrays} | dict(arrays)
+    entries = [f"    {string(name)}: {literals.expression(name, array)}," for name, array in arrays.items()]
+    line = f"inputs = {{{' '.join(entry.strip() for entry in entries)[:-1]}}}"
+    given = [line] if len(line) <= 110 and "\n" not in line else ["\n".join(["inputs = {", *entries, "}"])]
+    if literals.packed:
+        definitions.append(UNPACK)
+        imports += ["import base64", "import zlib"]
+    if any(a.dtype.name.startswith(("bfloat16", "float8")) for a in (*arrays.values(), *constants(apart).values())):
+        imports.append("import ml_dtypes")
+    run = call or first_call(target, "onnx")
+    whole = "".join(definitions)
+    text = next((text for dtype, text in run.text_for.items() if dtype in whole), run.text) if run else ""
+    made = Recipe(
+        flavour="numpy",
+        packages=tuple(dict.fromkeys(("numpy", "onnx", *(run.packages if run else ())))),
+        imports=(*imports, "import numpy as np", "from onnx import reference"),
+        definitions=(*definitions, *([text] if text else [])),
+        setup=(*(run.setup if run else ()), *setup, *given),
+        expected=_REFERENCE,
+        got=run.call if run else "",
+        left_out=tuple(literals.left_out),
+        files=files,
+    )
+    made = replace(made, imports=(*made.imports, *(run.imports if run else ())))
+    text = "\n".join([*made.definitions, *made.setup, made.expected, made.got])
+    own = set(text.splitlines())
+    return replace(made, imports=tuple(line for line in used_imports(made.imports, text) if line not in own))
+
+
+def with_literal_expectation(recipe: Recipe, expected: Arrays, room: int = ROOM) -> Recipe:
+    """The same with the expected results written out, where the reference evaluator cannot give them."""
+    literals = Literals("numpy", room, brief=True)
+    values = ", ".join(literals.expression(name, array, "    ") for name, array in expected.items())
+    if literals.packed or literals.left_out:
+        return recipe
+    return replace(recipe, expected=f"[{values}]")
+
+
+def _model(path: Path, literals: Literals) -> tuple[list[str], list[str], list[str], list[Any], tuple[str, ...]]:
+    """Imports, definitions and statements that give `model`; initialisers that the text leaves out; files read."""
+    import onnx
+
+    model = onnx.load(str(path))
+    text, apart = model_text(model)
+    if not text:
+        return _packed(path, model)
+    setup = []
+    for tensor in apart:
+        made = literals.expression(tensor.name, onnx.numpy_helper.to_array(tensor), "")
+        setup.append(f"model.graph.initializer.append(numpy_helper.from_array({made}, {string(tensor.name)}))")
+    made = f'model = parser.parse_model("""\n{text}""")'
+    return ["from onnx import numpy_helper", "from onnx import parser"], [made], setup, apart, ()
+
+
+def _packed(path: Path, model: Any) -> tuple[list[str], list[str], list[str], list[Any], tuple[str, ...]]:
+    """A model that has no text which reads back to it: its bytes, or its file when they are many."""
+    text = base64.b64encode(zlib.compress(model.SerializeToString(), 9)).decode()
+    if len(text) > ROOM:
+        return ["import onnx"], [], [f"model = onnx.load({string(str(path))})  # too large to print"], [], (str(path),)
+    rows = "\n".join(f'    "{text[i : i + 100]}"' for i in range(0, len(text), 100))
+    listing = ", ".join(node.op_type for node in model.graph.node[:40])
+    setup = ["model = onnx.load_model_from_string(zlib.decompress(base64.b64decode(MODEL)))"]
+    imports = ["import base64", "import zlib", "import onnx"]
+    return imports, [f"# {comment(listing)}\nMODEL = (\n{rows}\n)"], setup, [], ()

@@ -1,0 +1,120 @@
+"""Lists of bugs, chosen and cut by the database: a store of thousands of bugs and hundreds of thousands of findings is
+not read to show a page of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from driftline.core.severity import BY_KIND, SEVERITIES
+from driftline.store.store import BUG_COLUMNS, Bug, Finding, Store
+
+_AT_ONCE = 500  # names in one question to the database
+# As the indexes have them (`migrations.py`), or they are not used. A damaged fingerprint has none of both.
+_BACKEND, _KIND = (
+    f"CASE WHEN json_valid(fingerprint) THEN json_extract(fingerprint, '$.{field}') END"
+    for field in ("backend", "kind")
+)
+_FIELDS = {"backend": _BACKEND, "kind": _KIND}
+_RANKS = " ".join(f"WHEN '{kind}' THEN {rank}" for kind, rank in BY_KIND.items())
+_SERIOUS = f"""
+    CASE status WHEN 'fixed' THEN 3 WHEN 'known' THEN 2 WHEN 'flaky' THEN 1 ELSE 0 END,
+    CASE {_KIND} {_RANKS} ELSE {len(SEVERITIES)} END,
+    first_seen DESC, id"""
+
+
+@dataclass(frozen=True)
+class BugFilter:
+    """Which bugs are asked for; empty: all. `since` is a moment as the store writes it, or the beginning of one."""
+
+    compiler: str = ""
+    kind: str = ""
+    status: str = ""
+    since: str = ""
+
+    def sql(self) -> tuple[str, tuple[str, ...]]:
+        conditions = (
+            (f"{_BACKEND} = ?", self.compiler),
+            (f"{_KIND} = ?", self.kind),
+            ("status = ?", self.status),
+            ("first_seen >= ?", self.since),
+        )
+        used = [(text, value) for text, value in conditions if value]
+        return " AND ".join(text for text, _ in used) or "1", tuple(value for _, value in used)
+
+
+ALL = BugFilter()
+
+
+def query_of(wanted: BugFilter) -> tuple[str, tuple[str, ...]]:
+    """The question that a list asks of the database."""
+    where, values = wanted.sql()
+    return f"SELECT {BUG_COLUMNS} FROM bugs WHERE {where} ORDER BY {_SERIOUS}", values
+
+
+def count_bugs(store: Store, wanted: BugFilter = ALL) -> int:
+    where, values = wanted.sql()
+    return int(store.query(f"SELECT COUNT(*) FROM bugs WHERE {where}", values)[0][0])
+
+
+def list_bugs(store: Store, wanted: BugFilter = ALL, *, most: int = -1) -> list[Bug]:
+    """Bugs, the most serious first, then the newest, each with its first finding."""
+    question, values = query_of(wanted)
+    rows = store.query(f"{question} LIMIT ?", (*values, most))
+    found = [bug for row in rows if (bug := store.sound_bug(row))]
+    firsts = _first_findings(store, [bug.id for bug in found])
+    return [replace(bug, findings=(firsts[bug.id],) if bug.id in firsts else ()) for bug in found]
+
+
+def versions_seen(store: Store) -> dict[str, tuple[str, ...]]:
+    """The releases that each bug was seen on, the first one first."""
+    rows = store.query(
+        "SELECT bug, CASE WHEN json_valid(execution) THEN json_extract(execution, '$.version') END AS version"
+        " FROM findings GROUP BY bug, version ORDER BY MIN(id)"
+    )
+    found: dict[str, list[str]] = {}
+    for bug, version in rows:
+        if version:
+            found.setdefault(bug, []).append(str(version))
+    return {bug: tuple(versions) for bug, versions in found.items()}
+
+
+def findings_count(store: Store) -> dict[str, int]:
+    return dict(store.query("SELECT bug, COUNT(*) FROM findings GROUP BY bug"))
+
+
+def kinds_of(store: Store, field: str) -> list[str]:
+    """The values that a field of the fingerprints has: `backend` or `kind`."""
+    return [
+        str(row[0])
+        for row in store.query(f"SELECT DISTINCT {_FIELDS[field]} FROM bugs ORDER BY 1")
+        if row[0] is not None
+    ]
+
+
+def _first_findings(store: Store, names: Sequence[str]) -> dict[str, Finding]:
+    found: dict[str, Finding] = {}
+    for name, case, target, verdict, execution, created in _rows(store, names):
+        what = f"A finding of {name}"
+        told = store.sound_json(verdict, what, dict[str, Any]), store.sound_json(execution, what, dict[str, Any])
+        if told[0] is None or told[1] is None:
+            continue
+        finding = Finding(case, target, told[0], told[1], created)
+        try:
+            _ = finding.evidence  # read when it is used: damage is found here, where it is a gap
+            found[name] = finding
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            store.note_gap(f"The bug {name} in the store {store.path} is damaged ({error}); it cannot be shown.")
+    return found
+
+
+def _rows(store: Store, names: Sequence[str]) -> Iterator[Any]:
+    for start in range(0, len(names), _AT_ONCE):
+        some = tuple(names[start : start + _AT_ONCE])
+        marks = ", ".join("?" * len(some))
+        yield from store.query(
+            "SELECT f.bug, f.case_id, f.target, f.verdict, f.execution, f.created FROM findings f"
+            f" WHERE f.id IN (SELECT MIN(id) FROM findings WHERE bug IN ({marks}) GROUP BY bug)",
+            some,
+        )

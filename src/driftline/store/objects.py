@@ -1,0 +1,107 @@
+"""The large things of a store: files that are named by the SHA-256 of what they hold.
+
+Each is written whole or not at all and is on the disk before it is spoken of. What is read is held against its name: a
+file with another content is damaged, or somebody else's, and is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from driftline.core.errors import DriftlineError, StoreError
+from driftline.core.files import BIG, copy_file
+from driftline.core.private import PART, private_folder, sweep_parts, write_private
+from driftline.core.program import file_digest
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_DATA = re.compile(r"([0-9a-f]{64})\.data")  # weights of a big model, beside it
+
+
+class Objects:
+    """The objects below one folder."""
+
+    def __init__(self, folder: Path, store: Path) -> None:
+        self._folder = folder
+        self._store = store  # as the user wrote it, for messages
+        self._known: dict[Path, tuple[int, int, int]] = {}  # what was read and found sound, as it was then
+
+    def path(self, digest: str) -> Path:
+        if not _DIGEST.fullmatch(digest):
+            raise StoreError(f"The store {self._store} is damaged: {digest[:80]!r} is not the name of an object.")
+        return self._folder / digest[:2] / digest[2:]
+
+    def existing(self, digest: str) -> Path:
+        return self._sound(self.path(digest), digest)
+
+    def existing_data(self, beside: Path, name: str) -> Path:
+        """A data file beside a program."""
+        found = _DATA.fullmatch(name)
+        if not found:
+            raise StoreError(f"The store {self._store} is damaged: {name[:80]!r} is not the name of a data file.")
+        return self._sound(beside.with_name(name), found[1])
+
+    def put(self, path: Path) -> str:
+        """Keep a copy of a file; of a big one, a link."""
+        digest = file_digest(path)
+        self._put(path, self.path(digest), digest)
+        return digest
+
+    def put_data(self, path: Path, beside: Path) -> None:
+        """Keep a data file beside its program. Not as a link: see core/files.py."""
+        found = _DATA.fullmatch(path.name)
+        digest = found[1] if found else file_digest(path)
+        self._put(path, beside.with_name(path.name), digest, link=False)
+
+    def sweep(self) -> None:
+        """Remove what processes left that were killed while they wrote."""
+        sweep_parts(self._folder.glob(f"*/{PART}*"))
+
+    def _put(self, path: Path, kept: Path, digest: str, *, link: bool = True) -> None:
+        with contextlib.suppress(DriftlineError):
+            self._sound(kept, digest)
+            return  # it is there, and whole
+        private_folder(self._folder)
+        if kept.parent.is_symlink():
+            raise StoreError(f"{kept.parent} is a symbolic link, and Driftline does not write there. Remove it.")
+        private_folder(kept.parent)
+        if path.stat().st_size >= BIG:
+            kept.unlink(missing_ok=True)
+            copy_file(path, kept, link=link, lasting=True)
+        else:
+            write_private(kept, _pieces(path), lasting=True)
+
+    def _sound(self, path: Path, digest: str) -> Path:
+        try:
+            state = path.lstat()
+        except OSError as error:
+            raise StoreError(
+                f"The store {self._store} has lost the object {digest[:12]}; the case cannot be replayed."
+            ) from error
+        mark = (state.st_ino, state.st_size, state.st_mtime_ns)
+        if self._known.get(path) != mark:
+            if path.is_symlink() or not path.is_file() or file_digest(path) != digest:
+                raise StoreError(
+                    f"The object {digest[:12]} of the store {self._store} is damaged: {path} does not hold what it was"
+                    " written with. The case cannot be replayed; check its program again."
+                )
+            self._known[path] = mark
+        return path
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            yield piece
+
+
+def readable_copy(path: Path, to: Path) -> None:
+    """A copy of a database with what was committed and is not in its main file yet."""
+    for name in ("store.db", "store.db-wal"):
+        with contextlib.suppress(FileNotFoundError):
+            write_private(to / name, _pieces(path / name))
+    with contextlib.suppress(OSError):
+        os.chmod(to, 0o700)  # noqa: PTH101

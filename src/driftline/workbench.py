@@ -1,0 +1,260 @@
+"""`driftline.open(store)`: everything the command line does with a store, from Python.
+
+    with driftline.open(".driftline") as bench:
+        result = bench.check("model.onnx", targets=["onnxruntime"])
+        bench.hunt(seconds=60, targets=["onnxruntime"])
+        bench.report("report.html")
+
+Each method is one call of the engine, and returns its typed result. A `listener` hears of what happens meanwhile: the
+events of `driftline/events.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from driftline.api import CheckSettings, check_with
+from driftline.campaign.diagnosis import Diagnosis, diagnose_failing, unreported
+from driftline.campaign.explanations import explain_bugs
+from driftline.campaign.failing import find_failing
+from driftline.campaign.hunt import Hunter, HuntResult
+from driftline.campaign.plan import HuntPlan, new_plan, resumed_plan
+from driftline.campaign.session import check_strategy
+from driftline.causes import Library, builtin, load
+from driftline.checking.checker import Checker, Skipped
+from driftline.checking.result import CheckResult
+from driftline.core.case import CheckOptions
+from driftline.core.config import default_store
+from driftline.core.errors import DriftlineError
+from driftline.core.plugins import load_plugins
+from driftline.core.target import Target, parse_targets
+from driftline.events import Listener, ignore
+from driftline.execute.pool import Pool
+from driftline.store import Bug, Store
+
+if TYPE_CHECKING:
+    from driftline.patterns.audit import AuditResult
+    from driftline.report.view import ReportView
+
+
+def open(
+    store: str | Path | None = None, *, plugins: Sequence[str] = (), jobs: int = 2, causes: Sequence[str | Path] = ()
+) -> Workbench:
+    """Open a store, or make it; without a name, the one that the command line would take.
+
+    `plugins` are Python files that register further backends; `jobs` is how much runs at the same time;
+    `causes` are folders of causes of your own. Use it in a `with` statement, or call `close()`: it holds worker
+    processes.
+    """
+    library = load([Path(folder) for folder in causes])
+    return Workbench(Path(store) if store else default_store(), plugins=plugins, jobs=jobs, library=library)
+
+
+class Workbench:
+    """A store with everything that can be done to it. `driftline.open` makes one. Not for several threads."""
+
+    def __init__(
+        self, store: Path, *, plugins: Sequence[str] = (), jobs: int = 2, library: Library | None = None
+    ) -> None:
+        load_plugins(plugins)
+        self._plugins = tuple(str(Path(path).resolve()) for path in plugins)
+        self._jobs = jobs
+        self._library = builtin() if library is None else library
+        self._store = Store.create(store)
+        self._checker: Checker | None = None
+
+    @property
+    def store(self) -> Store:
+        """The open store, for what has no method here."""
+        return self._store
+
+    # -- what can be done --------------------------------------------------------------------------------------------
+
+    def check(
+        self, program: Any, example: Any = None, *, listener: Listener = ignore, **settings: Unpack[CheckSettings]
+    ) -> CheckResult:
+        """Run a program on many compilers and say which of them is wrong; failures go into the store.
+
+        It takes what `driftline.check` takes: a live torch model with example inputs, an ONNX model, or the name of a
+        program; `targets`, `inputs`, `samples`, `dims`, `shapes`, `grad`, `seed`, `timeout`, `signed_zero`, `lift`,
+        `oracle`, `accept`. Workers stay warm between calls.
+        """
+        return check_with(
+            self._warm(),
+            self._store,
+            program,
+            example,
+            plugins=self._plugins,
+            listener=listener,
+            library=self._library,
+            **settings,
+        )
+
+    def hunt(
+        self,
+        *,
+        seconds: float | None = None,
+        programs: int = 0,
+        targets: Sequence[str] | None = None,
+        generators: Sequence[str] | None = None,
+        inputs: Sequence[str] = HuntPlan.inputs,
+        seed: int = 0,
+        timeout: float = 60.0,
+        accept: Sequence[str] = (),
+        resume: bool = False,
+        diagnose: bool = False,
+        spent: float = 0.0,
+        listener: Listener = ignore,
+    ) -> HuntResult:
+        """Make programs, run them on the compilers, and keep every bug once.
+
+        It ends after `seconds` (ten minutes unless told otherwise) or after `programs` for each target. `resume` goes
+        on with the last hunt that was interrupted, with what was asked for then; a longer time may be given. `diagnose`
+        explains every new bug afterwards. `accept` is arithmetic that is no finding, as for `check`:
+        "reduced-precision" is all of it. `spent` are seconds of the time that went by before the call.
+        """
+        if seconds is not None and programs:
+            raise DriftlineError("Give seconds or programs to a hunt, not both.")
+        skipped: list[Skipped] = []
+        going = None
+        if resume:
+            if targets is not None or generators is not None:
+                raise DriftlineError("A resumed hunt has its targets and generators; do not give others.")
+            going, plan = resumed_plan(self._store, seconds=seconds or 0.0, programs=programs)
+        else:
+            plan, skipped = new_plan(
+                _targets(targets),
+                generators=generators,
+                inputs=inputs,
+                seed=seed,
+                seconds=(0.0 if programs else 600.0) if seconds is None else seconds,
+                programs=programs,
+                timeout=timeout,
+                plugins=self._plugins,
+                accept=accept,
+            )
+        with Pool() as pool:  # of its own: what still runs at the end of the time is ended
+            hunter = Hunter(pool, self._store, plan, jobs=self._jobs, listener=listener, library=self._library)
+            result = hunter.run(going, skipped, spent=spent)
+        if diagnose:
+            worth = unreported(result.new, result.bugs)
+            result.explained = explain_bugs(self._warm(), self._store, worth, library=self._library, listener=listener)
+            for bug in result.explained.met.values():
+                result.add(bug, new=bug.id in result.explained.new)
+        return result
+
+    def audit(
+        self,
+        *,
+        seconds: float | None = None,
+        compilers: Sequence[str] | None = None,
+        only: str = "",
+        seed: int = 0,
+        resume: bool = False,
+        listener: Listener = ignore,
+    ) -> AuditResult:
+        """Fire the rewrite rules of the compilers, change what each leaves free, and check what it makes of that.
+
+        `compilers` are those whose rules are audited (all that are installed, unless named), `only` is a pattern of
+        rules as for `driftline patterns audit --only`. It takes half an hour unless told otherwise.
+        """
+        from driftline.patterns.audit import Audit, AuditPlan, chosen_compilers
+        from driftline.patterns.audit import resumed_plan as resumed_audit
+
+        going = None
+        if resume:
+            if compilers is not None or only:
+                raise DriftlineError("A resumed audit has its compilers and rules; do not give others.")
+            going, plan = resumed_audit(self._store, seconds=seconds or 0.0)
+        else:
+            plan = AuditPlan(chosen_compilers(compilers), only, 1800.0 if seconds is None else seconds, seed)
+        with Pool() as pool:
+            checker = Checker(pool, self._jobs)
+            more_time = resume and seconds is not None
+            return Audit(
+                checker,
+                self._store,
+                plan,
+                jobs=self._jobs,
+                listener=listener,
+                going=going,
+                more_time=more_time,
+            ).run()
+
+    def diagnose(
+        self,
+        subject: str,
+        *,
+        target: str | None = None,
+        seconds: float = 300.0,
+        inputs: str = "example",
+        seed: int = 0,
+        bisect: bool = False,
+        listener: Listener = ignore,
+    ) -> Diagnosis:
+        """Explain a failure: where it lies, how small it gets, what it depends on.
+
+        `subject` is a bug or a case of the store, or a program, which is checked first and must fail on `target`. With
+        `bisect`, other releases of the compiler are installed and asked too. The explanation is kept with the bug.
+        """
+        check_strategy(inputs)
+        failing = find_failing(
+            subject,
+            self._store,
+            self._warm(),
+            target=Target.parse(target) if target else None,
+            inputs=inputs,
+            options=CheckOptions(seed=seed, plugins=self._plugins),
+            listener=listener,
+        )
+        return diagnose_failing(
+            self._warm(),
+            self._store,
+            failing,
+            budget=seconds,
+            bisect=bisect,
+            library=self._library,
+            listener=listener,
+        )
+
+    def report(self, out: str | Path | None = None, *, format: str | None = None) -> ReportView:
+        """What is in the store, for readers; written to `out` if given, in the format of its suffix or that named."""
+        from driftline.report.formats import choose_format
+        from driftline.report.gather import gather_store
+        from driftline.report.pages import write_paged
+
+        place = Path(out) if out is not None else None
+        chosen = choose_format(format, place)
+        if place is not None:
+            return write_paged(self._store, place, chosen, self._library)
+        return gather_store(self._store, self._library)
+
+    def bugs(self) -> list[Bug]:
+        """Every bug that was found so far."""
+        return self._store.bugs()
+
+    # -- opening and closing -----------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the workers and close the store."""
+        if self._checker:
+            self._checker.pool.close()
+            self._checker = None
+        self._store.close()
+
+    def __enter__(self) -> Workbench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _warm(self) -> Checker:
+        if self._checker is None:
+            self._checker = Checker(Pool(), self._jobs)
+        return self._checker
+
+
+def _targets(names: Sequence[str] | None) -> list[Target] | None:
+    return None if names is None else [target for text in names for target in parse_targets(text)]

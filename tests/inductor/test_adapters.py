@@ -1,0 +1,51 @@
+"""The page that adds an accelerator: its code, run as a reader would."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from driftline.backends import BACKENDS
+from driftline.cli import run as command
+
+pytest.importorskip("torch")
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "add-an-accelerator.md"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files of the page."""
+    for name, text in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE.read_text(), flags=re.DOTALL):
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_it_is_a_backend_of_torch_compile(folder: Path) -> None:
+    done = subprocess.run([sys.executable, "model.py"], capture_output=True, text=True, cwd=folder, timeout=500)
+    assert re.fullmatch(r"tensor\((0\.|\d\.\d+e-0[6-9]).*\)\n", done.stdout), done.stdout + done.stderr
+
+
+def test_it_is_a_target(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--targets", "tinychip", "--plugin", "tinychip.py", "--store", "s"]
+    assert command(["check", "program.py:covered", *arguments]) == 0
+    assert "tinychip" in capfd.readouterr().out
+    assert command(["check", "program.py:not_covered", *arguments]) == 5
+    said = " ".join(capfd.readouterr().out.split())
+    assert "rejected" in said
+    assert "aten.sin" in said
+    assert not BACKENDS.get("tinychip").gradients
+
+
+@pytest.mark.slow
+def test_it_passes_the_conformance_suite(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_tinychip.py"],
+        capture_output=True, text=True, cwd=folder, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "passed" in done.stdout

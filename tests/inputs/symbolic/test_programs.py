@@ -1,0 +1,142 @@
+"""Slices of whole programs, and inputs of the programs that reach what was found in them."""
+
+import numpy as np
+import pytest
+
+from driftline.campaign.session import maker_of
+from driftline.campaign.solving import solve_inputs, symbolic_samples
+from driftline.checking.open import open_program
+from driftline.core.case import CheckOptions
+from driftline.core.errors import DriftlineError
+
+PROGRAMS = """
+import torch
+
+
+class Deep(torch.nn.Module):
+    \"\"\"Twelve layers, and in the ninth a division that has a pole.\"\"\"
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(32, 32) for _ in range(12)])
+        self.w = torch.nn.Parameter(torch.randn(32))
+
+    def forward(self, x):
+        for number, layer in enumerate(self.layers):
+            x = torch.tanh(layer(x)) if number % 2 else torch.relu(layer(x)) + x
+            if number == 8:
+                x = x / (torch.relu(x @ self.w) - 3.1).unsqueeze(-1)
+        return x
+
+
+def deep():
+    return Deep(), (torch.randn(2, 32, generator=torch.Generator().manual_seed(1)),)
+
+
+def naive():
+    return (lambda x: torch.exp(x) / torch.exp(x).sum(-1, keepdim=True)), (torch.zeros(3, 10),)
+
+
+def stable():
+    return (lambda x: torch.softmax(x, -1)), (torch.zeros(3, 10),)
+
+
+def normalize():
+    return (lambda x: torch.nn.functional.normalize(x)), (torch.ones(3, 4),)
+
+
+def integers():
+    return (lambda x: x + 1), (torch.arange(3),)
+
+
+def wide():
+    function = lambda x: torch.log(torch.nn.functional.layer_norm(x, (64,)).var(-1))
+    return function, (torch.arange(128.0).reshape(2, 64),)
+"""
+OPTIONS = CheckOptions()
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    path = tmp_path_factory.mktemp("programs") / "nets.py"
+    path.write_text(PROGRAMS)
+    return path
+
+
+@pytest.fixture
+def ask(pool, source):
+    def solved(name, **settings):
+        opened = open_program(name if name.endswith(".onnx") else f"{source}:{name}", pool, OPTIONS)
+        return solve_inputs(pool, opened, maker_of(opened, OPTIONS), OPTIONS, **settings)
+
+    return solved
+
+
+def test_a_pole_deep_in_a_model_is_reached_from_its_inputs(ask):
+    found = ask("deep", goals="inf", budget=30)
+    (row,) = found.rows
+    assert (row.operator, row.outcome, row.reach) == ("div", "witness", "program")
+    assert row.nan + row.inf > 0
+    (inputs,) = found.inputs
+    assert inputs.arrays["x"].shape == (2, 32)
+    assert np.isfinite(inputs.arrays["x"]).all()
+
+
+def test_naive_softmax_has_a_witness_and_the_stable_one_a_proof(ask):
+    naive = {row.node: row for row in ask("naive", goals="nan", budget=20).rows}
+    assert (naive["div"].outcome, naive["div"].reach) == ("witness", "program")
+    assert naive["div"].nan
+    stable = ask("stable", goals="nan", budget=20).rows
+    assert [row.outcome for row in stable] == ["proof"]
+
+
+def test_the_dtype_decides(ask):
+    """F.normalize clamps the norm at 1e-12, which is zero in float16."""
+    assert ask("normalize", goals="nan", dtype="float16", node="div", budget=20).rows[0].reach == "program"
+    assert ask("normalize", goals="nan", node="div", budget=20).rows[0].outcome == "proof"
+
+
+def test_long_rows_are_tied(ask):
+    """The variance of equal numbers is zero, and its logarithm is infinite: all 64 elements must be the same."""
+    found = ask("wide", goals="inf", budget=20)
+    row = next(row for row in found.rows if row.operator == "log")
+    assert row.reach == "program"
+    assert row.inf
+
+
+def test_an_onnx_model_by_the_names_of_its_nodes(ask, tmp_path):
+    import onnx
+    from onnx import TensorProto, helper
+
+    value = helper.make_tensor_value_info
+    nodes = [
+        helper.make_node("Sqrt", ["x"], ["root"], name="/block/Sqrt"),
+        helper.make_node("Div", ["y", "root"], ["out"], name="/block/Div"),
+    ]
+    graph = helper.make_graph(
+        nodes, "g", [value("x", TensorProto.FLOAT, [3]), value("y", TensorProto.FLOAT, [3])],
+        [value("out", TensorProto.FLOAT, [3])],
+    )  # fmt: skip
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+    found = ask(str(path), goals="nan,inf", node="/block/Div", budget=20)
+    assert {(row.label, row.goal, row.reach) for row in found.rows} == {
+        ("/block/Div (Div)", "nan", "program"),
+        ("/block/Div (Div)", "inf", "program"),
+    }
+    assert set(found.inputs[0].arrays) == {"x", "y"}
+    with pytest.raises(DriftlineError, match="Did you mean '/block/Div'"):
+        ask(str(path), goals="nan", node="/block/Dov")
+
+
+def test_what_cannot_be_solved_is_one_sentence(ask):
+    with pytest.raises(DriftlineError, match="no float inputs"):
+        ask("integers")
+
+
+def test_a_check_takes_what_was_solved(pool, source):
+    opened = open_program(f"{source}:naive", pool, OPTIONS)
+    samples = symbolic_samples(pool, opened, maker_of(opened, OPTIONS), OPTIONS, 2)
+    assert len(samples) == 2
+    assert all(sample.origin.startswith("symbolic ") for sample in samples)

@@ -1,0 +1,71 @@
+"""`driftline.open`: what the command line does, from Python, on ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import driftline
+from driftline.core.verdict import Judgement
+from driftline.events import BugSeen, CheckStarted, Event, HuntStarted, TargetDone, TurnDone
+
+ROOT = Path(__file__).resolve().parents[1]
+CLIP = f"{ROOT}/examples/bugs/onnxruntime_relu_clip_float64.py:program"
+
+
+def test_from_a_check_to_a_report(store_folder: Path, tmp_path: Path) -> None:
+    with driftline.open(store_folder) as bench:
+        heard: list[Event] = []
+        result = bench.check(CLIP, targets=["onnxruntime", "onnxruntime:opt=off"], listener=heard.append)
+        assert heard[0] == CheckStarted(tuple(row.target for row in result.results))
+        assert {event.target for event in heard if isinstance(event, TargetDone)} == {*heard[0].targets}
+        assert [row.verdict.judgement for row in result.results] == [Judgement.FAIL, Judgement.PASS]
+        (bug,) = bench.bugs()
+        assert bug.id in {found.id for found in result.bugs.values()}
+        assert [(event.bug.id, event.new) for event in heard if isinstance(event, BugSeen)] == [(bug.id, True)]
+
+        explained = bench.diagnose(bug.id, seconds=60)
+        assert explained.failing.bug.id == bug.id
+        assert explained.ablated and explained.ablated.body["cures"], "it passes without optimisations"
+
+        report = bench.report(tmp_path / "report.html")
+        assert [shown.id for shown in report.bugs] == [bug.id]
+        assert bug.id in (tmp_path / "report.html").read_text()
+    with driftline.open(store_folder) as again:
+        assert [known.id for known in again.bugs()] == [bug.id]
+
+
+def test_a_hunt_and_what_it_leaves_in_the_store(store_folder: Path) -> None:
+    with driftline.open(store_folder) as bench:
+        heard: list[Event] = []
+        found = bench.hunt(programs=64, targets=["onnxruntime"], generators=["graph"], seed=3, listener=heard.append)
+        assert isinstance(heard[0], HuntStarted) and heard[0].targets == ("onnxruntime",)
+        assert sum(sum(event.counts.values()) for event in heard if isinstance(event, TurnDone)) == 64
+        assert {event.bug.id for event in heard if isinstance(event, BugSeen)} == set(found.bugs)
+        assert found.programs == {"onnxruntime": 64}
+        assert found.judged > 0 and not found.internal_errors
+        assert {bug.id for bug in bench.bugs()} == set(found.bugs)
+        with pytest.raises(driftline.DriftlineError, match="no unfinished hunt"):
+            bench.hunt(resume=True)
+
+
+def test_an_audit_of_one_rule(store_folder: Path) -> None:
+    with driftline.open(store_folder) as bench:
+        done = bench.audit(seconds=20, compilers=["onnxruntime"], only="FuseReluClip")
+        ((rule,),) = (one.rules for one in done.compilers.values())
+        assert rule.rule.name == "FuseReluClip" and not done.internal_errors
+
+
+def test_what_cannot_be_is_said_in_one_sentence(store_folder: Path) -> None:
+    with driftline.open(store_folder) as bench:
+        with pytest.raises(driftline.DriftlineError, match="Unknown backend 'onnxruntimes'"):
+            bench.hunt(targets=["onnxruntimes"])
+        with pytest.raises(driftline.DriftlineError, match="not both"):
+            bench.hunt(seconds=5, programs=5)
+        with pytest.raises(driftline.DriftlineError, match="cannot be listed"):
+            bench.audit(compilers=["eager"])
+        with pytest.raises(driftline.DriftlineError, match="no bug"):
+            bench.diagnose("inductor-00000000")
+        with pytest.raises(driftline.DriftlineError, match="no format"):
+            bench.report(format="pdf")
