@@ -10,6 +10,9 @@ STAMP  := $(VENV)/.installed
 # Two processes, each with its own workers; a file's tests stay in one of them and share what it has warm.
 PARALLEL := -n 2 --dist loadfile
 
+# Real compilers on a busy machine: a test that fails is run once more, and the summary names those that needed it (R).
+AGAIN := --reruns 1 -raR
+
 export PIP_REQUIRE_VIRTUALENV = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -52,10 +55,10 @@ demo: install
 	$(BIN)/python examples/demo.py
 
 test: install lint
-	$(BIN)/python -m pytest $(PARALLEL)
+	$(BIN)/python -m pytest $(PARALLEL) $(AGAIN)
 
 test-all: install lint
-	$(BIN)/python -m pytest $(PARALLEL) -m ''
+	$(BIN)/python -m pytest $(PARALLEL) $(AGAIN) -m ''
 
 lint: install
 	$(BIN)/ruff check src tests examples benchmarks
