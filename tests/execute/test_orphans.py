@@ -56,6 +56,12 @@ class Parent:
         return psutil.Process(self.process.pid).children(recursive=True)
 
 
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other runs on this machine sweep the common one."""
+    monkeypatch.setenv("DRIFTLINE_CACHE", str(tmp_path / "cache"))
+
+
 @pytest.fixture
 def start(tmp_path: Path, eventually) -> Iterator[object]:
     parents: list[Parent] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import signal
@@ -99,6 +100,23 @@ def test_memory_limit(pool: Pool) -> None:
 def test_memory_of_children_counts(pool: Pool) -> None:
     report = pool.run(KIND, job("use_memory_in_child"), {}, memory_limit=400 << 20, timeout=60)
     assert report.ending == "memory"
+
+
+def test_a_worker_may_not_start_processes_without_end(
+    pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Any
+) -> None:
+    monkeypatch.setattr(limits, "PROCESSES", 20)
+    report = pool.run(KIND, job("breed"), {"folder": str(tmp_path)}, timeout=60)
+    assert report.ending == "memory" and "20 are allowed" in report.detail
+    started = [int(entry.name) for entry in tmp_path.iterdir()]
+    assert started
+    eventually(lambda: not any(map(running, started)))
+
+
+def test_a_worker_cannot_write_a_file_without_end(pool: Pool) -> None:
+    far = {"bytes": 65 << 30}
+    report = pool.run(KIND, job("write_far"), far)
+    assert report.answer == {"errno": errno.EFBIG}
 
 
 def test_memory_error_is_no_mistake_of_ours(pool: Pool) -> None:

@@ -55,6 +55,28 @@ def dies_until(payload: Payload, context: Any) -> Payload:
 
 
 @task
+def breed(payload: Payload, context: Any) -> None:
+    """Start processes without end, in a session of their own. Not each by each: the machine has to bear the test."""
+    while True:
+        if os.fork() == 0:
+            os.setsid()
+            (Path(payload["folder"]) / str(os.getpid())).touch()
+            time.sleep(600)
+        time.sleep(0.005)
+
+
+@task
+def write_far(payload: Payload, context: Any) -> Payload:
+    """A file beyond all limits; sparse, so that nothing is on the disk."""
+    with tempfile.TemporaryFile() as file:
+        try:
+            file.truncate(payload["bytes"])
+        except OSError as error:
+            return {"errno": error.errno}
+    return {"errno": 0}
+
+
+@task
 def segfault(payload: Payload, context: Any) -> None:
     ctypes.string_at(0)
 

@@ -10,4 +10,6 @@ STARTS = 3  # how often a process is started that is killed before it has begun 
 JOBS_PER_WORKER = 200
 GROWTH = 512 << 20  # bytes that an idle worker may hold beyond what it began with; a fork gives the rest back
 LOG_LIMIT = 16 << 20
+# A worker's whole tree. Counted, since RLIMIT_NPROC counts all processes of a user and does not bind root.
+PROCESSES = 256
 TICK = 0.1  # seconds between two looks at what changes without a message

@@ -72,7 +72,7 @@ class Ending(StrEnum):
     DONE = "done"
     DIED = "died"
     TIMEOUT = "timeout"
-    MEMORY = "memory"
+    MEMORY = "memory"  # or too many processes
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,7 @@ from driftline.execute.messages import (
 from driftline.execute.processes import children, kill, kill_tree
 from driftline.execute.workspace import temporary_folder
 
+_FILE_LIMIT = 64 << 30  # bytes of one file: far beyond a model, and no disk is filled by one runaway write
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -80,6 +81,7 @@ def main() -> None:
     log = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     _redirect(log)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _bound_files()
     sys.dont_write_bytecode = True
     _adopt_orphans()
     try:
@@ -96,6 +98,12 @@ def main() -> None:
         control.send(NotReady(f"{type(error).__name__}: {error}"))
         return
     os._exit(_Nursery(control).run())  # as forked workers do, skipping what compilers do at exit
+
+
+def _bound_files() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limit = _FILE_LIMIT if most == resource.RLIM_INFINITY else min(most, _FILE_LIMIT)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
 
 
 class _Nursery:

@@ -28,7 +28,7 @@ from driftline.execute.messages import (
     OutOfMemory,
     Started,
 )
-from driftline.execute.processes import describe_exit, resident_memory
+from driftline.execute.processes import describe_exit, tree_usage
 from driftline.execute.task_report import Lost, PoolExpired, PoolInterrupted, TaskReport
 from driftline.execute.workspace import temporary_folder
 
@@ -73,7 +73,7 @@ class WorkerHandle:
         self._nursery = nursery
         self.interrupted = False
         self.jobs = 0
-        self._began_with = resident_memory(pid)
+        self._began_with = tree_usage(pid).memory
 
     def run(self, job: Job, timeout: float, memory_limit: int, end: Callable[[], float]) -> TaskReport[Json]:
         self.jobs += 1
@@ -133,10 +133,13 @@ class WorkerHandle:
                 return
             if now >= look:
                 look = now + limits.TICK
-                resident = resident_memory(self._pid)
+                resident, processes = tree_usage(self._pid)
                 yield _Resident(resident)
                 if resident > memory_limit:
                     yield _Stopped(Ending.MEMORY, f"used {resident >> 20} MiB of {memory_limit >> 20} MiB")
+                    return
+                if processes > limits.PROCESSES:
+                    yield _Stopped(Ending.MEMORY, f"started {processes} processes; {limits.PROCESSES} are allowed")
                     return
                 self._bound_log()
                 if self._nursery.has_lost(self._number):  # its socket may live on in a process that it forked
@@ -164,7 +167,7 @@ class WorkerHandle:
 
     def has_grown(self) -> bool:
         """Does it hold on to much memory, such as a model that its compiler keeps?"""
-        return resident_memory(self._pid) > self._began_with + limits.GROWTH
+        return tree_usage(self._pid).memory > self._began_with + limits.GROWTH
 
     def interrupt(self) -> None:
         """From another thread: end the process; the thread that waits for it notices."""
