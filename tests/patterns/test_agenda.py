@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from driftline.core.rule import Rule
 from driftline.patterns.agenda import Agenda, growing, spread
+from driftline.patterns.inductor.requests import RuleSuspect
 
 
 def _rule(name: str, where: str) -> Rule:
     return Rule(name, "inductor", "table", name, "graph", where)
 
 
-def _suspect(rule: str, mutation: str, kind: str = "wrong", *, reachable: bool = True) -> dict[str, Any]:
-    return {"rule": rule, "mutation": mutation, "kind": kind, "guilty": [rule], "reachable": reachable}
+def _suspect(rule: str, mutation: str, kind: str = "wrong", *, reachable: bool = True) -> RuleSuspect:
+    return RuleSuspect(rule, mutation, "", {}, False, False, kind, reachable=reachable, guilty=(rule,))
 
 
 def test_one_rule_of_each_function_comes_before_the_second_ones() -> None:
@@ -37,6 +36,6 @@ def test_new_families_come_first_and_what_nobody_writes_comes_last() -> None:
     work.add_suspect(_suspect("two", "size", "unjudged"), two)
     order = []
     while item := work.next():
-        order.append(item.body if isinstance(item.body, str) else f"{item.body['rule']} {item.body['mutation']}")
+        order.append(item.body if isinstance(item.body, str) else f"{item.body.rule} {item.body.mutation}")
         work.finished()
     assert order == ["one dim", "rule", "two dim", "two size", "one hidden"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,9 +19,18 @@ from driftline.patterns.inductor.compare import coarsest_dtype, difference
 from driftline.patterns.inductor.draft import Draft, DraftLeaf, live
 from driftline.patterns.inductor.fire import fire
 from driftline.patterns.inductor.perturb import Mutant, mutants
-from driftline.patterns.inductor.suspect import RuleSuspect, suspects
-from driftline.patterns.inductor.tasks import ANSWERS
-from driftline.patterns.inductor_audit import TASKS, worker_kind
+from driftline.patterns.inductor.requests import (
+    ANSWERS,
+    LIST_RULES,
+    SUSPECT,
+    FiringProgram,
+    ListRulesRequest,
+    RuleSuspect,
+    SuspectRequest,
+    read_lines,
+)
+from driftline.patterns.inductor.suspect import suspects
+from driftline.patterns.inductor_audit import worker_kind
 
 ENOUGH = 90.0  # seconds, on a machine with other things to do
 
@@ -163,17 +171,14 @@ def test_a_known_bug_is_found_and_the_rule_is_to_blame(name: str, mutation: str,
 
 def test_a_crash_is_found_although_the_rule_never_gets_to_fire(pool: Pool, tmp_path: Path) -> None:
     """pytorch#183988. Its condition fails on every match; asked in a worker, as an audit does."""
-    report = pool.run(worker_kind(), f"{TASKS}:list_rules", {}, timeout=300)
-    twins = [rule["id"] for rule in report.result["rules"] if rule["name"].endswith("randperm_index_pattern")]
+    rules = pool.ask(worker_kind(), LIST_RULES, ListRulesRequest()).rules
+    twins = [rule.id for rule in rules if rule.name.endswith("randperm_index_pattern")]
     rule = twins[0]  # it stands in two tables: the second does the same where the first is forbidden
-    payload = {
-        "rules": [rule], "programs": {rule: (0, "")}, "seed": 0, "seconds_each": 10.0, "folder": str(tmp_path)
-    }  # fmt: skip
-    pool.run(worker_kind(), f"{TASKS}:suspect", payload, timeout=ENOUGH)
-    answers = [json.loads(line) for line in (tmp_path / ANSWERS).read_text().splitlines()]
-    found = next(answer for answer in answers if "mutation" in answer)
-    assert (found["kind"], found["guilty"]) == ("error", sorted(twins))
-    assert "torch.randperm(" in found["text"] and found["reachable"]
+    request = SuspectRequest((rule,), tmp_path, 10.0, 0, {rule: FiringProgram(0)})
+    pool.run(worker_kind(), SUSPECT, request, timeout=ENOUGH)
+    found = next(line for line in read_lines(tmp_path / ANSWERS) if isinstance(line, RuleSuspect))
+    assert (found.kind, found.guilty) == ("error", tuple(sorted(twins)))
+    assert "torch.randperm(" in found.text and found.reachable
 
 
 def _says_last_dim(match: Any) -> bool:

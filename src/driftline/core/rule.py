@@ -7,10 +7,13 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from driftline.core.wire import own_form
+
 # Kinds of what rewrites graphs outside any table of rules
 FUSION, NO_OP, PASS, DECOMPOSITION, LOWERING = "fusion", "no-op", "pass", "decomposition", "lowered"
 
 
+@own_form
 @dataclass(frozen=True)
 class Rule:
     """One rule. Its id stays the same from run to run, and from version to version while the rule does not change."""

@@ -11,9 +11,8 @@ import math
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any
 
 from driftline.core.task import Answer, Request, Task
 from driftline.core.text import last_words
@@ -47,19 +46,6 @@ class Pool:
         self._closed = False
         self.deadline = math.inf  # of `time.monotonic`: what runs then is ended, and nothing more is begun
 
-    @overload
-    def run(
-        self,
-        kind: WorkerKind,
-        task: str,
-        request: Mapping[str, Any],
-        *,
-        timeout: float = 300.0,
-        memory_limit: int = 8 << 30,
-        fresh: bool = False,
-    ) -> TaskReport[dict[str, Any]]: ...
-
-    @overload
     def run(
         self,
         kind: WorkerKind,
@@ -69,24 +55,11 @@ class Pool:
         timeout: float = 300.0,
         memory_limit: int = 8 << 30,
         fresh: bool = False,
-    ) -> TaskReport[Answer]: ...
-
-    def run(
-        self,
-        kind: WorkerKind,
-        task: Task[Any, Any] | str,
-        request: Any,
-        *,
-        timeout: float = 300.0,
-        memory_limit: int = 8 << 30,
-        fresh: bool = False,
-    ) -> TaskReport[Any]:
+    ) -> TaskReport[Answer]:
         """Run one task to its end. Raises `WorkerStartError` when the worker cannot even start.
 
         `fresh` gives the task a process that has run nothing before it, and runs nothing after it.
         """
-        if isinstance(task, str):
-            task = Task(task, dict[str, Any], dict[str, Any])
         began = self._interruptions
         job = Job(task.name, encode(task.request, request))
         lost = 0
@@ -101,21 +74,9 @@ class Pool:
                 if lost >= limits.STARTS:
                     raise WorkerStartError(killed_each_time(kind, str(error))) from error
 
-    @overload
-    def ask(
-        self, kind: WorkerKind, task: str, request: Mapping[str, Any], *, timeout: float = ...
-    ) -> dict[str, Any]: ...
-
-    @overload
-    def ask(
-        self, kind: WorkerKind, task: Task[Request, Answer], request: Request, *, timeout: float = ...
-    ) -> Answer: ...
-
-    def ask(self, kind: WorkerKind, task: Task[Any, Any] | str, request: Any, *, timeout: float = 300.0) -> Any:
+    def ask(self, kind: WorkerKind, task: Task[Request, Answer], request: Request, *, timeout: float = 300.0) -> Answer:
         """The answer to a task of our own, which has one: where its process was killed, it is run again, a few times.
         Raises `WorkerStartError` when there is none."""
-        if isinstance(task, str):
-            task = Task(task, dict[str, Any], dict[str, Any])
         for _ in range(limits.STARTS):
             report = self.run(kind, task, request, timeout=timeout)
             if report.answer is not None:

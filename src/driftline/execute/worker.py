@@ -235,9 +235,7 @@ def _use_own_folder(folder: Path) -> None:
 
 def _answer(job: Job, context: _Context) -> Answered | OutOfMemory | Mistaken:
     try:
-        service = _resolve(job.task)
-        if not isinstance(service, Service):
-            return Answered(service(job.request, context))
+        service: Service[Any, Any] = _resolve(job.task)
         return Answered(service.answer(job.request, context))
     except MemoryError:
         return OutOfMemory()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from driftline.core.rule import Rule
+from driftline.patterns.inductor.requests import RuleSuspect
 
 Subject = TypeVar("Subject")
 
@@ -33,16 +34,10 @@ def spread(rules: Sequence[Rule]) -> list[str]:
     return [name for _, _, name in sorted(ranked)]
 
 
-def suspect_name(suspect: Mapping[str, Any]) -> str:
-    """Equal for suspects that are one finding: the rules to blame, the change, and what is wrong."""
-    blamed = "+".join(suspect["guilty"]) or suspect["rule"]
-    return f"{blamed} {suspect['mutation']} {suspect['kind']}"
-
-
 @dataclass(order=True)
 class AgendaItem:
     priority: tuple[int, int]
-    body: str | dict[str, Any] = field(compare=False)  # a rule to perturb, or a suspect to check
+    body: str | RuleSuspect = field(compare=False)  # a rule to perturb, or a suspect to check
 
 
 class Agenda:
@@ -57,17 +52,16 @@ class Agenda:
         self._open = 0
         self._lock = threading.Condition()
 
-    def add_suspect(self, suspect: dict[str, Any], rule: Rule) -> None:
+    def add_suspect(self, suspect: RuleSuspect, rule: Rule) -> None:
         with self._lock:
-            name = suspect_name(suspect)
-            if name in self._twins:
+            if suspect.name in self._twins:
                 return
-            self._twins.add(name)
-            family = (rule.where.partition(":")[0], suspect["mutation"], suspect["kind"])
+            self._twins.add(suspect.name)
+            family = (rule.where.partition(":")[0], suspect.mutation, suspect.kind)
             urgency = 0 if family not in self._families else 2
-            if suspect["kind"] == "unjudged":  # nothing speaks against it yet
+            if suspect.kind == "unjudged":  # nothing speaks against it yet
                 urgency = 2
-            if not suspect["reachable"]:
+            if not suspect.reachable:
                 urgency = 3
             self._families.add(family)
             self._number += 1

@@ -17,11 +17,12 @@ from driftline.core.answers import releases, remembered, surroundings
 from driftline.core.errors import BackendUnavailable, DriftlineError
 from driftline.core.rule import FUSION, NO_OP, Reach, Rule
 from driftline.core.text import did_you_mean
+from driftline.core.wire import decode, encode
 from driftline.events import BugSeen, Listener, OutOfReach, Working, ignore, says
 from driftline.execute.pool import PoolExpired, WorkerStartError
-from driftline.patterns.agenda import suspect_name
 from driftline.patterns.auditees import auditee
 from driftline.patterns.found import Found, Told
+from driftline.patterns.inductor.requests import RuleSuspect
 from driftline.patterns.inductor_audit import (
     SHARE_OF_FIRING,
     InductorAudit,
@@ -318,18 +319,19 @@ class Audit:
 
     def _perturb(self, compiler: str, audit: InductorAudit, deadline: float) -> None:
         perturbed, settled = self._memory.kept("perturbed"), self._memory.kept("settled")
-        seen = [suspect for body in perturbed.values() for suspect in body.get("suspects", ())]
-        waiting = [suspect for suspect in seen if suspect_name(suspect) not in settled]
+        kept = [suspect for body in perturbed.values() for suspect in body.get("suspects", ())]
+        waiting = [suspect for suspect in (decode(RuleSuspect, body) for body in kept) if suspect.name not in settled]
         gone = len(perturbed.keys() & audit.progress.keys())
         for event in audit.perturb(deadline, perturbed, waiting):
             if isinstance(event, Perturbed):
-                self._memory.keep("perturbed", event.rule, {"suspects": event.suspects})
+                body = {"suspects": [encode(RuleSuspect, suspect) for suspect in event.suspects]}
+                self._memory.keep("perturbed", event.rule, body)
                 gone += 1
                 self._listener(Working(compiler, f"{gone} rules perturbed, {len(self.result.bugs)} bugs"))
                 continue
             if event.found:
                 self.keep(event.found)
-            self._memory.keep("settled", suspect_name(event.suspect), {})
+            self._memory.keep("settled", event.suspect.name, {})
         self.result.internal_errors += audit.internal_errors
 
     # -- compilers that take ONNX ------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from driftline.core.text import did_you_mean
 from driftline.generate.changes import CHANGES
 from driftline.patterns.audit import all_rules_of, available_compilers
 from driftline.patterns.auditees import auditee
-from driftline.patterns.inductor_audit import ATTEMPTS, TASKS, worker_kind
+from driftline.patterns.inductor.requests import SHOW_RULE, ShowRuleRequest
+from driftline.patterns.inductor_audit import ATTEMPTS, worker_kind
 from driftline.patterns.onnx_models import OnnxModels
 from driftline.programs.onnx_text import model_text
 
@@ -28,11 +30,11 @@ def describe(checker: Checker, name: str) -> dict[str, Any]:
         return {"rule": rule.to_json()}
     if rule.compiler != "inductor":
         return {"rule": rule.to_json(), **_onnx_program(checker, rule)}
-    payload = {"rule": rule.id, "attempts": ATTEMPTS, "seconds": SECONDS}
-    report = checker.pool.run(worker_kind(), f"{TASKS}:show_rule", payload, timeout=SECONDS + 60)
-    if report.ending != "done":
+    request = ShowRuleRequest(rule.id, ATTEMPTS, SECONDS)
+    report = checker.pool.run(worker_kind(), SHOW_RULE, request, timeout=SECONDS + 60)
+    if report.answer is None:
         return {"rule": rule.to_json(), "reason": f"every program for it killed the process ({report.detail})"}
-    return {"rule": rule.to_json(), **report.result}
+    return {"rule": rule.to_json(), **asdict(report.answer)}
 
 
 def _onnx_program(checker: Checker, rule: Rule) -> dict[str, Any]:

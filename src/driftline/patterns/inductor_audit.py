@@ -8,15 +8,14 @@ touched, its twins when there is time left.
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.open import open_source
@@ -26,23 +25,52 @@ from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.program import SourceBundle
 from driftline.core.rule import Reach, Rule
 from driftline.core.target import Target
+from driftline.core.task import Task
 from driftline.core.verdict import Judgement
+from driftline.core.wire import decode, encode
 from driftline.execute.limits import STARTS
 from driftline.execute.pool import PoolExpired, WorkerKind, WorkerStartError
 from driftline.patterns.agenda import Agenda, AgendaItem, growing, spread
 from driftline.patterns.found import Found
+from driftline.patterns.inductor.requests import (
+    ANSWERS,
+    FIRE,
+    LIST_OUTSIDE,
+    LIST_RULES,
+    SUSPECT,
+    SWEEP,
+    WARM,
+    FireRequest,
+    Firing,
+    FiringProgram,
+    ListOutsideRequest,
+    ListRulesRequest,
+    ManyRequest,
+    OutsideRules,
+    QuestionAsked,
+    QuestionDone,
+    QuestionMistaken,
+    RuleAnswer,
+    RuleSuspect,
+    SuspectRequest,
+    SweepRequest,
+    Swept,
+    Written,
+    read_lines,
+)
 from driftline.report.scripts.render import short_script
 
-TASKS = "driftline.patterns.inductor.tasks"
 ATTEMPTS = 40  # programs tried for a rule at most
 SECONDS_TO_FIRE = 12.0  # for one rule
 BATCH = 8  # rules in one job
 SHARE_OF_FIRING = 0.45  # of the budget
 ENTRY = "program.py"
 
+Many = TypeVar("Many", bound=ManyRequest)
+
 
 def worker_kind(python: str = sys.executable) -> WorkerKind:
-    return WorkerKind("inductor-rules", python, ((f"{TASKS}:warm", None),))
+    return WorkerKind("inductor-rules", python, ((WARM, None),))
 
 
 @dataclass
@@ -61,19 +89,31 @@ class RuleProgress:
     def to_json(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if key != "rule"}
 
+    def take(self, firing: Firing) -> None:
+        """Its program is now this one."""
+        self.text, self.needs, self.training = firing.text, dict(firing.needs), firing.training
+        self.attempt = firing.attempt or 0
+
 
 class Perturbed(NamedTuple):
     """A rule that was gone through, and what looked wrong."""
 
     rule: str
-    suspects: list[dict[str, Any]]
+    suspects: list[RuleSuspect]
 
 
 class Settled(NamedTuple):
     """A suspect that was checked, and what came of it."""
 
-    suspect: dict[str, Any]
+    suspect: RuleSuspect
     found: Found | None
+
+
+class ProcessDied(NamedTuple):
+    """A subject on which the worker died, and how."""
+
+    subject: str
+    detail: str
 
 
 class InductorAudit:
@@ -114,32 +154,33 @@ class InductorAudit:
         if not batch or time.monotonic() > deadline:
             return []
         changed: list[RuleProgress] = []
-        payload = {"attempts": ATTEMPTS, "seconds_each": SECONDS_TO_FIRE}
+
+        def request(subjects: tuple[str, ...], folder: Path) -> FireRequest:
+            return FireRequest(subjects, folder, SECONDS_TO_FIRE, ATTEMPTS)
+
         with contextlib.suppress(PoolExpired):  # what was seen until then counts
-            for answer in self._ask("fire", batch, payload, deadline):
+            for answer in self._ask(FIRE, batch, request, deadline):
                 with self._lock:
-                    changed += self._note_firing(answer)
+                    if isinstance(answer, ProcessDied):
+                        one = self.progress[answer.subject]
+                        one.reason = f"every program for it killed the process ({answer.detail})"
+                        changed.append(one)
+                    elif isinstance(answer, Firing):
+                        changed += self._note_firing(answer)
         return changed
 
-    def _note_firing(self, answer: Mapping[str, Any]) -> Iterator[RuleProgress]:
-        one = self.progress[answer["rule"]]
-        if "died" in answer:
-            one.reason = f"every program for it killed the process ({answer['died']})"
-            yield one
-            return
-        reach = Reach(answer["reach"])
-        one.reason = answer["reason"]
-        if reach.rank >= one.reach.rank:
-            one.reach = reach
-            for key in ("text", "needs", "training", "attempt"):
-                setattr(one, key, answer[key])
+    def _note_firing(self, firing: Firing) -> Iterator[RuleProgress]:
+        one = self.progress[firing.rule]
+        one.reason = firing.reason
+        if firing.reach.rank >= one.reach.rank:
+            one.reach = firing.reach
+            one.take(firing)
         yield one
-        for other in answer["also"]:
+        for other in firing.also:
             second = self.progress.get(other)
             if second and second.reach is not Reach.FIRED:
                 second.reach, second.reason = Reach.FIRED, ""
-                for key in ("text", "needs", "training", "attempt"):
-                    setattr(second, key, answer[key])
+                second.take(firing)
                 second.source = one.rule.id
                 yield second
 
@@ -147,26 +188,30 @@ class InductorAudit:
         """See what the programs of some subjects bring about; the subject of each that was done. For what has no
         pattern to build a program from: passes, decompositions, lowerings."""
 
-        def one(batch: Sequence[str]) -> list[dict[str, Any]]:
-            payload = {"seed": self._seed, "seconds_each": SECONDS_TO_FIRE}
-            answers: list[dict[str, Any]] = []
+        def request(subjects: tuple[str, ...], folder: Path) -> SweepRequest:
+            return SweepRequest(subjects, folder, SECONDS_TO_FIRE, self._seed)
+
+        def one(batch: Sequence[str]) -> list[Swept]:
+            answers: list[Swept] = []
             with contextlib.suppress(PoolExpired):
-                answers.extend(self._ask("sweep", batch, payload, deadline))
+                for answer in self._ask(SWEEP, batch, request, deadline):
+                    answers += [answer] if isinstance(answer, Swept) else []
+                    answers += [Swept(answer.subject)] if isinstance(answer, ProcessDied) else []
             return answers
 
         with ThreadPoolExecutor(self._jobs) as threads:
             for answers in threads.map(one, growing(subjects, BATCH)):
-                for answer in answers:
-                    for rule in answer.get("rewrites", ()):
+                for swept in answers:
+                    for rule in swept.rewrites:
                         if seen := self.progress.get(rule):
                             seen.reach, seen.reason = Reach.FIRED, ""
-                            seen.source = seen.source or answer["rule"]
-                    yield answer["rule"]
+                            seen.source = seen.source or swept.subject
+                    yield swept.subject
 
     # -- perturbing --------------------------------------------------------------------------------------------------
 
     def perturb(
-        self, deadline: float, done: Collection[str] = (), waiting: Sequence[dict[str, Any]] = ()
+        self, deadline: float, done: Collection[str] = (), waiting: Sequence[RuleSuspect] = ()
     ) -> Iterator[Perturbed | Settled]:
         """Go through the rules, but for those that are `done`, and check what looks wrong, with what is `waiting`."""
         # A rule that matches and does not fire may fail on every match, which is a finding too.
@@ -178,7 +223,7 @@ class InductorAudit:
         ]
         work = Agenda(spread([self.progress[rule].rule for rule in fired]))
         for suspect in waiting:
-            if one := self.progress.get(suspect["rule"]):
+            if one := self.progress.get(suspect.rule):
                 work.add_suspect(suspect, one.rule)
         left = deadline - time.monotonic()
         each = max(4.0, min(left / 3, left * self._jobs * 0.6 / max(1, len(fired))))  # confirming takes longer
@@ -227,28 +272,31 @@ class InductorAudit:
             return
         rule = item.body
         one = self.progress[rule]
-        made_for = "" if _has_own_program(rule) else one.source
-        payload = {"programs": {rule: (one.attempt, made_for)}, "seed": self._seed, "seconds_each": each}
-        answers = self._ask("suspect", [rule], payload, deadline)
-        suspects = [answer for answer in answers if "died" not in answer]  # all of them, or none
+        program = FiringProgram(one.attempt, "" if _has_own_program(rule) else one.source)
+
+        def request(subjects: tuple[str, ...], folder: Path) -> SuspectRequest:
+            return SuspectRequest(subjects, folder, each, self._seed, {rule: program})
+
+        answers = self._ask(SUSPECT, [rule], request, deadline)
+        suspects = [answer for answer in answers if isinstance(answer, RuleSuspect)]  # all of them, or none
         yield Perturbed(rule, suspects)  # kept before any of them is checked
         for suspect in suspects:
             work.add_suspect(suspect, one.rule)
 
-    def _confirm(self, suspect: Mapping[str, Any]) -> Found | None:
+    def _confirm(self, suspect: RuleSuspect) -> Found | None:
         """The ordinary check, of the program as a user would write it."""
         rule = self._blamed(suspect)
-        options = dict(suspect["needs"])
-        if suspect["dynamic"]:
+        options = dict(suspect.needs)
+        if suspect.dynamic:
             options["dynamic"] = "true"
         target = Target("inductor", options=tuple(sorted(options.items())))
-        settings = CheckOptions(grad=suspect["training"], seed=0, timeout=120)
-        bundle = SourceBundle(ENTRY, "program", {ENTRY: suspect["text"]})
+        settings = CheckOptions(grad=suspect.training, seed=0, timeout=120)
+        bundle = SourceBundle(ENTRY, "program", {ENTRY: suspect.text})
         try:
-            opened = open_source(bundle, self._checker.pool, settings, name=f"{rule.name}: {suspect['mutation']}")
+            opened = open_source(bundle, self._checker.pool, settings, name=f"{rule.name}: {suspect.mutation}")
         except DriftlineError:  # it runs here in one process and not in another: nothing that a user could rely on
             return None
-        program = replace(opened.program, operators=(f"{rule.name}: {suspect['mutation']}",))
+        program = replace(opened.program, operators=(f"{rule.name}: {suspect.mutation}",))
         case = Case(program, (Inputs(opened.example, "example"),), (target,), settings)
         outcome = self._checker.check(case)
         if not outcome.results or outcome.results[0].verdict.judgement is not Judgement.FAIL:
@@ -257,22 +305,21 @@ class InductorAudit:
         if result.internal_error:
             raise InternalError(result.internal_error)
         guilty, without = self._guilty(case, result, suspect)
-        script = short_script(suspect["text"], target, training=suspect["training"])
+        script = short_script(suspect.text, target, training=suspect.training)
         return Found(
-            rule, suspect["mutation"], case, result, outcome.reference, script, guilty, without, suspect["reachable"]
+            rule, suspect.mutation, case, result, outcome.reference, script, guilty, without, suspect.reachable
         )
 
-    def _blamed(self, suspect: Mapping[str, Any]) -> Rule:
+    def _blamed(self, suspect: RuleSuspect) -> Rule:
         """The rule that was asked about, unless the blame lies with another one."""
-        guilty = suspect["guilty"]
-        name = suspect["rule"]
-        if guilty and name not in guilty:
-            name = next((other for other in guilty if other in self.progress), name)
+        name = suspect.rule
+        if suspect.guilty and name not in suspect.guilty:
+            name = next((other for other in suspect.guilty if other in self.progress), name)
         return self.progress[name].rule
 
-    def _guilty(self, case: Case, result: TargetResult, suspect: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
+    def _guilty(self, case: Case, result: TargetResult, suspect: RuleSuspect) -> tuple[tuple[str, ...], str]:
         """Does it pass when these rules may not fire? The proof that they are to blame."""
-        blamed = self._with_twins(suspect["guilty"] or [suspect["rule"]])
+        blamed = self._with_twins(suspect.guilty or [suspect.rule])
         target = Target("inductor", options=(*result.target.options, ("forbid", "+".join(sorted(blamed)))))
         outcome = self._checker.check(case.only(target))
         passed = any(each.verdict.judgement is Judgement.PASS for each in outcome.results)
@@ -287,30 +334,34 @@ class InductorAudit:
     # -- asking workers ----------------------------------------------------------------------------------------------
 
     def _ask(
-        self, task: str, rules: Sequence[str], payload: Mapping[str, Any], deadline: float
-    ) -> Iterator[dict[str, Any]]:
-        """The answers of a task for each rule. A rule that kills the worker gets `died`, and the rest go on. Raises
+        self,
+        task: Task[Many, Written],
+        subjects: Sequence[str],
+        request_for: Callable[[tuple[str, ...], Path], Many],
+        deadline: float,
+    ) -> Iterator[RuleAnswer | ProcessDied]:
+        """The answers of a task for each subject. One that kills the worker is told of, and the rest go on. Raises
         `PoolExpired` when the time is over, after the answers until then."""
-        pending = list(rules)
+        pending = list(subjects)
         pool = self._checker.pool
         lost = 0
         while pending and time.monotonic() < deadline:
             folder = pool.workspace.job_folder()
-            full = {**payload, "rules": pending, "folder": str(folder)}
+            request = request_for(tuple(pending), folder)
             report, expired = None, None
             try:
-                report = pool.run(worker_kind(), f"{TASKS}:{task}", full, timeout=payload["seconds_each"] + 60)
+                report = pool.run(worker_kind(), task, request, timeout=request.seconds_each + 60)
             except PoolExpired as error:
                 expired = error
-            lines = _read(folder / "answers.jsonl")
-            self.internal_errors += [line["internal_error"] for line in lines if "internal_error" in line]
-            yield from (line for line in lines if "rule" in line and "internal_error" not in line)
-            done = {line["done"] for line in lines if "done" in line}
+            lines = read_lines(folder / ANSWERS)
+            self.internal_errors += [line.traceback for line in lines if isinstance(line, QuestionMistaken)]
+            yield from (line for line in lines if isinstance(line, RuleAnswer))
+            done = {line.subject for line in lines if isinstance(line, QuestionDone)}
             if report is None:
                 raise expired or InternalError("a job without an ending")
             if report.ending == "done":
                 return
-            asked = [line["asked"] for line in lines if "asked" in line and line["asked"] not in done]
+            asked = [line.subject for line in lines if isinstance(line, QuestionAsked) and line.subject not in done]
             if not asked:
                 lost += 1
                 if lost < STARTS:
@@ -319,14 +370,14 @@ class InductorAudit:
                     f"inductor: the process for rewrite rules ended before its first task ({report.detail}),"
                     f" {STARTS} times in a row. Look for what kills it (a shortage of memory, perhaps), and start again"
                 )
-            yield {"rule": asked[-1], "died": report.detail or report.ending}
-            pending = [rule for rule in pending if rule not in done and rule != asked[-1]]
+            yield ProcessDied(asked[-1], report.detail or report.ending)
+            pending = [subject for subject in pending if subject not in done and subject != asked[-1]]
 
 
 def list_rules(checker: Checker, python: str = sys.executable) -> tuple[str, list[Rule]]:
     """The version of torch in an interpreter, and its rules."""
-    listed = checker.pool.ask(worker_kind(python), f"{TASKS}:list_rules", {})
-    return listed["version"], [Rule.from_json(value) for value in listed["rules"]]
+    listed = checker.pool.ask(worker_kind(python), LIST_RULES, ListRulesRequest())
+    return listed.version, list(listed.rules)
 
 
 def _has_own_program(rule: str) -> bool:
@@ -338,18 +389,8 @@ def list_outside(checker: Checker) -> tuple[list[Rule], list[str]]:
     """What rewrites graphs outside the tables, and the subjects that programs can be made about."""
 
     def ask() -> dict[str, Any]:
-        return checker.pool.ask(worker_kind(), f"{TASKS}:list_outside", {})
+        answer = checker.pool.ask(worker_kind(), LIST_OUTSIDE, ListOutsideRequest())
+        return dict(encode(OutsideRules, answer))
 
-    told = remembered("outside", [surroundings(), releases(("torch",))], ask).value
-    return [Rule.from_json(value) for value in told["rules"]], told["subjects"]
-
-
-def _read(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file whose writer may have died in the middle of the last one."""
-    found = []
-    for line in path.read_text().splitlines() if path.exists() else ():
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            break
-    return found
+    told = decode(OutsideRules, remembered("outside", [surroundings(), releases(("torch",))], ask).value)
+    return list(told.rules), list(told.subjects)

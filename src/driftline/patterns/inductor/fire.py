@@ -13,24 +13,11 @@ from driftline.patterns.inductor.alone import alone
 from driftline.patterns.inductor.draft import Draft
 from driftline.patterns.inductor.invert import NotBuilt, build
 from driftline.patterns.inductor.pipeline import Passed, run_passes
+from driftline.patterns.inductor.requests import Firing
 from driftline.patterns.inductor.shadow import shadowed_by
 from driftline.programs.torch_names import Unwritable
 
 _RUNS = 6  # of the whole compiler, on programs that fire a rule which stands by itself
-
-
-@dataclass(frozen=True)
-class Firing:
-    """How far a rule was brought, and with which program."""
-
-    rule: str
-    reach: Reach = Reach.NONE
-    attempt: int | None = None
-    text: str = ""
-    needs: tuple[tuple[str, str], ...] = ()
-    training: bool = False
-    also: tuple[str, ...] = ()  # other rules that fired on this program
-    reason: str = ""  # why it did not fire
 
 
 @dataclass

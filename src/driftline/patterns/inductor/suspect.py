@@ -9,10 +9,8 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 import torch
 
@@ -22,6 +20,7 @@ from driftline.patterns.inductor.draft import Draft, live
 from driftline.patterns.inductor.fire import draft_of
 from driftline.patterns.inductor.perturb import Mutant, modes, mutants
 from driftline.patterns.inductor.pipeline import Passed, results, run_passes
+from driftline.patterns.inductor.requests import RuleSuspect
 from driftline.patterns.inductor.sweep import draft_outside
 from driftline.programs.torch_names import Unwritable
 
@@ -31,25 +30,6 @@ _SOUND = 4  # programs with the same thing changed at the same place that come o
 _IDLE = 2  # and on which the rule does nothing
 _NOT_FOR_PEOPLE = re.compile(r"torch\.(ops\.|_|(mkldnn|cudnn|miopen|fbgemm|native|quantized)_)")
 _RUNS_OUT = 8  # rules that are forbidden one after another in search of the guilty one
-
-
-@dataclass(frozen=True)
-class RuleSuspect:
-    """A program that a rule seems to get wrong."""
-
-    rule: str
-    mutation: str
-    text: str
-    needs: Mapping[str, str]
-    training: bool
-    dynamic: bool
-    kind: str  # wrong, error, shape, dtype; or unjudged, when only real code can tell
-    detail: str = ""
-    reachable: bool = True  # written with nothing but what people write
-    guilty: tuple[str, ...] = field(default=())  # rules without which it is right; none when it is another part
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "guilty": list(self.guilty)}
 
 
 def suspects(

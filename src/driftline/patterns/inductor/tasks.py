@@ -1,25 +1,43 @@
-"""What workers are asked about Inductor's rules: list them, bring them to fire, look for programs they get wrong.
-
-Private operators may kill the process even without a compiler. So every answer is written down as soon as it is there,
-and each question before it is asked: the parent sees which one was the last.
-"""
+"""What workers do about Inductor's rules: list them, bring them to fire, look for programs they get wrong."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
-import json
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from driftline.core.rule import Reach
 from driftline.core.task import Context
+from driftline.patterns.inductor.requests import (
+    ANSWERS,
+    FIRE,
+    LIST_OUTSIDE,
+    LIST_RULES,
+    SHOW_RULE,
+    SUSPECT,
+    SWEEP,
+    FireRequest,
+    ListedRules,
+    ListOutsideRequest,
+    ListRulesRequest,
+    ManyRequest,
+    OutsideRules,
+    QuestionAsked,
+    QuestionDone,
+    QuestionMistaken,
+    RuleAnswer,
+    ShownRule,
+    ShowRuleRequest,
+    SuspectRequest,
+    SweepRequest,
+    Swept,
+    Written,
+    write_line,
+)
 
-ANSWERS = "answers.jsonl"
 MOST_LABELS = 60
 
 
@@ -32,55 +50,42 @@ def warm(_: object) -> None:
     recorder()
 
 
-def list_rules(payload: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Every rule of the torch that this interpreter has."""
+@LIST_RULES.serve
+def list_rules(request: ListRulesRequest, context: Context) -> ListedRules:
     import torch
 
     from driftline.backends.inductor_rules.registry import registered
 
-    return {"version": torch.__version__, "rules": [each.rule.to_json() for each in registered()]}
+    return ListedRules(torch.__version__, tuple(each.rule for each in registered()))
 
 
-def list_outside(payload: dict[str, Any], context: Context) -> dict[str, Any]:
-    """What rewrites graphs outside the tables, and what can be swept for it."""
+@LIST_OUTSIDE.serve
+def list_outside(request: ListOutsideRequest, context: Context) -> OutsideRules:
     from driftline.backends.inductor_rules.outside import outside_rules
     from driftline.patterns.inductor.sweep import subjects
 
-    return {"rules": [rule.to_json() for rule in outside_rules()], "subjects": subjects()}
+    return OutsideRules(tuple(outside_rules()), tuple(subjects()))
 
 
-def sweep(payload: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Everything that does something to the programs of each subject."""
-    from driftline.patterns.inductor.sweep import sweep as sweep_subject
-
-    def answers(subject: str) -> Iterator[dict[str, Any]]:
-        try:
-            yield {"rewrites": sorted(sweep_subject(subject, payload["seed"]))}
-        except Exception as error:  # an operator test that does not run here says nothing about rules
-            yield {"rewrites": [], "problem": f"{type(error).__name__}: {error}"}
-
-    return _each(payload, context, answers)
-
-
-def show_rule(payload: dict[str, Any], context: Context) -> dict[str, Any]:
-    """One rule: its pattern as a tree, the source of what applies it, a program that fires it, what it leaves free."""
+@SHOW_RULE.serve
+def show_rule(request: ShowRuleRequest, context: Context) -> ShownRule:
     from driftline.backends.inductor_rules.registry import find
     from driftline.backends.inductor_rules.text import pattern_tree
     from driftline.patterns.inductor.fire import fire as fire_rule
 
-    found = find(payload["rule"])
-    firing = fire_rule(found.rule.id, range(payload["attempts"]), time.monotonic() + payload["seconds"])
+    found = find(request.rule)
+    firing = fire_rule(found.rule.id, range(request.attempts), time.monotonic() + request.seconds)
     fires = firing.reach is Reach.FIRED
-    return {
-        "tree": pattern_tree(found.entry.pattern),
-        "source": _source(found.handler),
-        "replacement": _source(found.replace) if found.replace else "",
-        "reach": str(firing.reach),
-        "program": firing.text,
-        "options": dict(firing.needs),
-        "reason": "" if fires else found.rule.unreachable or firing.reason,
-        "free": _free(found, firing.attempt) if fires and firing.attempt is not None else [],
-    }
+    return ShownRule(
+        tree=pattern_tree(found.entry.pattern),
+        source=_source(found.handler),
+        replacement=_source(found.replace) if found.replace else "",
+        reach=firing.reach,
+        program=firing.text,
+        options=dict(firing.needs),
+        reason="" if fires else found.rule.unreachable or firing.reason,
+        free=tuple(_free(found, firing.attempt)) if fires and firing.attempt is not None else (),
+    )
 
 
 def _free(found: Any, attempt: int) -> list[str]:
@@ -106,48 +111,52 @@ def _source(function: Any) -> str:
         return ""
 
 
-def fire(payload: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Bring rules to fire, one after another."""
+@FIRE.serve
+def fire(request: FireRequest, context: Context) -> Written:
     from driftline.patterns.inductor.fire import fire as fire_rule
 
-    def answers(rule: str) -> Iterator[dict[str, Any]]:
-        deadline = time.monotonic() + payload["seconds_each"]
-        firing = fire_rule(rule, range(payload["attempts"]), deadline)
-        yield {**asdict(firing), "needs": dict(firing.needs), "also": list(firing.also)}
+    def answers(rule: str) -> Iterator[RuleAnswer]:
+        yield fire_rule(rule, range(request.attempts), time.monotonic() + request.seconds_each)
 
-    return _each(payload, context, answers)
+    return _each(request, context, answers)
 
 
-def suspect(payload: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Change what each rule leaves free, and see which programs it then gets wrong."""
+@SWEEP.serve
+def sweep(request: SweepRequest, context: Context) -> Written:
+    from driftline.patterns.inductor.sweep import sweep as sweep_subject
+
+    def answers(subject: str) -> Iterator[RuleAnswer]:
+        try:
+            yield Swept(subject, tuple(sorted(sweep_subject(subject, request.seed))))
+        except Exception as error:  # an operator test that does not run here says nothing about rules
+            yield Swept(subject, problem=f"{type(error).__name__}: {error}")
+
+    return _each(request, context, answers)
+
+
+@SUSPECT.serve
+def suspect(request: SuspectRequest, context: Context) -> Written:
     from driftline.patterns.inductor.suspect import suspects
 
-    def answers(rule: str) -> Iterator[dict[str, Any]]:
-        deadline = time.monotonic() + payload["seconds_each"]
-        attempt, made_for = payload["programs"][rule]
-        for found in suspects(rule, attempt, payload["seed"], deadline, made_for):
+    def answers(rule: str) -> Iterator[RuleAnswer]:
+        deadline = time.monotonic() + request.seconds_each
+        program = request.programs[rule]
+        for found in suspects(rule, program.attempt, request.seed, deadline, program.made_for):
             context.lap()
-            yield found.to_json()
+            yield found
 
-    return _each(payload, context, answers)
+    return _each(request, context, answers)
 
 
-def _each(
-    payload: dict[str, Any], context: Context, answers: Callable[[str], Iterator[dict[str, Any]]]
-) -> dict[str, Any]:
-    with open(Path(payload["folder"]) / ANSWERS, "a") as file:
-
-        def write(value: dict[str, Any]) -> None:
-            file.write(json.dumps(value) + "\n")
-            file.flush()
-
-        for rule in payload["rules"]:
+def _each(request: ManyRequest, context: Context, answers: Callable[[str], Iterator[RuleAnswer]]) -> Written:
+    with open(request.folder / ANSWERS, "a") as file:
+        for subject in request.subjects:
             context.lap()
-            write({"asked": rule})
+            write_line(file, QuestionAsked(subject))
             try:
-                for answer in answers(rule):
-                    write({"rule": rule, **answer})
-            except Exception:  # a fault of ours costs this rule, not the others
-                write({"rule": rule, "internal_error": traceback.format_exc()})
-            write({"done": rule})
-    return {}
+                for answer in answers(subject):
+                    write_line(file, answer)
+            except Exception:
+                write_line(file, QuestionMistaken(subject, traceback.format_exc()))
+            write_line(file, QuestionDone(subject))
+    return Written()

@@ -114,6 +114,7 @@ def _variables(folder: str, inherit: bool) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "CUDA_VISIBLE_DEVICES": "",
         "TF_CPP_MIN_LOG_LEVEL": "2",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # what happens to be installed may need the network
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
     }
     if not inherit:

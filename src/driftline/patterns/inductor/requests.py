@@ -1,0 +1,215 @@
+"""What workers are asked about Inductor's rules, and what they answer. Imports no compiler.
+
+Private operators may kill the process even without a compiler. So what a worker finds out about many rules is not its
+answer but a file, `ANSWERS`, with a line for each question before it is asked, and for each answer as soon as it is
+there: the parent sees which question was the last.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO, cast
+
+from driftline.core.rule import Reach, Rule
+from driftline.core.task import Task
+from driftline.core.wire import codec_of
+
+_TASKS = "driftline.patterns.inductor.tasks"
+WARM = f"{_TASKS}:warm"
+ANSWERS = "answers.jsonl"
+
+
+# -- all rules, or one
+
+
+@dataclass(frozen=True)
+class ListRulesRequest:
+    pass
+
+
+@dataclass(frozen=True)
+class ListedRules:
+    """Every rule of the torch that an interpreter has."""
+
+    version: str
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True)
+class ListOutsideRequest:
+    pass
+
+
+@dataclass(frozen=True)
+class OutsideRules:
+    """What rewrites graphs outside the tables, and what can be swept for it."""
+
+    rules: tuple[Rule, ...]
+    subjects: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ShowRuleRequest:
+    rule: str
+    attempts: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ShownRule:
+    """One rule: its pattern as a tree, the source of what applies it, a program that fires it, what it leaves free."""
+
+    tree: str
+    source: str
+    replacement: str
+    reach: Reach
+    program: str
+    options: Mapping[str, str]
+    reason: str  # why it does not fire
+    free: tuple[str, ...]
+
+
+# -- many rules, one after another
+
+
+@dataclass(frozen=True)
+class FireRequest:
+    """Bring rules to fire."""
+
+    subjects: tuple[str, ...]
+    folder: Path
+    seconds_each: float
+    attempts: int
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """See everything that does something to the programs of each subject."""
+
+    subjects: tuple[str, ...]
+    folder: Path
+    seconds_each: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class SuspectRequest:
+    """Change what rules leave free, and see which programs they then get wrong."""
+
+    subjects: tuple[str, ...]
+    folder: Path
+    seconds_each: float
+    seed: int
+    programs: Mapping[str, FiringProgram]  # of each rule
+
+
+@dataclass(frozen=True)
+class FiringProgram:
+    """Where the program that fires a rule comes from: an attempt to build one, perhaps for another rule."""
+
+    attempt: int
+    made_for: str = ""
+
+
+@dataclass(frozen=True)
+class Written:
+    """The answers are in the folder."""
+
+
+ManyRequest = FireRequest | SweepRequest | SuspectRequest
+
+
+# -- the lines of the file
+
+
+@dataclass(frozen=True)
+class QuestionAsked:
+    subject: str
+
+
+@dataclass(frozen=True)
+class QuestionDone:
+    subject: str
+
+
+@dataclass(frozen=True)
+class QuestionMistaken:
+    """A fault of ours, which costs this subject alone."""
+
+    subject: str
+    traceback: str
+
+
+@dataclass(frozen=True)
+class Firing:
+    """How far a rule was brought, and with which program."""
+
+    rule: str
+    reach: Reach = Reach.NONE
+    attempt: int | None = None
+    text: str = ""
+    needs: tuple[tuple[str, str], ...] = ()
+    training: bool = False
+    also: tuple[str, ...] = ()  # other rules that fired on this program
+    reason: str = ""  # why it did not fire
+
+
+@dataclass(frozen=True)
+class Swept:
+    """The rules and passes that were at work on the programs of a subject."""
+
+    subject: str
+    rewrites: tuple[str, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class RuleSuspect:
+    """A program that a rule seems to get wrong."""
+
+    rule: str
+    mutation: str
+    text: str
+    needs: Mapping[str, str]
+    training: bool
+    dynamic: bool
+    kind: str  # wrong, error, shape, dtype; or unjudged, when only real code can tell
+    detail: str = ""
+    reachable: bool = True  # written with nothing but what people write
+    guilty: tuple[str, ...] = field(default=())  # rules without which it is right; none when it is another part
+
+    @property
+    def name(self) -> str:
+        """Equal for suspects that are one finding: the rules to blame, the change, and what is wrong."""
+        return f"{'+'.join(self.guilty) or self.rule} {self.mutation} {self.kind}"
+
+
+RuleAnswer = Firing | Swept | RuleSuspect
+Line = QuestionAsked | QuestionDone | QuestionMistaken | Firing | Swept | RuleSuspect
+
+
+def write_line(file: TextIO, line: Line) -> None:
+    file.write(json.dumps(codec_of(Line).encode(line)) + "\n")
+    file.flush()
+
+
+def read_lines(path: Path) -> list[Line]:
+    """The lines of a file whose writer may have died in the middle of the last one."""
+    found: list[Line] = []
+    for text in path.read_text().splitlines() if path.exists() else ():
+        try:
+            found.append(cast(Line, codec_of(Line).decode(json.loads(text))))
+        except ValueError:
+            break
+    return found
+
+
+LIST_RULES = Task(f"{_TASKS}:list_rules", ListRulesRequest, ListedRules)
+LIST_OUTSIDE = Task(f"{_TASKS}:list_outside", ListOutsideRequest, OutsideRules)
+SHOW_RULE = Task(f"{_TASKS}:show_rule", ShowRuleRequest, ShownRule)
+FIRE = Task(f"{_TASKS}:fire", FireRequest, Written)
+SWEEP = Task(f"{_TASKS}:sweep", SweepRequest, Written)
+SUSPECT = Task(f"{_TASKS}:suspect", SuspectRequest, Written)
