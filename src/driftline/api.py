@@ -85,7 +85,7 @@ def check(
     """
     with Store.create(Path(store) if store else default_store()) as kept:
         return check_with(
-            _shared_checker(),
+            shared_checker(),
             kept,
             program,
             example,
@@ -135,7 +135,7 @@ def check_with(
     return check_program(
         checker,
         store,
-        _open(program, example, checker.pool, options, sizes),
+        open_live(program, example, checker.pool, options, sizes),
         targets=_unique(wanted),
         inputs=strategy,
         samples=given.get("samples", 1),
@@ -151,7 +151,8 @@ def _unique(targets: list[Target] | None) -> list[Target] | None:
     return None if targets is None else list(dict.fromkeys(targets))
 
 
-def _shared_checker() -> Checker:
+def shared_checker() -> Checker:
+    """Workers for the rest of this process, which stay warm between calls."""
     global _checker
     if _checker is None:
         pool = Pool()
@@ -160,7 +161,8 @@ def _shared_checker() -> Checker:
     return _checker
 
 
-def _open(program: Any, example: Any, pool: Pool, options: CheckOptions, sizes: Sizes) -> LoadedProgram:
+def open_live(program: Any, example: Any, pool: Pool, options: CheckOptions, sizes: Sizes) -> LoadedProgram:
+    """Anything that `check` takes for a program, written down so that workers can run it."""
     if isinstance(program, (str, Path)):
         return open_program(str(program), pool, options)
     with tempfile.TemporaryDirectory() as folder:

@@ -73,9 +73,8 @@ def test_a_command_parses(command: Command, tmp_path: Path, monkeypatch: pytest.
 
 def test_options_that_pages_mention_exist() -> None:
     every = set().union(*map(options_of, all_commands()))
-    scripts = {
-        option for script in ROOT.glob("benchmarks/*.py") for option in re.findall(r'"(--[a-z-]+)"', script.read_text())
-    }
+    sources = [*ROOT.glob("benchmarks/*.py"), ROOT / "src/driftline/testing/pytest_plugin.py"]
+    scripts = {option for script in sources for option in re.findall(r'"(--[a-z-]+)"', script.read_text())}
     unknown = []
     for page in pages():
         for code in inline_code(page):

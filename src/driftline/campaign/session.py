@@ -24,7 +24,7 @@ from driftline.checking.pace import expected, note_durations
 from driftline.checking.precision import reviewed
 from driftline.checking.result import CheckResult
 from driftline.core.case import Case, CheckOptions, Inputs
-from driftline.core.errors import BackendUnavailable, DriftlineError
+from driftline.core.errors import BackendUnavailable, DriftlineError, UnfitTarget
 from driftline.core.identity import identify
 from driftline.core.program import Program
 from driftline.core.target import Target
@@ -135,7 +135,7 @@ def _require_form(program: Program, target: Target) -> None:
         return
     if find_converter(program.form, program.framework, accepts) is None:
         takes = ", ".join(dict.fromkeys(_FORMS.get(form, form) for form in accepts))
-        raise DriftlineError(
+        raise UnfitTarget(
             f"{target} takes {takes}; {program.name} is none of these."
             " Leave --targets out to run every backend that can take it."
         )

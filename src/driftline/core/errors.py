@@ -20,6 +20,10 @@ class DriftlineError(Exception):
     exit_code = 2
 
 
+class UnfitTarget(DriftlineError):
+    """A target that can never take the program, asked for by name."""
+
+
 class BackendUnavailable(DriftlineError):
     """A backend that was asked for by name cannot run here.
 

@@ -1,16 +1,21 @@
-"""For people who write backends, and for the tests of Driftline itself.
+"""For people who test with compilers, who write backends, and for the tests of Driftline itself.
 
-`BackendConformance` is a pytest suite to inherit from. The planted backends are compilers with a known bug each; name
-their file with `--plugin` (or in `CheckOptions.plugins`), and they are targets like any other.
+`known_failing_targets`, `requires` and `assert_close_by_rounding` are for tests of your own; pytest finds the plugin
+with the fixtures by itself. `BackendConformance` is a pytest suite to inherit from. The planted backends are compilers
+with a known bug each; name their file with `--plugin` (or in `CheckOptions.plugins`), and they are targets like any
+other.
 """
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from driftline.testing.assertions import JudgedWrong, assert_close_by_rounding
     from driftline.testing.conformance import BackendConformance
+    from driftline.testing.pytest_plugin import known_failing_targets, requires
 
 PLANTED = (
     "planted-drops-channel",
@@ -29,7 +34,25 @@ PLANTED = (
     "planted-flaky",
 )
 
-__all__ = ["PLANTED", "BackendConformance", "planted_plugin", "plants_plugin"]
+# Late, because they need pytest, or the whole engine, which workers do not have.
+_LATE = {
+    "BackendConformance": "driftline.testing.conformance",
+    "JudgedWrong": "driftline.testing.assertions",
+    "assert_close_by_rounding": "driftline.testing.assertions",
+    "known_failing_targets": "driftline.testing.pytest_plugin",
+    "requires": "driftline.testing.pytest_plugin",
+}
+
+__all__ = [
+    "PLANTED",
+    "BackendConformance",
+    "JudgedWrong",
+    "assert_close_by_rounding",
+    "known_failing_targets",
+    "planted_plugin",
+    "plants_plugin",
+    "requires",
+]
 
 
 def planted_plugin() -> str:
@@ -43,8 +66,6 @@ def plants_plugin() -> str:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "BackendConformance":  # late, because it needs pytest, which workers do not have
-        from driftline.testing.conformance import BackendConformance
-
-        return BackendConformance
+    if name in _LATE:
+        return getattr(importlib.import_module(_LATE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

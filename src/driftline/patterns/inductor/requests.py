@@ -31,7 +31,7 @@ class ListRulesRequest:
 
 
 @dataclass(frozen=True)
-class ListedRules:
+class InductorRules:
     """Every rule of the torch that an interpreter has."""
 
     version: str
@@ -207,7 +207,7 @@ def read_lines(path: Path) -> list[Line]:
     return found
 
 
-LIST_RULES = Task(f"{_TASKS}:list_rules", ListRulesRequest, ListedRules)
+LIST_RULES = Task(f"{_TASKS}:list_rules", ListRulesRequest, InductorRules)
 LIST_OUTSIDE = Task(f"{_TASKS}:list_outside", ListOutsideRequest, OutsideRules)
 SHOW_RULE = Task(f"{_TASKS}:show_rule", ShowRuleRequest, ShownRule)
 FIRE = Task(f"{_TASKS}:fire", FireRequest, Written)

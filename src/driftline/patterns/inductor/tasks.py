@@ -20,7 +20,7 @@ from driftline.patterns.inductor.requests import (
     SUSPECT,
     SWEEP,
     FireRequest,
-    ListedRules,
+    InductorRules,
     ListOutsideRequest,
     ListRulesRequest,
     ManyRequest,
@@ -51,12 +51,12 @@ def warm(_: object) -> None:
 
 
 @LIST_RULES.serve
-def list_rules(request: ListRulesRequest, context: Context) -> ListedRules:
+def list_rules(request: ListRulesRequest, context: Context) -> InductorRules:
     import torch
 
     from driftline.backends.inductor_rules.registry import registered
 
-    return ListedRules(torch.__version__, tuple(each.rule for each in registered()))
+    return InductorRules(torch.__version__, tuple(each.rule for each in registered()))
 
 
 @LIST_OUTSIDE.serve

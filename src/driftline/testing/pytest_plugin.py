@@ -1,0 +1,267 @@
+"""Driftline in pytest: tests that run on every target, known failures, and a check as an assertion.
+
+    @pytest.mark.driftline(targets=["inductor", "onnxruntime"])
+    @known_failing_targets("inductor", reason="pytorch#12345")
+    def test_gelu(target, driftline_check):
+        driftline_check(model, (x,))
+
+pytest loads this file by itself wherever Driftline is installed, so it imports nothing until a test asks for it. With
+xdist every process has workers of its own; the store is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from driftline.checking.result import CheckResult
+    from driftline.core.target import Target
+
+MARK, KNOWN, REQUIRES = "driftline", "driftline_known_failing", "driftline_requires"
+
+
+def known_failing_targets(*targets: str, reason: str, strict: bool = True) -> pytest.MarkDecorator:
+    """Targets on which a test is known to fail: `tvm` for all its forms, `tvm:opt=0` for this one. The test still runs;
+    with `strict`, one that passes is a failure, so that nobody forgets the mark. Only a wrong result is the known
+    failure: any other error is still one."""
+    return getattr(pytest.mark, KNOWN)(*targets, reason=reason, strict=strict)
+
+
+def requires(*features: str) -> pytest.MarkDecorator:
+    """Skip a test where the machine lacks something, with the reason: `cuda`, a processor (`x86_64`), instructions
+    (`avx512f`, `sve`), a target (`tvm`), a package (`package:transformers`)."""
+    return getattr(pytest.mark, REQUIRES)(*features)
+
+
+# -- what pytest is told ----------------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("driftline", "compilers under test")
+    group.addoption(
+        "--driftline-targets",
+        metavar="TARGETS",
+        help="run tests that are marked with driftline on these targets, or presets (quick, default, all), alone",
+    )
+    group.addoption("--driftline-store", metavar="DIR", help="where failures are kept, as for driftline check --store")
+    group.addoption(
+        "--driftline-plugin",
+        metavar="FILE.py",
+        action="append",
+        default=[],
+        help="a file that registers further backends, as for driftline check --plugin; may be given several times",
+    )
+    parser.addini("driftline_targets", "targets for tests whose mark names none", default="quick")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for line in (
+        f"{MARK}(targets=[...]): run on each of these targets, given as the fixture `target`; without, on those of"
+        " --driftline-targets or the setting driftline_targets",
+        f"{KNOWN}(*targets, reason, strict=True): see driftline.testing.known_failing_targets",
+        f"{REQUIRES}(*features): see driftline.testing.requires",
+    ):
+        config.addinivalue_line("markers", line)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    mark = metafunc.definition.get_closest_marker(MARK)
+    if mark is None or "target" not in metafunc.fixturenames:
+        return
+    chosen = _chosen(metafunc.config, mark)
+    known = [_KnownFailure.of(each) for each in metafunc.definition.iter_markers(KNOWN)]
+    metafunc.parametrize("target", [_parameter(target, known) for target in chosen], indirect=True)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers(REQUIRES):
+        from driftline.testing.requirements import missing
+
+        for feature in mark.args:
+            if why := _asked(missing, feature):
+                pytest.skip(f"requires {feature}: {why}")
+
+
+# -- fixtures ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def target(request: pytest.FixtureRequest) -> Target:
+    """The target that this run of the test is for. It is skipped where the compiler is not installed."""
+    if not hasattr(request, "param"):
+        told = "asks for a target without @pytest.mark.driftline; add it, with targets=[...] if it is not for all"
+        pytest.fail(f"{request.node.nodeid} {told}", pytrace=False)
+    found: Target = request.param
+    if why := _unavailable(found):
+        pytest.skip(why)
+    return found
+
+
+@pytest.fixture
+def driftline_check(request: pytest.FixtureRequest) -> Checking:
+    """`driftline_check(model, example, ...)`: a check that fails the test. It takes what `driftline.check` takes;
+    `targets` is the test's `target`, or those of its mark. What no target could judge is skipped, with the reason."""
+    return Checking(request)
+
+
+class Checking:
+    """The fixture `driftline_check` of one test."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._request = request
+
+    def __call__(self, program: Any, example: Any = None, **settings: Any) -> CheckResult:
+        import driftline
+        from driftline.core.errors import UnfitTarget
+
+        __tracebackhide__ = True
+        config = self._request.config
+        settings = {
+            "targets": self._targets(),
+            "store": config.getoption("--driftline-store"),
+            "plugins": config.getoption("--driftline-plugin"),
+            **settings,
+        }
+        try:
+            result = driftline.check(program, example, **settings)
+        except driftline.DriftlineError as error:
+            if isinstance(error, UnfitTarget) and not _named(self._mark):  # a preset brought it, nobody is mistaken
+                pytest.skip(str(error))
+            told = str(error)
+        else:
+            return self._judged(result)
+        pytest.fail(told, pytrace=False)
+
+    def _judged(self, result: CheckResult) -> CheckResult:
+        from driftline.core.errors import InternalError
+        from driftline.core.verdict import Judgement
+        from driftline.testing.assertions import JudgedWrong, failure_text
+
+        __tracebackhide__ = True
+        for row in result.results:
+            self._record(f"driftline.{row.target}", str(row.verdict.judgement))
+        for target, bug in result.bugs.items():
+            self._record(f"driftline.{target}.bug", bug.id)
+        if result.internal_error:
+            raise InternalError(result.internal_error)
+        if any(row.verdict.judgement is Judgement.FAIL for row in result.results):
+            raise JudgedWrong(failure_text(result))
+        if not result.compared:
+            told = [f"{row.target} {row.verdict.judgement}: {row.verdict.reason}" for row in result.results]
+            told += [f"{skipped.target} skipped: {skipped.reason}" for skipped in result.outcome.skipped]
+            pytest.skip("nothing was compared: " + "; ".join(told))
+        return result
+
+    def _targets(self) -> list[str]:
+        if "target" in self._request.fixturenames:
+            return [str(self._request.getfixturevalue("target"))]
+        if not _named(self._mark):  # a preset is left to the check, which knows what fits the program
+            return [_usual(self._request.config)]
+        return [str(target) for target in _chosen(self._request.config, self._mark)]
+
+    @property
+    def _mark(self) -> pytest.Mark | None:
+        return self._request.node.get_closest_marker(MARK)
+
+    def _record(self, name: str, value: str) -> None:
+        """For JUnit files and other plugins."""
+        self._request.node.user_properties.append((name, value))
+
+
+# -- which targets -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _KnownFailure:
+    targets: tuple[str, ...]
+    reason: str
+    strict: bool
+
+    @staticmethod
+    def of(mark: pytest.Mark) -> _KnownFailure:
+        return _KnownFailure(mark.args, mark.kwargs["reason"], mark.kwargs.get("strict", True))
+
+    def covers(self, target: Target) -> bool:
+        return str(target) in self.targets or target.backend in self.targets
+
+
+def _parameter(target: Target, known: Sequence[_KnownFailure]) -> Any:
+    from driftline.testing.assertions import JudgedWrong
+
+    marks = [
+        pytest.mark.xfail(reason=each.reason, strict=each.strict, raises=JudgedWrong)
+        for each in known
+        if each.covers(target)
+    ]
+    return pytest.param(target, id=str(target), marks=marks)
+
+
+def _chosen(config: pytest.Config, mark: pytest.Mark | None) -> list[Target]:
+    """The targets of the mark, as far as the command line leaves them; without a mark's, those of the command line or
+    the settings."""
+    from driftline.core.plugins import load_plugins
+
+    _asked(load_plugins, config.getoption("--driftline-plugin"))
+    named = _expanded(_named(mark))
+    given = config.getoption("--driftline-targets")
+    if not named:
+        return _expanded([_usual(config)])
+    if not given:
+        return named
+    wanted = {str(target) for target in _expanded([given])}
+    return [target for target in named if {str(target), target.backend} & wanted]
+
+
+def _usual(config: pytest.Config) -> str:
+    return str(config.getoption("--driftline-targets") or config.getini("driftline_targets"))
+
+
+def _named(mark: pytest.Mark | None) -> Sequence[Any]:
+    return (mark.kwargs.get("targets") or mark.args) if mark else ()
+
+
+def _expanded(names: Sequence[Any]) -> list[Target]:
+    """Targets by name; a preset is what it holds and is installed here."""
+    from driftline.backends import BACKENDS
+    from driftline.backends.presets import holds, is_preset
+    from driftline.core.target import Target, parse_targets
+
+    found: dict[Target, None] = {}
+    for target in [each for name in names for each in _asked(parse_targets, str(name))]:
+        if _asked(is_preset, target):
+            held = [Target(name) for name in BACKENDS if holds(target.backend, name)]
+            found |= dict.fromkeys(each for each in held if not _unavailable(each))
+        else:
+            _unavailable(target)  # a name that is a mistake is told at once
+            found[target] = None
+    return list(found)
+
+
+def _unavailable(target: Target) -> str:
+    """Why a target cannot be used here."""
+    from driftline.campaign.session import require_target
+    from driftline.core.errors import BackendUnavailable
+
+    def why(target: Target) -> str:
+        try:
+            require_target(target)
+        except BackendUnavailable as error:
+            return str(error)
+        return ""
+
+    return str(_asked(why, target))
+
+
+def _asked(question: Callable[[Any], Any], about: Any) -> Any:
+    """A mistake in a mark or an option is told in one sentence, without a traceback."""
+    from driftline.core.errors import DriftlineError
+
+    try:
+        return question(about)
+    except DriftlineError as error:
+        told = str(error)
+    pytest.fail(told, pytrace=False)  # out here: otherwise it would be told twice
