@@ -15,7 +15,7 @@ from driftline.testing.requirements import missing
 
 PYTEST = [
     sys.executable, "-m", "pytest", "--rootdir", ".", "-c", "pytest.ini",
-    "-p", "driftline.testing.pytest_plugin", "--driftline-plugin", planted_plugin(),
+    "--driftline-plugin", planted_plugin(),
 ]  # fmt: skip
 SETTINGS = "[pytest]\ndriftline_targets = onnxruntime,onnx-reference\n"
 TESTS = """
