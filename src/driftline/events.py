@@ -40,6 +40,28 @@ class BugSeen(Event):
     how: str = ""
 
 
+@dataclass(frozen=True)
+class StepsPlanned(Event):
+    """So many steps are to come."""
+
+    count: int
+
+
+@dataclass(frozen=True)
+class StepStarted(Event):
+    """A step begins."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class StepDone(Event):
+    """A step has come to its end, with this outcome in words."""
+
+    name: str
+    outcome: str
+
+
 # -- check -----------------------------------------------------------------------------------------------------------
 
 

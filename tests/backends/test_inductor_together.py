@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from driftline.backends._torch import torch_runner
+from driftline.backends._torch import TorchRunner
 from driftline.backends.base import Blamed
 from driftline.backends.inductor import Inductor
 from driftline.core.program import Program
@@ -40,7 +40,7 @@ def compare(programs: list[OpenedProgram], samples: list[list[Arrays]]) -> None:
     assert compiled
     for arrays in samples:
         for program, own, outputs in zip(programs, arrays, compiled(arrays), strict=True):
-            expected = torch_runner(program, program.live.function)(own)
+            expected = TorchRunner(program, program.live.function)(own)
             assert outputs.keys() == expected.keys()
             for name, array in expected.items():
                 np.testing.assert_allclose(outputs[name], array, rtol=1e-5, atol=1e-5)

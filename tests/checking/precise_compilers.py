@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from driftline.backends import register_backend
-from driftline.backends._torch import torch_runner
+from driftline.backends._torch import TorchRunner
 from driftline.backends.base import Backend, Compiled, Option, Options
 from driftline.core.tensors import Arrays
 from driftline.programs.opened import OpenedProgram
@@ -41,7 +41,7 @@ class _OnTorch(Backend):
             with Changed():
                 return function(*args, **kwargs)
 
-        return torch_runner(program, run)
+        return TorchRunner(program, run)
 
 
 def _product(left: Any, right: Any, last: int) -> Any:

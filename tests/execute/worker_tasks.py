@@ -29,6 +29,16 @@ def identify(payload: Payload, context: Any) -> Payload:
     return {"pid": os.getpid(), "group": os.getpgid(0), **payload}
 
 
+_left: list[Any] = []
+
+
+@task
+def leave_behind(payload: Payload, context: Any) -> Payload:
+    """Keep something in the process, and say what is there."""
+    _left.append(payload["what"])
+    return {"pid": os.getpid(), "left": _left}
+
+
 @task
 def size(payload: Payload, context: Any) -> Payload:
     return {"size": len(payload["text"])}

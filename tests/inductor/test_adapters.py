@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -49,3 +50,21 @@ def test_it_passes_the_conformance_suite(folder: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:]
     assert "passed" in done.stdout
+
+
+@pytest.mark.slow
+def test_it_is_hunted(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Programs reach it, and what it rejects is no bug."""
+    arguments = ["--targets", "tinychip", "--plugin", "tinychip.py", "--store", "s", "--programs", "40", "--json"]
+    assert command(["hunt", *arguments]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert told["programs"]["tinychip"] >= 40 and told["judged"] > 0 and told["bugs"] == []
+
+
+@pytest.mark.slow
+def test_it_is_measured(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--size", "small", "--models", "mamba", "--backends", "tinychip", "--repeat", "6", "--json"]
+    assert command(["bench", *arguments, "--plugin", "tinychip.py", "--out", "run"]) == 0
+    eager, chip = json.loads(capfd.readouterr().out)["rows"]
+    assert eager["verdict"] == "pass" and eager["speedup"]
+    assert chip["outcome"] == "REJECTED" and "size" in chip["problem"] and chip["verdict"] == "rejected"

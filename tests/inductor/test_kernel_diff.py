@@ -92,6 +92,25 @@ print(report.to_json().replace("\\n", " "))
     assert found["c"]["metrics"]["inf"] == [1, 3] and found["c"]["metrics"]["nan"] == [1, 1]
 
 
+def test_a_hugging_face_model_with_a_dict_of_inputs(tmp_path: Path) -> None:
+    """Its result is a ModelOutput, with the states of all layers in a tuple."""
+    code = """
+import transformers
+config = transformers.BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+    intermediate_size=32, max_position_embeddings=16, output_hidden_states=True)
+torch.manual_seed(0)
+model = transformers.BertModel(config).eval()
+inputs = {"input_ids": torch.arange(8).reshape(1, 8), "attention_mask": torch.ones(1, 8, dtype=torch.int64)}
+assert isinstance(model(**inputs), transformers.utils.ModelOutput)
+report = KernelDiffHarness(model, inputs, test_backend="aot_eager").compare()
+print(report.to_json().replace("\\n", " "))
+"""
+    report = _run(code, tmp_path)
+    names = [one["name"] for one in report["outputs"]]
+    assert names == ["last_hidden_state", "pooler_output", *(f"hidden_states.{layer}" for layer in range(3))]
+    assert report["passed"] and {one["rule"] for one in report["outputs"]} == {"oracle"}
+
+
 def test_large_outputs_are_compared_in_little_memory(tmp_path: Path) -> None:
     """Two tensors of 256 MB: the comparison takes a small part of that, and says which rule judged."""
     assert _memory(1 << 26, tmp_path) < 96 << 20

@@ -85,7 +85,7 @@ def test_list_and_clean_as_commands(tmp_path: Path, capfd: pytest.CaptureFixture
     listed = json.loads(capfd.readouterr().out)["runs"]
     assert [(one["kind"], one["name"], one["summary"]) for one in listed] == [("guards", "net", {"graphs": 3})]
     assert command(["inductor", "clean", str(tmp_path)]) == 0
-    assert "Removed 1 runs" in capfd.readouterr().out
+    assert "Removed 1 run (1 file)" in capfd.readouterr().out
     assert command(["inductor", "clean", str(tmp_path / "none")]) == 2
 
 
@@ -101,3 +101,27 @@ def test_what_a_mock_backend_wrote_is_analyzed(tmp_path: Path, capfd: pytest.Cap
     assert command(["inductor", "analyze", str(tmp_path), "--type", "constraints"]) == 0
     told = capfd.readouterr().out
     assert "net.py:7  aten.mm (mm in forward)" in told and "shape: float32[24, 8]; allowed: multiples of 32" in told
+
+
+def test_list_of_a_missing_folder_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert command(["inductor", "list", str(tmp_path / "nowhere")]) == 2
+    assert "nowhere: there is no such folder; `driftline inductor capture" in capfd.readouterr().err
+
+
+def test_analyze_says_what_makes_the_missing_run_and_what_shows_those_there(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lab = Lab(tmp_path / "lab")
+    run = lab.new_run("guards", "net")
+    run.write("guards.json", "{}")
+    run.finish(graphs=1, breaks=2, recompilations=0)
+    assert command(["inductor", "analyze", str(lab.folder)]) == 2
+    told = capfd.readouterr().err
+    assert "holds no run of the kind capture, only guards." in told
+    assert "Make one with `driftline inductor capture file.py:name`" in told
+    assert "what is there, `driftline inductor analyze --type guards` shows." in told
+    assert command(["inductor", "list", str(lab.folder)]) == 0
+    listed = capfd.readouterr()
+    assert "1 graph, 2 breaks, 0 recompilations" in listed.out and listed.err == f"1 run in {lab.folder}.\n"
+    assert command(["inductor", "clean", str(lab.folder)]) == 0
+    assert "Removed 1 run (2 files)" in capfd.readouterr().out

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from driftline.backends._torch import torch_runner
+from driftline.backends._torch import TorchRunner
 from driftline.core.program import Program
 from driftline.programs.layout import InputLayout
 from driftline.programs.live import LiveProgram
@@ -48,6 +48,6 @@ def test_inputs_that_share_memory_change_together() -> None:
         return y * 2
 
     opened = OpenedProgram(program, example={}, live=live(add_one, base, base[1:]))
-    outputs = torch_runner(opened, add_one)({"x": np.arange(4, dtype=np.float32), "y": np.array([5, 6, 7], np.float32)})
+    outputs = TorchRunner(opened, add_one)({"x": np.arange(4, dtype=np.float32), "y": np.array([5, 6, 7], np.float32)})
     np.testing.assert_array_equal(outputs["output"], [12, 14, 16])  # 5, 6, 7 were written last, then one was added
     assert set(outputs) == {"output", "mutated:x", "mutated:y"}

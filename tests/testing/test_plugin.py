@@ -17,7 +17,7 @@ from driftline.store import Store
 PLUGIN = """
 import numpy as np
 from driftline import Backend, register_backend
-from driftline.backends._torch import torch_runner
+from driftline.backends._torch import TorchRunner
 
 
 @register_backend
@@ -39,7 +39,7 @@ class Leaky(Backend):
             names = [output.name for output in model.graph.output]
             run = lambda arrays: dict(zip(names, ReferenceEvaluator(model).run(None, dict(arrays))))
         else:
-            run = torch_runner(program, program.live.function)
+            run = TorchRunner(program, program.live.function)
             wrong = True
         return lambda arrays: {n: a * np.array(1.01, a.dtype) if wrong else a for n, a in run(arrays).items()}
 """

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from driftline.backends._torch import TorchCalls, as_arrays, backward, cotangents, placed, torch_runner
-from driftline.backends.base import Blamed, Compiled, CompiledTogether, Options
+from driftline.backends._torch import TorchCalls, TorchRunner, as_arrays, backward, cotangents, placed
+from driftline.backends.base import Blamed, CompiledFacts, CompiledTogether, Options
 from driftline.core.execution import Stage
 from driftline.core.quoting import string
 from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Arrays
+from driftline.core.text import first_line
 from driftline.programs.opened import OpenedProgram
 
 
@@ -23,7 +25,7 @@ def dynamo_script_calls(backend: str, framework: str) -> Sequence[ScriptCall]:
 
 def compile_with_dynamo(
     program: OpenedProgram, backend: str | Callable[..., Any], target: Options, **settings: Any
-) -> Compiled:
+) -> DynamoRunner:
     """`torch.compile` the program and run it once, so that compiling is done when this returns. `target` are the
     options of the target; of these only the device and its arithmetic count here."""
     import torch
@@ -34,7 +36,7 @@ def compile_with_dynamo(
     torch._inductor.config.fallback_random = True
     function, device = placed(program.live.function, target)
     compiled = torch.compile(function, backend=backend, **settings)
-    run = torch_runner(program, compiled, device)
+    run = DynamoRunner(program, compiled, device)
     with _announce_stages(program):
         program.reseed()
         try:
@@ -43,6 +45,28 @@ def compile_with_dynamo(
             program.enter(Stage.COMPILE)
             raise
     return run
+
+
+class DynamoRunner(TorchRunner):
+    """What `torch.compile` made; it knows into how many graphs."""
+
+    def __init__(self, program: OpenedProgram, function: Callable[..., Any], device: str) -> None:
+        super().__init__(program, function, device)
+        self._graphs_before, self._breaks_before = _counted()
+
+    @property
+    def facts(self) -> CompiledFacts:
+        """Graphs and graph breaks since it was made."""
+        graphs, breaks = _counted()
+        return CompiledFacts(graphs - self._graphs_before, tuple((breaks - self._breaks_before).elements()))
+
+
+def _counted() -> tuple[int, Counter[str]]:
+    """Graphs and graph breaks, by reason, that Dynamo has counted in this process."""
+    from torch._dynamo.utils import counters
+
+    breaks = Counter({first_line(reason): count for reason, count in counters["graph_break"].items()})
+    return counters["stats"]["unique_graphs"], breaks
 
 
 def compile_together_with_dynamo(

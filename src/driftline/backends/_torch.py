@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.backends.base import Backend, Compiled, Options, Unsupported
+from driftline.backends.base import Backend, Options, Unsupported
 from driftline.core.files import BIG
 from driftline.core.structure import flatten
 from driftline.core.tensors import Array, Arrays, is_float
@@ -69,29 +69,47 @@ def placed(function: Callable[..., Any], options: Options) -> tuple[Callable[...
     return (function.to(device) if isinstance(function, torch.nn.Module) else function), device
 
 
-def torch_runner(program: OpenedProgram, function: Callable[..., Any], device: str = "cpu") -> Compiled:
-    """Wrap a callable on tensors as a callable on arrays, with gradients when the program asks for them."""
-    run = tensor_runner(program, function, device)
-    return lambda arrays: as_arrays(run(arrays))
+class TorchRunner:
+    """A callable on tensors as a callable on arrays: out come the results, the gradients where the program asks for
+    them, and the inputs and buffers that were changed."""
 
+    def __init__(self, program: OpenedProgram, function: Callable[..., Any], device: str = "cpu") -> None:
+        self._program = program
+        self._function = function
+        self._device = device
+        self._calls = TorchCalls(program, device)
 
-def tensor_runner(
-    program: OpenedProgram, function: Callable[..., Any], device: str = "cpu"
-) -> Callable[[Arrays], dict[str, Any]]:
-    """Arrays in; out come the tensors of the result, the gradients, and the inputs and buffers that were changed."""
-    import torch
+    def __call__(self, arrays: Arrays) -> Arrays:
+        return as_arrays(self.tensors(arrays))
 
-    calls = TorchCalls(program, device)
+    def tensors(self, arrays: Arrays) -> dict[str, Any]:
+        """The same, as tensors."""
+        call = self._calls.prepare(arrays)
+        return self._calls.outputs(call, self._result(call))
 
-    def run(arrays: Arrays) -> dict[str, Any]:
-        call = calls.prepare(arrays)
-        with torch.set_grad_enabled(program.grad):
-            result = function(*call.args, **call.kwargs)
-        if program.grad:
-            backward(cotangents(result, program.seed))
-        return calls.outputs(call, result)
+    def bare(self, arrays: Arrays) -> Callable[[], object]:
+        """A call to be timed: see `bare_call`. On a GPU it waits for the end."""
+        import torch
 
-    return run
+        call = self._calls.prepare(arrays)
+        if self._device == "cpu":
+            return lambda: self._result(call)
+
+        def synchronised() -> object:
+            result = self._result(call)
+            torch.cuda.synchronize()
+            return result
+
+        return synchronised
+
+    def _result(self, call: TorchCall) -> Any:
+        import torch
+
+        with torch.set_grad_enabled(self._program.grad):
+            result = self._function(*call.args, **call.kwargs)
+        if self._program.grad:
+            backward(cotangents(result, self._program.seed))
+        return result
 
 
 @dataclass(frozen=True)

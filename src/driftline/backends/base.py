@@ -12,6 +12,7 @@ import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -24,9 +25,31 @@ from driftline.core.text import did_you_mean, first_line
 from driftline.core.tracker import Tracker
 from driftline.programs.opened import OpenedProgram
 
-Compiled = Callable[[Arrays], Arrays]
+Compiled = Callable[[Arrays], Arrays]  # it may have more to tell: `bare_call`, `compiled_facts`
 CompiledTogether = Callable[[Sequence[Arrays]], list[Arrays]]
 Options = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class CompiledFacts:
+    """What a compiler tells of a program that it compiled, where it does."""
+
+    graphs: int | None = None
+    breaks: tuple[str, ...] = ()  # why the program was cut into several graphs
+    violations: int | None = None  # nodes that a hardware profile does not allow
+
+
+def compiled_facts(compiled: Compiled) -> CompiledFacts:
+    """From the attribute `facts` of what `compile` returned, if it has one."""
+    found: CompiledFacts = getattr(compiled, "facts", CompiledFacts())
+    return found
+
+
+def bare_call(compiled: Compiled, arrays: Arrays) -> Callable[[], object]:
+    """One call with its inputs in place, to be timed: by the method `bare` of what `compile` returned, where arrays are
+    converted, or state is restored, around a call; otherwise it is the call itself."""
+    bare: Callable[[Arrays], Callable[[], object]] | None = getattr(compiled, "bare", None)
+    return bare(arrays) if bare else partial(compiled, arrays)
 
 
 class Unsupported(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from driftline.backends._torch import TorchBackend, placed, torch_runner
+from driftline.backends._torch import TorchBackend, TorchRunner, placed
 from driftline.backends.base import Compiled, Options
 from driftline.core.script_call import ScriptCall
 from driftline.programs.opened import OpenedProgram
@@ -24,4 +24,4 @@ class Eager(TorchBackend):
         return [ScriptCall("function" if on_gpu else 'torch.compile(function, backend="eager")')]
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        return torch_runner(program, *placed(program.live.function, options))
+        return TorchRunner(program, *placed(program.live.function, options))

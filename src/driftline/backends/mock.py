@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from driftline.backends._dynamo import compile_with_dynamo
+from driftline.backends._dynamo import DynamoRunner, compile_with_dynamo
 from driftline.backends._torch import TorchBackend
-from driftline.backends.base import BOOLEAN, Compiled, Option, Options
+from driftline.backends.base import BOOLEAN, Compiled, CompiledFacts, Option, Options
 from driftline.core.errors import DriftlineError
 from driftline.core.execution import Stage
 from driftline.core.script_call import ScriptCall
@@ -72,22 +72,35 @@ class Mock(TorchBackend):
             run = compile_with_dynamo(program, _lowering(checker, options.get("graph", "aten")), options)
         finally:
             print(checker.settle().summary(), file=sys.stderr)
-        self._judge(checker, program)
+        _judge(checker, program)
+        return _CheckedRun(run, checker, program)
 
-        def checked(arrays: Arrays) -> Arrays:
-            results = run(arrays)
-            self._judge(checker, program)  # other sizes are compiled anew
-            return results
 
-        return checked
+class _CheckedRun:
+    """A compiled program whose graphs are held against the profile also when other sizes are compiled anew."""
 
-    @staticmethod
-    def _judge(checker: GraphChecker, program: OpenedProgram) -> None:
-        from driftline.hardware.violation import violation_error
+    def __init__(self, run: DynamoRunner, checker: GraphChecker, program: OpenedProgram) -> None:
+        self._run = run
+        self._checker = checker
+        self._program = program
+        self.bare = run.bare
 
-        if checker.profile.strict and checker.report.violations:
-            program.enter(Stage.COMPILE)
-            raise violation_error(checker.profile.name, checker.report.violations)
+    def __call__(self, arrays: Arrays) -> Arrays:
+        results = self._run(arrays)
+        _judge(self._checker, self._program)
+        return results
+
+    @property
+    def facts(self) -> CompiledFacts:
+        return replace(self._run.facts, violations=len(self._checker.report.violations))
+
+
+def _judge(checker: GraphChecker, program: OpenedProgram) -> None:
+    from driftline.hardware.violation import violation_error
+
+    if checker.profile.strict and checker.report.violations:
+        program.enter(Stage.COMPILE)
+        raise violation_error(checker.profile.name, checker.report.violations)
 
 
 def _profile(options: Options) -> Profile:

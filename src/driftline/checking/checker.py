@@ -85,6 +85,15 @@ class TargetResult:
 
 
 @dataclass(frozen=True)
+class TakenForm:
+    """A program as a target takes it. `seconds` is what the converter needed; 0 when the result was kept before."""
+
+    program: Program
+    converter: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class Skipped:
     target: Target
     reason: str
@@ -295,28 +304,12 @@ class Checker:
 
     def _execute(self, case: Case, target: Target, *, fresh: bool = False) -> Execution:
         backend = resolve(target)
-        program, converter, seconds = case.program, "", 0.0
         if case.options.grad and not backend.gradients:
             return _rejected(target, Stage.COMPILE, "this backend computes no gradients")
-        if not accepts_directly(program.form, program.framework, backend.accepts):
-            link = find_converter(program.form, program.framework, backend.accepts)
-            if link is None:
-                taken = ", ".join(backend.accepts)
-                return _rejected(target, Stage.CONVERT, f"takes {taken}, not {program.form}:{program.framework}")
-            conversion = self._conversions.convert(case, link)
-            converter, seconds = link.name, conversion.seconds
-            if conversion.program is None:
-                durations = {"convert": seconds}
-                return Execution(
-                    str(target),
-                    conversion.outcome,
-                    Stage.CONVERT,
-                    failure=conversion.failure,
-                    log=conversion.log,
-                    durations=durations,
-                    converter=converter,
-                )
-            program = conversion.program
+        form = self.form_for(case, target)
+        if isinstance(form, Execution):
+            return form
+        program, converter, seconds = form.program, form.converter, form.seconds
         captured = ""
         if not fresh:  # what is seen a second time must not rest on the shared file
             captured = self._conversions.shared_capture(case, target)
@@ -325,6 +318,28 @@ class Checker:
             request = RunRequest(files, target.backend, backend.told(target.told), captured)
             report = self._run(worker, RUN, request, case, fresh=fresh)
             return _execution(target, report, converter, seconds, room_for_results(case.options.memory_limit))
+
+    def form_for(self, case: Case, target: Target) -> TakenForm | Execution:
+        """The program in the form that the target takes, converted if need be; or how the conversion failed."""
+        backend, program = resolve(target), case.program
+        if accepts_directly(program.form, program.framework, backend.accepts):
+            return TakenForm(program)
+        link = find_converter(program.form, program.framework, backend.accepts)
+        if link is None:
+            taken = ", ".join(backend.accepts)
+            return _rejected(target, Stage.CONVERT, f"takes {taken}, not {program.form}:{program.framework}")
+        conversion = self._conversions.convert(case, link)
+        if conversion.program is not None:
+            return TakenForm(conversion.program, link.name, conversion.seconds)
+        return Execution(
+            str(target),
+            conversion.outcome,
+            Stage.CONVERT,
+            failure=conversion.failure,
+            log=conversion.log,
+            durations={"convert": conversion.seconds},
+            converter=link.name,
+        )
 
     def forget(self, case: Case, target: Target) -> None:
         """Drop what was kept of a program that will not be asked for again."""

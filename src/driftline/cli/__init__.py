@@ -31,6 +31,7 @@ _COMMANDS = {
     "hunt": "Make programs, run them on all compilers, and keep every bug once.",
     "patterns": "Audit the compilers' own rewrite rules: list, show, audit, diff.",
     "inductor": "The TorchInductor lab: what torch.compile makes of a model, kernel by kernel.",
+    "bench": "Measure real models on several compilers, and compare two such runs.",
     "models": "List real architectures with seeded weights, or write one to a file.",
     "bugs": "Browse what was found.",
     "causes": "List, show and check the causes that explain bugs.",

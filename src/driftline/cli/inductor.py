@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from driftline.cli.common import Activity, json_option, note, print_json, seed_option
+from driftline.core.text import plural
 from driftline.inductor.lab import DEFAULT, Lab, LabRun
 
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path), default=DEFAULT)
@@ -56,10 +57,11 @@ def capture(
     from driftline.execute.pool import Pool
     from driftline.inductor.service import capture_program
 
-    with Pool() as pool, Activity("capturing", 60):
+    with Pool() as pool, Activity("capturing", 60).beat() as activity:
         run, problem = capture_program(
-            program, pool, out, backend=backend, device=device, grad=grad, dynamic=dynamic, seed=seed, timeout=timeout
-        )
+            program, pool, out, backend=backend, device=device, grad=grad, dynamic=dynamic, seed=seed, timeout=timeout,
+            listener=activity,
+        )  # fmt: skip
     if as_json:
         print_json({"schema": 1, "folder": str(run.folder), "problem": problem, **run.summary})
     else:
@@ -94,8 +96,10 @@ def guards(
     from driftline.inputs.sizes import Sizes
 
     asked = Sizes.parse((), shapes).shapes
-    with Pool() as pool, Activity("inspecting", 20):
-        run = inspect_program(program, pool, out, shapes=asked, grad=grad, dynamic=dynamic, seed=seed, timeout=timeout)
+    with Pool() as pool, Activity("inspecting", 20).beat() as activity:
+        run = inspect_program(
+            program, pool, out, shapes=asked, grad=grad, dynamic=dynamic, seed=seed, timeout=timeout, listener=activity
+        )
     if as_json:
         print_json(run.read_json("guards.json"))
     else:
@@ -127,10 +131,10 @@ def diff(
     from driftline.execute.pool import Pool
     from driftline.inductor.service import diff_program
 
-    with Pool() as pool, Activity("comparing", 60):
+    with Pool() as pool, Activity("comparing", 60).beat() as activity:
         run = diff_program(
             program, pool, out, backend=backend, reference=reference, device=device, grad=grad, runs=runs,
-            pictures=pictures, seed=seed, timeout=timeout,
+            pictures=pictures, seed=seed, timeout=timeout, listener=activity,
         )  # fmt: skip
     result = run.read_json("diff.json")
     if as_json:
@@ -199,14 +203,16 @@ def report(folder: Path, form: str, out: Path | None) -> None:
 @json_option
 def list_runs(folder: Path, as_json: bool) -> None:
     """List the runs in a lab folder: what was done to which model, and what came out."""
-    runs = Lab(folder).runs()
+    lab = Lab(folder)
+    lab.require_folder()
+    runs = lab.runs()
     if as_json:
         print_json({"schema": 1, "runs": [{"folder": str(run.folder), **run.to_json()} for run in runs]})
         return
     for run in runs:
         told = _told(run) if run.complete else "incomplete"
         click.echo(f"{run.made}  {run.kind:<8} {run.name}  {told}\n  {run.folder}")
-    note(f"{len(runs)} runs in {folder}." if runs else f"No runs in {folder}.")
+    note(f"{plural(len(runs), 'run')} in {folder}." if runs else f"No runs in {folder}.")
 
 
 @inductor.command()
@@ -218,10 +224,10 @@ def clean(folder: Path, as_json: bool) -> None:
     if as_json:
         print_json({"schema": 1, "runs": done.runs, "files": done.files, "kept": list(done.kept)})
         return
-    click.echo(f"Removed {done.runs} runs ({done.files} files) from {folder}.")
+    click.echo(f"Removed {plural(done.runs, 'run')} ({plural(done.files, 'file')}) from {folder}.")
     for path in done.kept:
         click.echo(f"kept {path}: the lab did not write it")
 
 
 def _told(run: LabRun) -> str:
-    return ", ".join(f"{value} {name}" for name, value in run.summary.items())
+    return ", ".join(run.summary_words())

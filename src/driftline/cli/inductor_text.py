@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from driftline.core.text import plural
 from driftline.inductor.page import short_path
 
 _GUARDS = 12
@@ -30,8 +31,8 @@ def summary_text(result: Mapping[str, Any]) -> str:
 
 def guards_text(result: Mapping[str, Any]) -> str:
     lines = [
-        f"{len(result['graphs'])} graphs, {len(result['breaks'])} graph breaks,"
-        f" {len(result['recompilations'])} recompilations"
+        f"{plural(len(result['graphs']), 'graph')}, {plural(len(result['breaks']), 'graph break')},"
+        f" {plural(len(result['recompilations']), 'recompilation')}"
     ]
     for one in result["breaks"]:
         lines.append(f"break at {short_path(one['file'])}:{one['line']}: {one['code']}\n  {one['reason']}")
@@ -51,7 +52,7 @@ def guards_text(result: Mapping[str, Any]) -> str:
 
 def constraints_text(result: Mapping[str, Any]) -> str:
     violations = result["violations"]
-    lines = [f"{len(violations)} violations"]
+    lines = [plural(len(violations), "violation"), *result.get("notes", ())]
     for one in violations:
         source = one.get("source") or {}
         place = f"{short_path(source['file'])}:{source['line']}" if source else "no source line"

@@ -23,6 +23,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(repr(m) for m in matches)}?" if matches else ""
 
 
+def plural(count: int, one: str, many: str = "") -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 def first_line(text: str, limit: int = 300) -> str:
     """The first line that says something, shortened."""
     for line in text.splitlines():

@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -87,6 +88,17 @@ class Pool:
         step = task.name.rpartition(":")[2]
         raise WorkerStartError(f"{kind.name}: the step {step} ended with {report.ending}: {said}")
 
+    @contextlib.contextmanager
+    def hold(self, kind: WorkerKind) -> Iterator[HeldWorker]:
+        """A worker of one's own inside the block: its tasks run in one process, and find there what earlier ones left,
+        such as a compiled model. Raises `WorkerStartError` when the worker cannot start."""
+        began = self._interruptions
+        worker = self._acquire(kind, True, began)
+        try:
+            yield HeldWorker(self, worker, began)
+        finally:
+            worker.dismiss()
+
     def _go_on(self, began: int) -> None:
         """Nothing more is to be done for a call that began before the last interruption."""
         if self._closed or self._interruptions != began:
@@ -106,21 +118,28 @@ class Pool:
     ) -> TaskReport[Json]:
         keep = False
         try:
-            with self._lock:
-                self._go_on(began)
-                self._busy.add(worker)
-            report = worker.run(job, timeout, memory_limit, lambda: self.deadline)
+            report = self._serve(worker, began, job, timeout, memory_limit)
             keep = report.ending is Ending.DONE and worker.jobs < limits.JOBS_PER_WORKER and kind.fork and not fresh
             keep = keep and not worker.has_grown()
         finally:
             with self._lock:
-                self._busy.discard(worker)
                 keep = keep and not self._closed and not worker.interrupted
                 if keep:
                     self._idle[kind].append(worker)
             if not keep:
                 worker.dismiss()
         return report
+
+    def _serve(self, worker: WorkerHandle, began: int, job: Job, timeout: float, memory_limit: int) -> TaskReport[Json]:
+        """One job on this worker; while it runs, it can be interrupted."""
+        try:
+            with self._lock:
+                self._go_on(began)
+                self._busy.add(worker)
+            return worker.run(job, timeout, memory_limit, lambda: self.deadline)
+        finally:
+            with self._lock:
+                self._busy.discard(worker)
 
     def _acquire(self, kind: WorkerKind, fresh: bool, began: int) -> WorkerHandle:
         with self._lock:
@@ -229,6 +248,39 @@ class Pool:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class HeldWorker:
+    """A worker that is kept for several tasks. After one that did not come to its end, its process is gone, and every
+    further task has the same end."""
+
+    def __init__(self, pool: Pool, worker: WorkerHandle, began: int) -> None:
+        self._pool = pool
+        self._worker = worker
+        self._began = began
+        self._ended: TaskReport[Json] | None = None
+
+    def run(
+        self,
+        task: Task[Request, Answer],
+        request: Request,
+        *,
+        timeout: float = 300.0,
+        memory_limit: int = 8 << 30,
+    ) -> TaskReport[Answer]:
+        """Run one task in the process that is held. Raises `WorkerStartError` when that process was killed before it
+        could begin."""
+        report = self._ended
+        if report is None:
+            job = Job(task.name, encode(task.request, request))
+            try:
+                report = self._pool._serve(self._worker, self._began, job, timeout, memory_limit)
+            except Lost as error:
+                raise WorkerStartError(f"the process was killed from outside ({error})") from error
+        if report.ending is not Ending.DONE:
+            self._ended = report
+            return replace(report, answer=None)
+        return _read_answer(task, report)
 
 
 def _read_answer(task: Task[Any, Answer], report: TaskReport[Json]) -> TaskReport[Answer]:

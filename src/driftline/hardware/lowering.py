@@ -11,6 +11,7 @@ from typing import Any
 
 from driftline.hardware.compute import DeviceInterpreter
 from driftline.hardware.fx_facts import facts_of, line_in
+from driftline.hardware.known_operators import unknown_operators
 from driftline.hardware.profile import Profile
 from driftline.hardware.report import ConstraintReport, GraphBreak, GraphSummary
 from driftline.hardware.violation import Violation
@@ -24,7 +25,7 @@ class GraphChecker:
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
-        self.report = ConstraintReport(profile.name)
+        self.report = ConstraintReport(profile.name, notes=unknown_operators(profile))
         self._breaks_before = _breaks_counted()
 
     def check(self, module: Any, name: str) -> list[Violation]:

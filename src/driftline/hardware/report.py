@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from driftline.core.text import plural
 from driftline.hardware.facts import GraphFacts, SourceLine
 from driftline.hardware.liveness import peak_memory
 from driftline.hardware.sizes import show_bytes
@@ -48,6 +49,7 @@ class ConstraintReport:
     violations: list[Violation] = field(default_factory=list)
     breaks: list[GraphBreak] = field(default_factory=list)
     unseen_breaks: int = 0  # graph breaks in functions of which no graph came here
+    notes: list[str] = field(default_factory=list)  # about the profile: names that no operator has
 
     @property
     def passed(self) -> bool:
@@ -58,26 +60,26 @@ class ConstraintReport:
         """For people: graphs, violations by source line, and what was not checked."""
         operators = sum(sum(graph.operators.values()) for graph in self.graphs)
         lines = [
-            f"{self.profile}: {_count(len(self.violations), 'violation')} in {_count(operators, 'operator')} of"
-            f" {_count(len(self.graphs), 'graph')}"
+            f"{self.profile}: {plural(len(self.violations), 'violation')} in {plural(operators, 'operator')} of"
+            f" {plural(len(self.graphs), 'graph')}"
         ]
         lines += [
-            f"  {graph.name}: {_count(sum(graph.operators.values()), 'operator')}, peak memory"
-            f" {show_bytes(graph.peak_bytes)}, {_count(graph.violations, 'violation')}"
+            f"  {graph.name}: {plural(sum(graph.operators.values()), 'operator')}, peak memory"
+            f" {show_bytes(graph.peak_bytes)}, {plural(graph.violations, 'violation')}"
             for graph in self.graphs
         ]
         lines += [str(group) for group in grouped(self.violations)]
-        return "\n".join([*lines, *self.coverage()])
+        return "\n".join([*lines, *self.coverage(), *self.notes])
 
     def coverage(self) -> list[str]:
         """What was not checked, in sentences; nothing where all was."""
         told = []
         if self.breaks:
-            told.append(f"Not checked: what runs at {_count(len(self.breaks), 'graph break')}, outside of all graphs:")
+            told.append(f"Not checked: what runs at {plural(len(self.breaks), 'graph break')}, outside of all graphs:")
             told += [str(one) for one in self.breaks]
         if self.unseen_breaks:
             told.append(
-                f"Not checked: {_count(self.unseen_breaks, 'function')} with a graph break and no graph before it."
+                f"Not checked: {plural(self.unseen_breaks, 'function')} with a graph break and no graph before it."
             )
         if not self.graphs:
             told.append("Nothing was checked: torch.compile made no graph of this program.")
@@ -85,10 +87,6 @@ class ConstraintReport:
 
     def to_json(self) -> dict[str, Any]:
         return {"schema": 1, **asdict(self), "passed": self.passed}
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def places(violations: Sequence[Violation]) -> int:

@@ -108,7 +108,7 @@ class AcceleratorAdapter:
 
         def fall_back(module: Any, found: Sequence[Violation]) -> Any:
             warnings.warn(
-                ConstraintWarning(f"{cls.name} runs a graph in PyTorch: {found[0]} [violations: {len(found)}]"),
+                ConstraintWarning(f"{cls.name} runs a graph in PyTorch: {_told(found)}"),
                 stacklevel=2,
             )
             return module.forward
@@ -148,7 +148,7 @@ class _AdapterBackend(TorchBackend):
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         def refuse(module: Any, found: Sequence[Violation]) -> Any:
-            raise Unsupported(f"{found[0]} [violations: {len(found)}]")
+            raise Unsupported(_told(found))
 
         import torch._dynamo.exc
 
@@ -203,6 +203,13 @@ def _lowering(adapter: AcceleratorAdapter, otherwise: Callable[[Any, Sequence[Vi
         return lower_by_aot(module, inputs, lambda g: lower(g, _examples(g), "graph"), backward)
 
     return backend
+
+
+def _told(found: Sequence[Violation]) -> str:
+    """The first violation with its source line, and how many there are."""
+    first = found[0]
+    place = f"{first.source}: " if first.source else ""
+    return f"{place}{first} [violations: {len(found)}]"
 
 
 def _examples(module: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from driftline.inductor.capturing import load_capture
 from driftline.inductor.guard_words import read_guards
 from driftline.inductor.guards import GuardReport, read_break
 from driftline.inductor.lab import Lab, LabRun
-from driftline.inductor.page import capture_page
+from driftline.inductor.page import capture_page, short_path
 
 SCHEMA = 1
 _RESULTS = {"capture": "capture.json", "guards": "guards.json", "diff": "diff.json", "mock": "violations.json"}
@@ -41,7 +41,10 @@ def analyze_constraints(lab: Lab) -> dict[str, Any]:
 
 def analyze_summary(lab: Lab) -> dict[str, Any]:
     """Statistics of every graph of the last capture."""
-    captured = load_capture(lab.require_run(["capture"]))
+    return _summary(load_capture(lab.require_run(["capture"])))
+
+
+def _summary(captured: dict[str, Any]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "name": captured["name"],
@@ -84,7 +87,8 @@ def report_html(lab: Lab, out: Path) -> None:
         loader=PackageLoader("driftline.inductor"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    shown = [{"run": run, "result": _any(run), "pictures": _pictures(run), "link": _link(run, out)} for run in runs]
+    environment.filters["short_path"] = short_path
+    shown = [{"run": run, "result": _shown(run), "pictures": _pictures(run), "link": _link(run, out)} for run in runs]
     text = environment.get_template("lab.html").render(folder=str(lab.folder), runs=shown)
     try:
         out.write_text(text)
@@ -94,6 +98,11 @@ def report_html(lab: Lab, out: Path) -> None:
 
 def _any(run: LabRun) -> Any:
     return _result(run) if run.kind in _RESULTS else None
+
+
+def _shown(run: LabRun) -> Any:
+    """What the page has room for: of a capture, its summary."""
+    return _summary(load_capture(run)) if run.kind == "capture" else _any(run)
 
 
 def _result(run: LabRun) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from driftline.core.text import to_json
+from driftline.core.text import plural, to_json
 from driftline.oracle.metrics import TensorMetrics
 
 SCHEMA = 1
@@ -78,9 +78,10 @@ class KernelDiffReport:
         failed = [one for one in self.outputs if one.judgement == "fail"]
         open_ones = [one for one in self.outputs if one.judgement == "inconclusive"]
         worst = max((one.metrics.max_abs for one in self.outputs if one.metrics), default=0.0)
-        told = f"{len(failed)} of {len(self.outputs)} outputs wrong" if failed else f"{len(self.outputs)} outputs agree"
+        every = plural(len(self.outputs), "output")
+        told = f"{len(failed)} of {every} wrong" if failed else f"{every} agree{'s' if len(self.outputs) == 1 else ''}"
         if open_ones and not failed:
-            told = f"{len(self.outputs) - len(open_ones)} of {len(self.outputs)} outputs agree, the others are open"
+            told = f"{len(self.outputs) - len(open_ones)} of {every} agree, the others are open"
         rules = ", ".join(dict.fromkeys(one.rule for one in self.outputs if one.rule))
         lines = [f"{self.model}, {against}: {told}; largest absolute difference {worst:.3g}; judged by: {rules}"]
         lines += [f"  {one.name}: {one.judgement}: {one.reason}" for one in (*failed, *open_ones)]

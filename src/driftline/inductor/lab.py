@@ -24,6 +24,18 @@ MANIFEST = "run.json"
 SCHEMA = 1
 _MARK = "driftline inductor lab"
 DEFAULT = Path("inductor-lab")
+_MADE_BY = {
+    "capture": "`driftline inductor capture file.py:name`",
+    "guards": "`driftline inductor guards file.py:name`",
+    "diff": "`driftline inductor diff file.py:name`",
+    "mock": "`save()` of a mock backend, after the model was compiled with it",
+}
+_SHOWN_BY = {
+    "capture": "`driftline inductor analyze`",
+    "guards": "`driftline inductor analyze --type guards`",
+    "mock": "`driftline inductor analyze --type constraints`",
+    "diff": "`driftline inductor report`",
+}
 
 
 @dataclass
@@ -70,6 +82,12 @@ class LabRun:
         self.complete = True
         self.summary = summary
         self._save()
+
+    def summary_words(self) -> list[str]:
+        """What came out, for people: its keys are nouns in the plural."""
+        return [
+            f"1 {name.removesuffix('s')}" if value == 1 else f"{value} {name}" for name, value in self.summary.items()
+        ]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -128,6 +146,13 @@ class Lab:
         mine._save()
         return mine
 
+    def require_folder(self) -> None:
+        if not self.folder.is_dir():
+            raise DriftlineError(
+                f"{self.folder}: there is no such folder; `driftline inductor capture file.py:name --out {self.folder}`"
+                " makes one."
+            )
+
     def runs(self, kind: str | None = None) -> list[LabRun]:
         """All runs, oldest first; incomplete ones too. The folder may also be that of a single run."""
         found = [run for run in self._all() if kind in (None, run.kind)]
@@ -135,8 +160,7 @@ class Lab:
 
     def require_run(self, kinds: Sequence[str] = ()) -> LabRun:
         """The latest complete run (of these kinds), or one sentence that says why there is none."""
-        if not self.folder.is_dir():
-            raise DriftlineError(f"{self.folder}: there is no such folder.")
+        self.require_folder()
         runs = self.runs()
         if not runs:
             raise DriftlineError(
@@ -145,8 +169,13 @@ class Lab:
             )
         fitting = [run for run in runs if not kinds or run.kind in kinds]
         if not fitting:
-            made = ", ".join(sorted({run.kind for run in runs}))
-            raise DriftlineError(f"{self.folder} holds no run of the kind {' or '.join(kinds)}, only {made}.")
+            made = sorted({run.kind for run in runs})
+            shown = [_SHOWN_BY[kind] for kind in made if kind in _SHOWN_BY]
+            raise DriftlineError(
+                f"{self.folder} holds no run of the kind {' or '.join(kinds)}, only {', '.join(made)}."
+                f" Make one with {_MADE_BY[kinds[0]]}"
+                + (f"; what is there, {' or '.join(shown)} shows." if shown else ".")
+            )
         whole = [run for run in fitting if run.complete]
         if not whole:
             raise DriftlineError(
@@ -157,8 +186,7 @@ class Lab:
 
     def clean(self) -> Cleaned:
         """Remove every run: the files of its manifest, then the folders that are empty."""
-        if not self.folder.is_dir():
-            raise DriftlineError(f"{self.folder}: there is no such folder.")
+        self.require_folder()
         runs, removed, kept = self.runs(), 0, []
         for run in runs:
             for name in run.files:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from driftline.core.errors import DriftlineError
-from driftline.core.text import did_you_mean
+from driftline.core.text import did_you_mean, plural
 from driftline.hardware.constraint import Constraint
 from driftline.hardware.lowering import GraphChecker, lower_by_aot, lower_by_inductor, lower_plainly
 from driftline.hardware.profile import GENERIC, Profile, load_profile
@@ -96,6 +96,8 @@ class MockBackend:
     def _use(self, profile: Profile) -> GraphChecker:
         if self._checker is None:
             self._checker = GraphChecker(profile)
+            for note in self._checker.report.notes:
+                warnings.warn(ConstraintWarning(note), stacklevel=2)
         self._checker.profile = profile
         self._checker.report.profile = profile.name
         return self._checker
@@ -132,7 +134,7 @@ class MockBackend:
             note = _written(Lab(settings.lab), checker, graph, found, aot=self.aot)
             raise violation_error(profile.name, found).with_note(note)
         groups = grouped(found)
-        lines = [f"{profile.name}: {len(found)} violations in {found[0].graph}", *map(str, groups[:SHOWN])]
+        lines = [f"{profile.name}: {plural(len(found), 'violation')} in {found[0].graph}", *map(str, groups[:SHOWN])]
         if len(groups) > SHOWN:
             lines.append(f"... and {len(groups) - SHOWN} more places; backend.report.summary() has all")
         warnings.warn(ConstraintWarning("\n".join(lines)), stacklevel=2)

@@ -1,6 +1,7 @@
 """Pictures of a difference: where it lies, how it grows with the values, and which channels have it.
 
-Colour-blind safe (cividis), every axis labelled. Large tensors are thinned: of a block the largest error is drawn.
+Colour-blind safe (cividis), every axis labelled. Large tensors are thinned: of a block the largest error is drawn. A
+tensor of one dimension has no channels: there the third picture shows how many elements differ by how much.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from driftline.programs.live import to_array
 _WIDEST = 512  # cells of a heat map in each direction
 _POINTS = 20_000
 _LARGEST = 1 << 24  # elements; of a larger tensor only the slice with the worst error is drawn
+_FEW = 40  # elements that are drawn one by one
+_DARK, _LIGHT = "#00224e", "#b9ac70"
 
 
 def draw_difference(expected: Any, got: Any, name: str, metrics: TensorMetrics) -> bytes:
@@ -34,9 +37,13 @@ def draw_difference(expected: Any, got: Any, name: str, metrics: TensorMetrics) 
     left, middle, right = figure.subplots(1, 3)
     _heat_map(figure, left, difference, where)
     _against_magnitude(middle, want, difference)
-    _by_channel(right, difference)
-    shape = "x".join(map(str, metrics.shape)) or "a number"
-    figure.suptitle(f"{name}: {metrics.dtype} {shape}, largest absolute difference {metrics.max_abs:.3g}")
+    if difference.ndim < 2:
+        _counts(right, difference)
+    else:
+        _by_channel(right, difference)
+    shape = f"of shape {'x'.join(map(str, metrics.shape))}" if metrics.shape else "number"
+    odd = f"; {metrics.nonfinite_mismatched} differ in NaN or Inf" if metrics.nonfinite_mismatched else ""
+    figure.suptitle(f"{name}: {metrics.dtype} {shape}, largest absolute difference {metrics.max_abs:.3g}{odd}")
     file = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "driftline"}):
         figure.savefig(file, format="png", dpi=80, metadata={"Software": None})
@@ -66,27 +73,55 @@ def _shown(expected: Any, got: Any, metrics: TensorMetrics) -> tuple[Array, Arra
 
 
 def _heat_map(figure: Any, axes: Any, error: Array, where: str) -> None:
+    if error.ndim < 2:
+        _line(axes, error.reshape(-1), where)
+        return
     plane, title = _plane(error)
     drawn = _thinned(np.where(np.isfinite(plane), plane, np.nan))
-    if error.ndim < 2:
-        line = _thinned(np.where(np.isfinite(error.reshape(1, -1)), error.reshape(1, -1), np.nan))[0]
-        axes.plot(np.linspace(0, max(error.size - 1, 0), line.size), line, color="#00224e", linewidth=1)
-        axes.set(xlabel="index", ylabel="absolute difference", title=f"Where ({where})")
-        return
+    axes.set_facecolor("#ffffff")  # what is NaN or infinite on one side
     image = axes.imshow(
-        drawn, cmap="cividis", aspect="auto", interpolation="nearest",
+        drawn, cmap="cividis", aspect="auto", interpolation="nearest", vmin=0.0,
+        vmax=float(np.nanmax(drawn, initial=0.0)) or 1.0,
         extent=(-0.5, plane.shape[1] - 0.5, plane.shape[0] - 0.5, -0.5),
     )  # fmt: skip
     figure.colorbar(image, ax=axes, label="absolute difference")
     axes.set(
         xlabel="index along the last axis", ylabel="index along the axis before", title=f"Where ({title or where})"
     )
+    _whole_numbers(axes.xaxis, axes.yaxis)
+
+
+def _line(axes: Any, error: Array, where: str) -> None:
+    """Along one axis: a bar for each of a few elements, else a line."""
+    finite = np.where(np.isfinite(error), error, np.nan)
+    if error.size <= _FEW:
+        axes.bar(np.arange(error.size), finite, color=_DARK, width=0.7)
+        axes.set_xlim(-1, max(error.size, 1))
+    else:
+        line = _thinned(finite.reshape(1, -1))[0]
+        axes.plot(np.linspace(0, error.size - 1, line.size), line, color=_DARK, linewidth=1)
+    axes.set(xlabel="index", ylabel="absolute difference", title=f"Where ({where})")
+    _whole_numbers(axes.xaxis)
+
+
+def _whole_numbers(*scales: Any) -> None:
+    """Indices have no halves."""
+    from matplotlib.ticker import MaxNLocator
+
+    for scale in scales:
+        scale.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def _plain_powers(*scales: Any) -> None:
+    """On a logarithmic scale: numbers at the powers of ten alone."""
+    from matplotlib.ticker import NullFormatter
+
+    for scale in scales:
+        scale.set_minor_formatter(NullFormatter())
 
 
 def _plane(error: Array) -> tuple[Array, str]:
     """Two axes of the tensor: of more, the slice that holds the largest error."""
-    if error.ndim < 2:
-        return error.reshape(1, -1), ""
     if error.ndim == 2:
         return error, ""
     at = np.unravel_index(int(np.nanargmax(np.where(np.isfinite(error), error, -1.0))), error.shape)[:-2]
@@ -114,22 +149,48 @@ def _against_magnitude(axes: Any, want: Array, error: Array) -> None:
     if not keep.size:
         axes.text(0.5, 0.5, "no finite element differs", ha="center", va="center", transform=axes.transAxes)
         return
-    axes.scatter(size[keep], difference[keep], s=9, color="#00224e", alpha=0.6, linewidths=0)
-    axes.set(xscale="log", yscale="log")
+    many = keep.size > _FEW
+    axes.scatter(size[keep], difference[keep], s=9 if many else 30, color=_DARK, alpha=0.6 if many else 1, linewidths=0)
+    axes.set(xscale="log", yscale="log", xlim=_decades(size[keep]), ylim=_decades(difference[keep]))
+    _plain_powers(axes.xaxis, axes.yaxis)
+
+
+def _decades(values: Array) -> tuple[float, float]:
+    """The powers of ten around positive numbers."""
+    return 10.0 ** math.floor(math.log10(values.min()) - 0.1), 10.0 ** math.ceil(math.log10(values.max()) + 0.1)
+
+
+def _counts(axes: Any, error: Array) -> None:
+    """How many elements differ by how much."""
+    finite = error[np.isfinite(error)].reshape(-1)
+    differing = finite[finite > 0]
+    axes.set(xlabel="absolute difference", ylabel="elements", title=f"How many ({finite.size - differing.size} equal)")
+    if not differing.size:
+        axes.text(0.5, 0.5, "no finite element differs", ha="center", va="center", transform=axes.transAxes)
+        return
+    low, high = _decades(differing)
+    axes.hist(differing, bins=np.geomspace(low, high, 31), color=_LIGHT, edgecolor=_DARK, linewidth=0.5)
+    axes.set(xscale="log", xlim=(low, high))
+    _plain_powers(axes.xaxis)
+    _whole_numbers(axes.yaxis)
 
 
 def _by_channel(axes: Any, error: Array) -> None:
     axis = 1 if error.ndim > 2 else error.ndim - 1
-    if error.ndim == 0:
-        error, axis = error.reshape(1), 0
     finite = np.where(np.isfinite(error), error, 0.0)
     others = tuple(a for a in range(error.ndim) if a != axis)
-    largest, mean = (finite.max(axis=others), finite.mean(axis=others)) if others else (finite, finite)
+    largest, mean = finite.max(axis=others), finite.mean(axis=others)
     at = np.arange(largest.size)
     if largest.size > _WIDEST:
         starts = np.arange(0, largest.size, math.ceil(largest.size / _WIDEST))
         largest, mean, at = np.maximum.reduceat(largest, starts), np.maximum.reduceat(mean, starts), starts
-    axes.fill_between(at, largest, step="mid", color="#b9ac70", label="largest")
-    axes.step(at, mean, where="mid", color="#00224e", label="mean")
+    if largest.size <= _FEW:
+        axes.bar(at, largest, color=_LIGHT, width=0.8, label="largest")
+        axes.bar(at, mean, color=_DARK, width=0.4, label="mean")
+    else:
+        axes.fill_between(at, largest, step="mid", color=_LIGHT, label="largest")
+        axes.step(at, mean, where="mid", color=_DARK, label="mean")
     axes.set(xlabel=f"index along axis {axis}", ylabel="absolute difference", title="By channel")
-    axes.legend(loc="upper right")
+    _whole_numbers(axes.xaxis)
+    axes.set_ylim(bottom=0.0)
+    axes.legend(loc="best")

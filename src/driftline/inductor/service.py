@@ -19,6 +19,7 @@ from driftline.core.target import Target
 from driftline.core.task import Task
 from driftline.core.tensors import Arrays, save_tensors
 from driftline.core.text import last_words
+from driftline.events import Listener, Working, ignore
 from driftline.execute.pool import Pool
 from driftline.inductor.lab import Lab, LabRun, read_run
 from driftline.inductor.requests import CAPTURE, DIFF, GUARDS, LabAnswer, LabRequest
@@ -28,38 +29,44 @@ TIMEOUT = 900.0
 
 def capture_program(
     text: str, pool: Pool, out: Path, *, backend: str = "inductor", device: str = "cpu", grad: bool = False,
-    dynamic: bool | None = None, seed: int = 0, timeout: float = TIMEOUT,
+    dynamic: bool | None = None, seed: int = 0, timeout: float = TIMEOUT, listener: Listener = ignore,
 ) -> tuple[LabRun, str]:  # fmt: skip
     """Capture a program; the run, and what the compiler raised, if it did."""
-    opened, case = _prepare(text, pool, grad, seed, timeout)
+    opened, case = _prepare(text, pool, grad, seed, timeout, listener)
     request = LabRequest(case, opened.program.name, backend, device, dynamic)
+    listener(Working(text, "compiling and running it, and reading what torch.compile did"))
     return _ask(pool, CAPTURE, request, out, timeout)
 
 
 def inspect_program(
     text: str, pool: Pool, out: Path, *, shapes: Mapping[str, Sequence[tuple[int, ...]]] | None = None,
     grad: bool = False, dynamic: bool | None = None, seed: int = 0, timeout: float = TIMEOUT,
+    listener: Listener = ignore,
 ) -> LabRun:  # fmt: skip
     """Inspect the guards of a program, called once with each of several shapes."""
-    opened, case = _prepare(text, pool, grad, seed, timeout, shapes or {})
+    opened, case = _prepare(text, pool, grad, seed, timeout, listener, shapes or {})
     request = LabRequest(case, opened.program.name, dynamic=dynamic)
+    listener(Working(text, "compiling it, once for each call"))
     return _ask(pool, GUARDS, request, out, timeout)[0]
 
 
 def diff_program(
     text: str, pool: Pool, out: Path, *, backend: str = "inductor", reference: str = "eager", device: str = "cpu",
     grad: bool = False, runs: int = 1, pictures: bool = False, seed: int = 0, timeout: float = TIMEOUT,
+    listener: Listener = ignore,
 ) -> LabRun:  # fmt: skip
     """Compare what two backends of torch.compile make of a program."""
-    opened, case = _prepare(text, pool, grad, seed, timeout)
+    opened, case = _prepare(text, pool, grad, seed, timeout, listener)
+    listener(Working(text, f"running {reference} and {backend}, and judging"))
     request = LabRequest(case, opened.program.name, backend, device, reference=reference, runs=runs, pictures=pictures)
     return _ask(pool, DIFF, request, out, timeout)[0]
 
 
 def _prepare(
-    text: str, pool: Pool, grad: bool, seed: int, timeout: float,
+    text: str, pool: Pool, grad: bool, seed: int, timeout: float, listener: Listener,
     shapes: Mapping[str, Sequence[tuple[int, ...]]] | None = None,
 ) -> tuple[LoadedProgram, CaseFiles]:  # fmt: skip
+    listener(Working(text, "loading"))
     opened = open_program(text, pool, CheckOptions(grad=grad, seed=seed, timeout=timeout))
     if opened.program.framework != "torch":
         raise DriftlineError(f"{text} is a {opened.program.framework} program; the lab is for torch programs.")

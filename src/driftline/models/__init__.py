@@ -40,18 +40,19 @@ def find(name: str) -> Entry:
     return CATALOGUE[name]
 
 
-def build(name: str) -> tuple[Any, Mapping[str, Any]]:
-    """The live model (a module, or an ONNX model) and the arguments of one call by name."""
+def build(name: str, *, dtype: str | None = None, **settings: Any) -> tuple[Any, Mapping[str, Any]]:
+    """The live model (a module, or an ONNX model) and the arguments of one call by name. `dtype` and `settings`, such
+    as `batch`, replace those of the corpus, where the model's maker takes them."""
     entry = find(name)
     entry.require_packages()
     module, _, function = entry.maker.partition(":")
     maker = getattr(importlib.import_module(f"driftline.models.{module}"), function)
     _hush()
-    made: tuple[Any, Mapping[str, Any]] = maker(**entry.settings)
+    made: tuple[Any, Mapping[str, Any]] = maker(**{**entry.settings, **settings})
     if entry.form == "torch":
         from driftline.models.convert import finished
 
-        return finished(*made, entry.dtype)
+        return finished(*made, dtype or entry.dtype)
     return made
 
 
@@ -61,17 +62,19 @@ def _hush() -> None:
         transformers.logging.set_verbosity_error()
 
 
-def source_text(name: str) -> str:
-    """A file that makes the model: what `driftline check model:NAME` keeps and replays.
+def source_text(name: str, *, dtype: str | None = None, **settings: Any) -> str:
+    """A file that makes the model: what `driftline check model:NAME` keeps and replays. The rest as for `build`.
 
     It names what the model is made of, so that results of another corpus are not taken for those of this one.
     """
     entry = find(name)
     made_of = ", ".join(f"{package} {importlib.metadata.version(package)}" for package in entry.needs)
+    changed = {**({"dtype": dtype} if dtype else {}), **settings}
+    arguments = "".join(f", {key}={value!r}" for key, value in changed.items())
     return (
         f"# {entry.name}: {entry.description} (corpus {_corpus(entry.maker.partition(':')[0])}, {made_of})\n"
         "import torch\n\nfrom driftline.models import build\n\n\n"
-        f"def program():\n    return build({entry.name!r})\n"
+        f"def program():\n    return build({entry.name!r}{arguments})\n"
     )
 
 

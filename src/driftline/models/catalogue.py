@@ -54,6 +54,8 @@ def _decoders() -> list[Entry]:
 def _recurrent() -> list[Entry]:
     return [
         Entry("mamba", "recurrent", "recurrent:mamba", "selective state spaces"),
+        Entry("state-space", "recurrent", "state_space:state_space", "Mamba blocks with a parallel scan", needs=_OWN),
+        Entry("mamba-130m", "recurrent", "state_space:mamba_130m", "129 million weights", size="full", needs=_OWN),
         Entry("rwkv", "recurrent", "recurrent:rwkv", "attention as a recurrence with decay"),
         Entry("lstm-tagger", "recurrent", "recurrent:lstm_tagger", "two bidirectional LSTM layers"),
         Entry("gru-tagger", "recurrent", "recurrent:gru_tagger", "two bidirectional GRU layers"),
@@ -70,6 +72,8 @@ def _vision() -> list[Entry]:
         Entry("convnext", "vision", "vision:convnext", "depthwise 7x7 convolutions with layer norms"),
         Entry("resnet", "vision", "vision:resnet", "residual bottlenecks"),
         Entry("resnet-50", "vision", "vision:resnet_50", "ResNet-50, 25 million weights", size="full"),
+        Entry("resnet-18", "vision", "convnets:resnet_18", "ResNet-18, 11.7 million weights", size="full", needs=_OWN),
+        Entry("resnet-18-narrow", "vision", "convnets:resnet_18_narrow", "ResNet-18 of few channels", needs=_OWN),
         Entry("regnet", "vision", "vision:regnet", "grouped convolutions with squeeze and excitation"),
         Entry("efficientnet", "vision", "vision:efficientnet", "inverted bottlenecks with SiLU"),
         Entry("mobilenet-v2", "vision", "vision:mobilenet_v2", "inverted bottlenecks with ReLU6"),
@@ -84,6 +88,8 @@ def _detection() -> list[Entry]:
         Entry("detr", "detection", "detection:detr", "convolutions, a transformer and queries for boxes"),
         Entry("yolos", "detection", "detection:yolos", "vision transformer with tokens for boxes"),
         Entry("yolo", "detection", "detection:yolo", "two scales, anchors on a grid, top-k boxes", needs=_OWN),
+        Entry("unet-2015", "detection", "convnets:unet_2015", "U-Net, 31 million weights", size="full", needs=_OWN),
+        Entry("unet-2015-narrow", "detection", "convnets:unet_2015_narrow", "U-Net of few channels", needs=_OWN),
         Entry("segformer", "detection", "detection:segformer", "segmentation from maps of four sizes"),
     ]
 

@@ -27,9 +27,9 @@ def gpt2(*, cache: bool = True) -> Model:
     return _decoder(transformers.GPT2LMHeadModel(config), cache)
 
 
-def gpt2_full(*, cache: bool = False) -> Model:
+def gpt2_full(*, cache: bool = False, batch: int = 2, length: int = PAST + NEW) -> Model:
     """The real thing: 12 layers, 768 wide, 124 million weights."""
-    return _decoder(transformers.GPT2LMHeadModel(transformers.GPT2Config()), cache)
+    return _decoder(transformers.GPT2LMHeadModel(transformers.GPT2Config()), cache, batch, length)
 
 
 def gpt_neox(*, cache: bool = True) -> Model:
@@ -79,14 +79,14 @@ def mixtral(*, cache: bool = True) -> Model:
     return _decoder(transformers.MixtralForCausalLM(config), cache)
 
 
-def _decoder(model: Any, cache: bool) -> Model:
+def _decoder(model: Any, cache: bool, batch: int = 2, length: int = PAST + NEW) -> Model:
+    """A step with a cache, or a whole prompt of `batch` rows of `length` tokens."""
     config = model.config
     initialise(model)
     if not cache:
-        length = PAST + NEW
         inputs: dict[str, Any] = {
-            "input_ids": integers("input_ids", 2, length, low=4, high=config.vocab_size),
-            "attention_mask": mask(2, length, padding=2),
+            "input_ids": integers("input_ids", batch, length, low=4, high=config.vocab_size),
+            "attention_mask": mask(batch, length, padding=2),
         }
         return Model(Named(model, ("logits",), use_cache=False), inputs)
     attention = mask(2, PAST + NEW, padding=2, left=True)

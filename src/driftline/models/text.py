@@ -18,9 +18,10 @@ def bert() -> Model:
     return _encoder(transformers.BertModel(transformers.BertConfig(**WIDE)), pooled=True)
 
 
-def bert_base() -> Model:
+def bert_base(*, batch: int = 2, length: int = 24) -> Model:
     """The real thing: 12 layers, 768 wide, 110 million weights."""
-    return _encoder(transformers.BertModel(transformers.BertConfig()), pooled=True, vocabulary=30522, length=24)
+    model = transformers.BertModel(transformers.BertConfig())
+    return _encoder(model, pooled=True, vocabulary=30522, batch=batch, length=length)
 
 
 def roberta() -> Model:
@@ -79,16 +80,17 @@ def bart() -> Model:
 
 
 def _encoder(
-    model: Any, *, pooled: bool = False, segments: bool = True, vocabulary: int = VOCABULARY, length: int = 12
-) -> Model:
+    model: Any, *, pooled: bool = False, segments: bool = True, vocabulary: int = VOCABULARY, batch: int = 2,
+    length: int = 12,
+) -> Model:  # fmt: skip
     outputs = ("last_hidden_state", "pooler_output") if pooled else ("last_hidden_state",)
     inputs = {
-        "input_ids": integers("input_ids", 2, length, low=4, high=vocabulary),
-        "attention_mask": mask(2, length, padding=4),
+        "input_ids": integers("input_ids", batch, length, low=4, high=vocabulary),
+        "attention_mask": mask(batch, length, padding=4),
     }
     if segments:
         kinds = model.config.type_vocab_size
-        inputs["token_type_ids"] = integers("token_type_ids", 2, length, high=max(kinds, 1))
+        inputs["token_type_ids"] = integers("token_type_ids", batch, length, high=max(kinds, 1))
     return Model(Named(initialise(model), outputs), inputs)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Self
 
@@ -112,6 +113,24 @@ class CheckProgress(Ticker):
                 self.say(f"{event.target}: {line}")
 
 
+class StepProgress(Ticker):
+    """A listener of work in steps: what each came to, and on a terminal what is being done now."""
+
+    def __call__(self, event: Event) -> None:
+        from driftline.events import StepDone, StepsPlanned, StepStarted, Working
+
+        if isinstance(event, StepsPlanned):
+            self.expect(event.count)
+        elif isinstance(event, StepStarted):
+            self.started(event.name)
+        elif isinstance(event, StepDone):
+            self.finished(event.name, event.outcome)
+            if self._bar:
+                self.say(f"{event.name}: {event.outcome}")
+        elif isinstance(event, Working) and self._bar:
+            self._bar.update(self._task, now=f"{event.part}: {event.words}")
+
+
 class Activity:
     """A listener of work that is measured by its time: a bar on a terminal, a line now and then elsewhere."""
 
@@ -121,6 +140,8 @@ class Activity:
         self._began = time.monotonic()
         self._last = 0.0
         self._bar: Any = None
+        self._words = title
+        self._over = threading.Event()
         if on_terminal():
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -160,7 +181,18 @@ class Activity:
         else:
             note(line)
 
+    def beat(self, seconds: float = 30.0) -> Self:
+        """Say every now and then that it is still at work: for steps that last minutes without an event."""
+        if not self._bar:
+            threading.Thread(target=self._beats, args=(seconds,), daemon=True).start()
+        return self
+
+    def _beats(self, seconds: float) -> None:
+        while not self._over.wait(seconds):
+            note(f"[{time.monotonic() - self._began:.0f} s] {self._words} ...")
+
     def _now(self, words: str) -> None:
+        self._words = words
         elapsed = time.monotonic() - self._began
         if self._bar:
             self._bar.update(self._task, completed=elapsed, now=words)
@@ -172,5 +204,6 @@ class Activity:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
         if self._bar:
             self._bar.stop()

@@ -9,6 +9,7 @@ from typing import Any
 
 from driftline.core.evidence import Evidence
 from driftline.core.sentences import describe
+from driftline.core.text import plural as plural
 from driftline.core.verdict import Kind, Verdict
 from driftline.report.view import ACCEPTED, FLAKY, KNOWN, OPEN, REDUCED, BugCause, BugView, Likeness, Statistics
 
@@ -47,10 +48,6 @@ def title(compiler: str, kind: str, stage: str, operators: Sequence[str], progra
     names = list(dict.fromkeys(operators))
     shown = " + ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     return f"{compiler} {deed}{moment}: {shown or program}"
-
-
-def plural(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def places(operators: Sequence[Mapping[str, Any]], of: int) -> str:

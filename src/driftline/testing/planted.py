@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from driftline.backends import register_backend
-from driftline.backends._torch import torch_runner
+from driftline.backends._torch import TorchRunner
 from driftline.backends.base import Backend, Compiled, Option, Options
 from driftline.backends.onnxruntime import OnnxRuntime, runner
 from driftline.core.tensors import Arrays, is_float
@@ -40,7 +40,7 @@ class _Planted(Backend):
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         if program.form == "onnx":
             return OnnxRuntime().compile(program, {"opt": "off"})
-        return torch_runner(program, program.live.function)
+        return TorchRunner(program, program.live.function)
 
     def is_rejection(self, error: BaseException) -> bool:
         return OnnxRuntime().is_rejection(error)
@@ -95,7 +95,7 @@ class _OperatorBug(_Planted):
         value = next((self._option(options, name) for name in self.options), "")
         if program.form == "onnx":
             return _run_rewritten(program, type(self).onnx_bug, value)
-        return torch_runner(program, _intercepted(program.live.function, type(self).torch_bug, value))
+        return TorchRunner(program, _intercepted(program.live.function, type(self).torch_bug, value))
 
 
 # -- operators ---------------------------------------------------------------------------------------------------------

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from driftline.hardware.constraint import Broken, Constraint, patterns, register_constraint, setting
 from driftline.hardware.facts import NodeFacts
+
+_NAMED = 8
 
 
 @register_constraint("operators")
@@ -21,6 +24,14 @@ class OperatorConstraint(Constraint):
         if not node.is_call:
             return
         if node.matches(self.denied):
-            yield Broken("the operator is denied", "operators that are not denied")
+            by = next(pattern for pattern in self.denied if node.matches((pattern,)))
+            yield Broken(f"the device has no {by}", f"all operators but {_some(self.denied)}")
         elif self.allowed and not node.matches(self.allowed):
-            yield Broken("the operator is not in the list", f"the {len(self.allowed)} names in the list")
+            near = difflib.get_close_matches(node.short.strip("_"), self.allowed, n=2, cutoff=0.6)
+            yield Broken("the device does not have it", f"only {_some(self.allowed)}", " or ".join(near))
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """A list in a sentence: the first few, and how many more."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

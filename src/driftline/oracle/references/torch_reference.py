@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from driftline.backends._torch import torch_runner
+from driftline.backends._torch import TorchRunner
 from driftline.core.tensors import Arrays
 from driftline.programs.opened import OpenedProgram
 
@@ -17,7 +17,7 @@ from driftline.programs.opened import OpenedProgram
 class TorchReference:
     def __init__(self, program: OpenedProgram) -> None:
         self._program = program
-        self._native = torch_runner(program, program.live.function)
+        self._native = TorchRunner(program, program.live.function)
 
     def native(self, arrays: Arrays) -> Arrays:
         self._program.reseed()

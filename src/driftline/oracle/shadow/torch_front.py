@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from driftline.backends._torch import tensor_runner
+from driftline.backends._torch import TorchRunner
 from driftline.core.tensors import Arrays
 from driftline.oracle.arithmetic import Arithmetic
 from driftline.oracle.references.base import NoExactReference
@@ -15,7 +15,7 @@ from driftline.programs.opened import OpenedProgram
 
 
 def open_shadow(program: OpenedProgram, arrays: Arrays, arithmetic: Arithmetic) -> TorchShadow:
-    run = tensor_runner(program, program.live.function)
+    run = TorchRunner(program, program.live.function).tensors
     program.reseed()
 
     def outputs() -> dict[str, Any]:

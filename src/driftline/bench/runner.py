@@ -1,0 +1,188 @@
+"""Running the suite: every model on every target, timed and then judged, row by row.
+
+Eager is always among the targets: timed against itself, it says what this machine cannot tell apart today, and no
+target is called faster or slower within that. What goes wrong with one target does not end the run.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from driftline import __version__
+from driftline.bench.result import BenchModel, BenchRow, BenchRun
+from driftline.bench.suite import FULL, SUITE
+from driftline.bench.timing import UNAVAILABLE, baseline_of, timed_row
+from driftline.checking.checker import Checker
+from driftline.checking.open import LoadedProgram, open_source
+from driftline.checking.precision import reviewed
+from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.errors import DriftlineError
+from driftline.core.execution import Outcome
+from driftline.core.target import Target
+from driftline.events import Listener, StepDone, StepsPlanned, StepStarted, Working, ignore
+from driftline.measure.estimate import beyond, noise_floor
+from driftline.oracle.judge import Reference
+
+FASTER, SLOWER, NOISE = "faster", "slower", "within noise"
+_CONCLUSIONS = {1: FASTER, -1: SLOWER, 0: NOISE}
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """How a run is measured."""
+
+    size: str = FULL
+    dtype: str = "float32"
+    repeat: int = 20  # rounds
+    seconds: float = 60.0  # after so many no further round is begun, for each target
+    verdict: bool = True
+    seed: int = 0
+    timeout: float = 900.0
+    memory_limit: int = 16 << 30
+    plugins: tuple[str, ...] = ()
+
+    def of_checks(self) -> CheckOptions:
+        return CheckOptions(seed=self.seed, timeout=self.timeout, memory_limit=self.memory_limit, plugins=self.plugins)
+
+
+def run_bench(
+    checker: Checker,
+    models: Sequence[str],
+    targets: Sequence[Target],
+    options: BenchOptions | None = None,
+    *,
+    listener: Listener = ignore,
+    keep: Callable[[BenchRun], None] = lambda run: None,
+) -> BenchRun:
+    """Measure these models of the suite on these targets. `keep` is called with what there is, after each step."""
+    options = options or BenchOptions()
+    every = _with_baselines(targets)
+    listener(StepsPlanned(len(models) * len(every) * (2 if options.verdict else 1)))
+    run = BenchRun(
+        time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), __version__, _machine(), options.size, options.dtype,
+        options.repeat, options.seconds, options.seed, tuple(map(str, every)),
+    )  # fmt: skip
+    for name in models:
+        model = _Model(checker, name, every, options, listener)
+        before = run
+
+        def keep_rows(found: BenchModel, rows: Sequence[BenchRow], before: BenchRun = before) -> None:
+            keep(replace(before, models=(*before.models, found), rows=(*before.rows, *rows)))
+
+        model.measure(keep_rows)
+        run = replace(before, models=(*before.models, model.found), rows=(*before.rows, *model.rows.values()))
+    run = replace(run, complete=True)
+    keep(run)
+    return run
+
+
+def _with_baselines(targets: Sequence[Target]) -> list[Target]:
+    """All targets, each after the eager that it is timed against."""
+    found: dict[Target, None] = {}
+    for baseline in dict.fromkeys(map(baseline_of, targets)):
+        found |= dict.fromkeys([baseline, *(target for target in targets if baseline_of(target) == baseline)])
+    return list(found)
+
+
+class _Model:
+    """One model of the suite on all targets."""
+
+    def __init__(
+        self, checker: Checker, name: str, targets: Sequence[Target], options: BenchOptions, listener: Listener
+    ) -> None:
+        self._checker = checker
+        self._targets = targets
+        self._options = options
+        self._listener = listener
+        self._sized = SUITE[name][options.size]
+        self.found = BenchModel(name, self._sized.corpus, self._sized.words)
+        self.rows: dict[Target, BenchRow] = {}
+
+    def measure(self, keep: Callable[[BenchModel, Sequence[BenchRow]], None]) -> None:
+        self._listener(Working(self.found.name, "building"))
+        checks = self._options.of_checks()
+        try:
+            bundle = self._sized.bundle(self._options.dtype)
+            opened = open_source(bundle, self._checker.pool, checks, name=self._sized.corpus)
+        except DriftlineError as error:
+            self.found = replace(self.found, problem=str(error))
+            for target in self._targets:
+                self._step(target, partial(self._unbuilt, problem=str(error)))
+            return
+        self.found = replace(self.found, weights=opened.program.weights)
+        case = self._case(opened, checks)
+        for target in self._targets:
+            self._step(target, partial(self._timed, case=case))
+            keep(self.found, list(self.rows.values()))
+        if self._options.verdict:
+            self._listener(Working(self.found.name, "computing the reference"))
+            reference = self._checker.reference(case)
+            for target in self._targets:
+                self._step(target, partial(self._judged, case=case, reference=reference))
+                keep(self.found, list(self.rows.values()))
+
+    def _case(self, opened: LoadedProgram, checks: CheckOptions) -> Case:
+        return Case(opened.program, (Inputs(opened.example, "example"),), tuple(self._targets), checks)
+
+    def _unbuilt(self, target: Target, problem: str) -> BenchRow:
+        return BenchRow(self.found.name, str(target), outcome=str(Outcome.ERROR), stage="", problem=problem)
+
+    def _timed(self, target: Target, case: Case) -> BenchRow:
+        options = self._options
+        row = timed_row(
+            self._checker, self.found.name, case, target, rounds=options.repeat, seconds=options.seconds,
+            timeout=options.timeout, tell=lambda words: self._listener(Working(self._name_of(target), words)),
+        )  # fmt: skip
+        eager = self.rows.get(baseline_of(target))
+        if row.speedup is None or eager is None or eager.speedup is None:
+            return row
+        return replace(row, conclusion=_CONCLUSIONS[beyond(row.speedup, noise_floor(eager.speedup))])
+
+    def _judged(self, target: Target, case: Case, reference: Reference) -> BenchRow:
+        """By the ordinary check, in processes of its own."""
+        row = self.rows[target]
+        if row.outcome == UNAVAILABLE:
+            return row
+        self._listener(Working(self._name_of(target), "judging"))
+        outcome = self._checker.check(
+            case.only(target), known_reference=reference, review=partial(reviewed, self._checker)
+        )
+        for result in outcome.results:
+            return replace(row, verdict=str(result.verdict.judgement), reason=result.verdict.reason)
+        return replace(row, verdict="inconclusive", reason=outcome.skipped[0].reason)
+
+    def _step(self, target: Target, work: Callable[[Target], BenchRow]) -> None:
+        name = self._name_of(target)
+        self._listener(StepStarted(name))
+        self.rows[target] = work(target)
+        self._listener(StepDone(name, row_words(self.rows[target])))
+
+    def _name_of(self, target: Target) -> str:
+        return f"{self.found.name} on {target}"
+
+
+def row_words(row: BenchRow) -> str:
+    """A row in a line, as soon as it is there."""
+    if row.problem:
+        return f"{row.outcome}: {row.problem}"
+    if row.speedup is None or row.wall is None:
+        return row.outcome
+    told = f"{row.wall.value * 1e3:.3g} ms, {row.speedup.value:.2f}x [{row.speedup.low:.2f}, {row.speedup.high:.2f}]"
+    return told + (f", {row.conclusion}" if row.conclusion else "") + (f", {row.verdict}" if row.verdict else "")
+
+
+def _machine() -> str:
+    """The processor, as the kernel calls it."""
+    cores = "?"
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        cores = str(sum(line.startswith("processor") for line in lines))
+        named = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    except OSError:
+        named = ""
+    return f"{platform.machine()}{f', {named}' if named else ''}, {cores} cores"

@@ -1,0 +1,105 @@
+"""A run, and a comparison of two, as people read them on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.markup import escape
+from rich.table import Table
+
+from driftline.bench.compare import BenchComparison
+from driftline.bench.result import BenchRow, BenchRun
+from driftline.bench.runner import FASTER, SLOWER
+from driftline.core.text import plural
+from driftline.measure.estimate import Estimate
+from driftline.report.screen import console
+
+COLUMNS = (
+    "target", "compile", "latency (wall)", "CPU", "memory", "graphs", "breaks", "violations", "verdict", "speed-up",
+)  # fmt: skip
+_STYLES = {FASTER: "green", SLOWER: "red", "pass": "green", "fail": "bold red"}
+
+
+def show_run(run: BenchRun) -> None:
+    """A table for each model."""
+    out = console()
+    out.print(escape(f"{run.machine}; {run.dtype}, size {run.size}, up to {plural(run.repeat, 'round')}"))
+    for model in run.models:
+        out.print(f"\n[bold]{model.name}[/] {escape(model.words)}")
+        columns, rows = filled(run.rows_of(model.name))
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for column in columns:
+            table.add_column(column, no_wrap=column != columns[-1])
+        for row in rows:
+            table.add_row(*(_styled(cell) for cell in row))
+        out.print(table)
+        for line in notes(run.rows_of(model.name)):
+            out.print(f"  {escape(line)}", style="dim")
+
+
+def filled(rows: Sequence[BenchRow]) -> tuple[list[str], list[list[str]]]:
+    """The columns in which some row has something, and the rows with these alone."""
+    every = [cells(row) for row in rows]
+    used = [at for at in range(len(COLUMNS)) if any(row[at] for row in every)]
+    return [COLUMNS[at] for at in used], [[row[at] for at in used] for row in every]
+
+
+def cells(row: BenchRow) -> tuple[str, ...]:
+    """One row, in the order of `COLUMNS`."""
+    if row.speedup is None or row.wall is None or row.cpu is None:
+        counted = ("" if row.violations is None else str(row.violations), row.verdict)
+        return (row.target, *[""] * 6, *counted, f"{row.outcome.lower()}: {row.problem}")
+    return (
+        row.target,
+        "" if row.compile_seconds is None else f"{row.compile_seconds:.1f} s",
+        latency(row.wall),
+        f"{_milliseconds(row.cpu.value)} ms",
+        "" if row.run_peak is None else f"{row.run_peak >> 20} MiB",
+        "" if row.graphs is None else str(row.graphs),
+        "" if row.graphs is None else str(len(row.breaks)),
+        "" if row.violations is None else str(row.violations),
+        row.verdict,
+        f"{times(row.speedup)} {row.conclusion or 'noise'}",
+    )
+
+
+def latency(wall: Estimate) -> str:
+    """Milliseconds with their interval."""
+    return f"{_milliseconds(wall.value)} ms [{_milliseconds(wall.low)}, {_milliseconds(wall.high)}]"
+
+
+def times(ratio: Estimate) -> str:
+    return f"{ratio.value:.2f}x [{ratio.low:.2f}, {ratio.high:.2f}]"
+
+
+def _milliseconds(seconds: float) -> str:
+    value = seconds * 1e3
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _styled(cell: str) -> str:
+    style = next((style for word, style in _STYLES.items() if cell == word or cell.endswith(f"] {word}")), "")
+    return f"[{style}]{escape(cell)}[/]" if style else escape(cell)
+
+
+def notes(rows: Sequence[BenchRow]) -> list[str]:
+    """What a table has no room for: graph breaks, and verdicts that are no pass."""
+    told = [f"{row.target}: graph break: {reason}" for row in rows for reason in dict.fromkeys(row.breaks)]
+    told += [f"{row.target}: {row.verdict}: {row.reason}" for row in rows if row.verdict not in ("", "pass")]
+    return told
+
+
+def show_comparison(found: BenchComparison) -> None:
+    out = console()
+    for note in found.notes:
+        out.print(escape(note), style="dim")
+    for change in found.changes:
+        sign = "[red]worse [/]" if change.worse else "[green]better[/]"
+        took = f" (takes {times(change.factor)} as long, eager set aside)" if change.factor else ""
+        said = f"{change.model} on {change.target}: {change.what} {change.before} -> {change.after}{took}"
+        out.print(f"{sign} {escape(said)}")
+    for where, names in ((found.before, found.only_before), (found.after, found.only_after)):
+        if names:
+            out.print(escape(f"only in {where}: {', '.join(names)}"))
+    if not found.changes:
+        out.print(f"Nothing changed beyond noise in {plural(found.compared, 'row')}.")

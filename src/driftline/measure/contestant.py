@@ -1,0 +1,77 @@
+"""A contestant: one program on one target, compiled in a process of its own and kept there to be timed."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from driftline.core.case_files import CaseFiles
+from driftline.core.execution import Failure, Stage
+from driftline.execute.pool import HeldWorker, Pool, WorkerKind
+from driftline.execute.requests import ENDED
+from driftline.measure.requests import KEEP, TIME, KeepRequest, Kept, TimeRequest
+from driftline.measure.rounds import Timing
+
+WARM_UP_CALLS = 3
+WARM_UP_SECONDS = 1.0  # after this no further call is made to warm up
+_MEMORY = 16 << 30
+
+
+class Untimed(Exception):
+    """The contestant could not be timed: its process did not answer."""
+
+
+@dataclass
+class Contestant:
+    """What was compiled, and the process that runs it. The peaks are bytes beyond those of the empty process."""
+
+    kept: Kept
+    compile_peak: int
+    run_peak: int
+    _worker: HeldWorker
+    _timeout: float
+
+    @property
+    def usable(self) -> bool:
+        return self.kept.first_result > 0
+
+    def time(self, calls: int) -> Timing:
+        """Run it so many times. Raises `Untimed`."""
+        report = self._worker.run(TIME, TimeRequest(calls), timeout=self._timeout, memory_limit=_MEMORY)
+        if report.answer is None:
+            raise Untimed(f"{report.ending} while it was timed ({report.detail})")
+        used = report.answer.device_memory or max(report.peak_memory - self.kept.empty_memory, 0)
+        self.run_peak = max(self.run_peak, used)
+        return Timing(report.answer.wall / calls, report.answer.cpu / calls)
+
+    def warm_up(self) -> None:
+        """A few calls that do not count."""
+        spent = 0.0
+        for _ in range(WARM_UP_CALLS):
+            if spent < WARM_UP_SECONDS:
+                spent += self.time(1).wall
+
+
+@contextlib.contextmanager
+def contestant(
+    pool: Pool, kind: WorkerKind, case: CaseFiles, backend: str, options: Mapping[str, str], *, timeout: float = 900.0
+) -> Iterator[Contestant]:
+    """Compile a program for its first sample, warm it up and hold it inside the block. Where that fails, the
+    contestant is not `usable`, and `kept` says why. Raises `WorkerStartError` when the process cannot start. The
+    folder of the case is removed."""
+    try:
+        with pool.hold(kind) as worker:
+            report = worker.run(KEEP, KeepRequest(case, backend, options), timeout=timeout, memory_limit=_MEMORY)
+            kept = report.answer
+            if kept is None:
+                failure = Failure(str(report.ending), report.detail)
+                kept = Kept(ENDED[report.ending], Stage(report.stage or Stage.COMPILE), failure=failure)
+            peak = max(report.peak_memory - kept.empty_memory, 0) if kept.empty_memory else 0
+            made = Contestant(kept, kept.device_memory or peak, 0, worker, timeout)
+            if made.usable:
+                made.warm_up()
+            yield made
+    finally:
+        shutil.rmtree(case.folder, ignore_errors=True)

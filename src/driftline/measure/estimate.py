@@ -1,0 +1,78 @@
+"""Medians and ratios with their bootstrap intervals, and what may be concluded from them.
+
+Times are skewed and have outliers, so nothing here is a mean or assumes a normal distribution. A ratio is that of two
+times of the same round; its logarithm is what is resampled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+CONFIDENCE = 0.99
+_RESAMPLES = 4000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, and the interval that holds it with a confidence of `CONFIDENCE`."""
+
+    value: float
+    low: float
+    high: float
+
+    def inverse(self) -> Estimate:
+        """Of a ratio: that of the second to the first."""
+        return Estimate(1 / self.value, 1 / self.high, 1 / self.low)
+
+
+def median_of(samples: Sequence[float], seed: int = 0) -> Estimate:
+    """The median of independent samples."""
+    values = np.asarray(samples, np.float64)
+    low, high = _interval(_medians(values, seed))
+    return Estimate(float(np.median(values)), low, high)
+
+
+def ratio_of(first: Sequence[float], second: Sequence[float], seed: int = 0) -> Estimate:
+    """How many times longer `first` takes than `second`; they were taken in pairs, round by round."""
+    logs = np.log(np.asarray(first, np.float64)) - np.log(np.asarray(second, np.float64))
+    low, high = _interval(_medians(logs, seed))
+    return Estimate(math.exp(float(np.median(logs))), math.exp(low), math.exp(high))
+
+
+def change_of(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Estimate:
+    """How many times longer `after` takes than `before`, where the two were not taken in pairs."""
+    logs = [np.log(np.asarray(samples, np.float64)) for samples in (before, after)]
+    low, high = _interval(_medians(logs[1], seed) - _medians(logs[0], seed + 1))
+    value = math.exp(float(np.median(logs[1]) - np.median(logs[0])))
+    return Estimate(value, math.exp(low), math.exp(high))
+
+
+def noise_floor(itself: Estimate) -> float:
+    """The factor up to which a ratio says nothing: the far end of the interval of a program against itself."""
+    return math.exp(max(abs(math.log(itself.low)), abs(math.log(itself.high))))
+
+
+def beyond(ratio: Estimate, floor: float) -> int:
+    """1: the ratio is above 1 beyond the noise floor; -1: below 1 beyond it; 0: nothing can be concluded."""
+    if ratio.low > floor:
+        return 1
+    return -1 if ratio.high < 1 / floor else 0
+
+
+def _medians(
+    values: np.ndarray[tuple[int], np.dtype[np.float64]], seed: int
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The medians of resamples, drawn with replacement."""
+    draws = np.random.default_rng(seed).integers(0, len(values), (_RESAMPLES, len(values)))
+    medians: np.ndarray[tuple[int], np.dtype[np.float64]] = np.median(values[draws], axis=1)
+    return medians
+
+
+def _interval(medians: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, float]:
+    rest = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(medians, [rest, 1 - rest])
+    return float(low), float(high)

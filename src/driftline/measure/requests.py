@@ -1,0 +1,57 @@
+"""What a worker is asked in order to be timed: compile a program and keep it, then run it so many times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from driftline.backends.base import CompiledFacts
+from driftline.core.case_files import CaseFiles
+from driftline.core.execution import Failure, Outcome, Stage
+from driftline.core.task import Task
+
+_TASKS = "driftline.measure.tasks"
+
+
+@dataclass(frozen=True)
+class KeepRequest:
+    """Compile the program for its first sample, run it once, and keep it for the tasks that follow."""
+
+    case: CaseFiles
+    backend: str
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How the compilation went. Without an outcome of OK nothing is kept."""
+
+    outcome: Outcome
+    stage: Stage
+    first_result: float = 0.0  # seconds from the loaded program to its first result
+    facts: CompiledFacts = field(default_factory=CompiledFacts)
+    failure: Failure | None = None
+    problem: str = ""
+    version: str = ""
+    empty_memory: int = 0  # bytes of the process before the program was loaded
+    device_memory: int = 0  # most bytes on a GPU
+
+
+@dataclass(frozen=True)
+class TimeRequest:
+    """Run the program that is kept."""
+
+    calls: int
+
+
+@dataclass(frozen=True)
+class CallTimes:
+    """Seconds of all calls together."""
+
+    wall: float
+    cpu: float
+    device_memory: int = 0
+
+
+KEEP = Task(f"{_TASKS}:keep", KeepRequest, Kept)
+TIME = Task(f"{_TASKS}:time_calls", TimeRequest, CallTimes)

@@ -1,0 +1,90 @@
+"""What a held worker does to be timed. It has one program, compiled, from its first task on."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from driftline.backends import BACKENDS
+from driftline.backends.base import CompiledFacts, bare_call, compiled_facts
+from driftline.core.errors import DriftlineError, InternalError
+from driftline.core.execution import Failure, Outcome, Stage
+from driftline.core.full_disk import no_room
+from driftline.core.plugins import load_plugins
+from driftline.core.task import Context
+from driftline.execute.processes import resident_memory
+from driftline.hardware.violation import ConstraintViolation
+from driftline.measure.requests import KEEP, TIME, CallTimes, KeepRequest, Kept, TimeRequest
+from driftline.programs.opened import OpenedProgram, ProgramChanged
+
+_LIVE_FORMS = ("source", "torch")
+_kept: list[Callable[[], object]] = []  # the one call of this process
+
+
+@KEEP.serve
+def keep(request: KeepRequest, context: Context) -> Kept:
+    case = request.case
+    load_plugins(case.plugins)
+    backend = BACKENDS.get(request.backend)
+    empty = resident_memory(os.getpid())
+    # A cache of compiled code that this machine has from another day would hide what compiling costs.
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(case.folder / "inductor")
+    arrays = case.samples()[0]
+    program = OpenedProgram.of(case, arrays, context.enter)
+    result = Kept(Outcome.OK, Stage.COMPILE, version=backend.version(), empty_memory=empty)
+    context.enter(Stage.COMPILE)
+    try:
+        if program.form in _LIVE_FORMS:
+            _ = program.live  # building a model is not compiling it
+        began = time.perf_counter()
+        compiled = backend.compile(program, request.options)
+        context.enter(Stage.RUN)
+        result = replace(result, stage=Stage.RUN)
+        call = bare_call(compiled, arrays)
+        program.reseed()
+        call()
+        seconds = time.perf_counter() - began
+    except MemoryError:
+        return replace(result, outcome=Outcome.OOM)
+    except (ProgramChanged, DriftlineError) as error:
+        return replace(result, outcome=Outcome.ERROR, problem=str(error))
+    except Exception as error:
+        if no_room(error):
+            raise
+        outcome = Outcome.REJECTED if backend.is_rejection(error) else Outcome.ERROR
+        return replace(result, outcome=outcome, failure=Failure.of(error), facts=_facts_of_error(error))
+    _kept[:] = [call]
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # a collection in the middle of a round would be counted
+    return replace(result, first_result=seconds, facts=compiled_facts(compiled), device_memory=_device_memory())
+
+
+@TIME.serve
+def time_calls(request: TimeRequest, context: Context) -> CallTimes:
+    if not _kept:
+        raise InternalError("there is nothing to time: the program was not compiled in this process")
+    call = _kept[0]
+    cpu, wall = time.process_time(), time.perf_counter()
+    for _ in range(request.calls):
+        call()
+    return CallTimes(time.perf_counter() - wall, time.process_time() - cpu, _device_memory())
+
+
+def _facts_of_error(error: Exception) -> CompiledFacts:
+    """A strict profile raises what it found."""
+    return (
+        CompiledFacts(violations=len(error.violations)) if isinstance(error, ConstraintViolation) else CompiledFacts()
+    )
+
+
+def _device_memory() -> int:
+    """The most bytes that torch had on a GPU so far."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return 0
+    return int(torch.cuda.max_memory_allocated())

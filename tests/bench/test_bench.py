@@ -1,0 +1,109 @@
+"""`driftline bench` with real compilers on a small model; what it writes and how it fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from handmade import row, run
+
+from driftline.bench.page import run_page
+from driftline.bench.result import read_run
+from driftline.bench.suite import FULL, SUITE
+from driftline.bench.text import cells
+from driftline.cli import run as command
+
+
+def test_a_small_model_is_measured_and_one_bad_target_does_not_end_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    targets = "onnxruntime,mock:profile=matrix32:strict=false,mock:profile=matrix32:strict=true,tensorrt"
+    out = tmp_path / "run"
+    asked = ["--size", "small", "--models", "mamba", "--backends", targets, "--repeat", "6", "--no-verdict"]
+    code = command(["bench", *asked, "--out", str(out)])
+    captured = capfd.readouterr()
+    assert code == 4, captured.err  # tensorrt is not here
+    found = read_run(out)
+    assert found.complete and [r.target for r in found.rows] == ["eager", *targets.split(",")]
+    eager, onnxruntime, mock, strict, missing = found.rows
+    for timed in (eager, onnxruntime, mock):
+        assert timed.outcome == "OK" and timed.speedup and timed.wall and timed.cpu and timed.rounds
+        assert timed.wall.low <= timed.wall.value <= timed.wall.high and len(timed.rounds.cpu) == 6
+        assert timed.compile_seconds is not None and timed.run_peak
+    assert onnxruntime.converter and onnxruntime.conclusion in ("faster", "slower", "within noise")
+    assert eager.graphs is None and mock.graphs == 1 and (mock.violations or 0) > 0
+    assert strict.outcome == "ERROR" and strict.violations == mock.violations and "breaks shape" in strict.problem
+    assert missing.outcome == "UNAVAILABLE" and "TensorRT needs" in missing.problem
+    assert "[5/5] mamba on tensorrt: UNAVAILABLE" in captured.err and "onnxruntime" in captured.out
+    page = (out / "bench.html").read_text()
+    assert page.count('class="bar') == 3 and "http" not in page
+    assert command(["bench", "--models", "mamba", "--out", str(out)]) == 2
+    assert "holds a run already" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_whole_suite_in_its_small_size(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    backends = "inductor,onnxruntime,openvino,mock:profile=npu"
+    assert (
+        command(["bench", "--size", "small", "--backends", backends, "--repeat", "6", "--out", str(out), "--json"]) == 0
+    )
+    told = json.loads(capfd.readouterr().out)
+    assert len(told["rows"]) == len(SUITE) * 5 and told["complete"]
+    for one in read_run(out).rows:
+        assert one.outcome == "OK" and one.speedup, one
+        assert one.verdict in ("pass", "reduced-precision"), one
+        if one.target == "inductor":
+            assert one.graphs == 1 and one.breaks == () and (one.compile_seconds or 0) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("--models bret", "Did you mean 'bert'"),
+        ("--models ,", "name at least one of bert"),
+        ("--backends inductr", "inductor"),
+        ("--backends mock:profile=nope", "nope"),
+        ("--dtype float8", "float32"),
+        ("--repeat 3", "x>=6"),
+    ],
+)
+def test_bad_options_are_one_sentence(arguments: str, told: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert command(["bench", *arguments.split()]) == 2
+    said = capfd.readouterr().err
+    assert told in said and "Traceback" not in said
+
+
+def test_the_page_draws_a_bar_for_each_speed_up_and_escapes_names() -> None:
+    slow = row("mock:profile=<b>.toml", 0.5, 3, conclusion="slower", breaks=("data-dependent <branch>",))
+    broken = row("tvm", 1.0, 4, outcome="CRASH", problem="SIGSEGV", speedup=None)
+    page = run_page(run(row("eager", 1.0), row("inductor", 2.0, 1, conclusion="faster"), slow, broken))
+    assert page.count('class="bar ') == 3 and 'class="bar good"' in page and 'class="bar bad"' in page
+    assert "<b>.toml" not in page and "&lt;branch&gt;" in page and "crash: SIGSEGV" in page
+
+
+def test_cells_say_what_was_measured() -> None:
+    told = cells(row("inductor", 2.0, 1, conclusion="faster", violations=7))
+    assert told[0] == "inductor" and told[1] == "2.0 s" and told[2].startswith("5 ms [") and told[4] == "100 MiB"
+    assert told[-1].startswith("2.0") and told[-1].endswith("faster") and "7" in told
+
+
+def test_the_models_have_the_sizes_of_their_papers() -> None:
+    """Counted without building them: known from the papers and the published weights."""
+    import torch
+
+    from driftline.models.convnets import ResNet18, SegmentationUNet
+    from driftline.models.state_space import StateSpaceModel
+
+    with torch.device("meta"):
+        sizes = {
+            "resnet18": ResNet18(), "unet": SegmentationUNet(), "mamba": StateSpaceModel(768, 24, 16, 50280),
+        }  # fmt: skip
+        counted = {name: sum(p.numel() for p in model.parameters()) for name, model in sizes.items()}
+        tile = sizes["unet"](torch.empty(1, 1, 572, 572))
+    assert counted == {"resnet18": 11_689_512, "unet": 31_030_658, "mamba": 129_135_360}
+    assert tile.shape == (1, 2, 388, 388)
+    assert {sized[FULL].corpus for sized in SUITE.values()} == {
+        "bert-base", "resnet-18", "mamba-130m", "gpt2-124m", "unet-2015",
+    }  # fmt: skip
