@@ -9,14 +9,14 @@ from rich.table import Table
 
 from driftline.bench.compare import BenchComparison
 from driftline.bench.result import BenchRow, BenchRun
-from driftline.bench.runner import FASTER, SLOWER
+from driftline.bench.runner import FASTER, NOISE, SLOWER
 from driftline.core.text import plural
 from driftline.measure.estimate import Estimate
 from driftline.report.screen import console
 
-COLUMNS = (
-    "target", "compile", "latency (wall)", "CPU", "memory", "graphs", "breaks", "violations", "verdict", "speed-up",
-)  # fmt: skip
+COLUMNS = ("target", "speed-up", "compile s", "latency ms", "CPU ms", "MiB", "graphs", "violations", "verdict")
+_FOLDED = {"target": 18, "verdict": 9}  # columns that may be as narrow as this
+_WORDS = {NOISE: "in noise", "": "noise"}  # shorter, for the table
 _STYLES = {FASTER: "green", SLOWER: "red", "pass": "green", "fail": "bold red"}
 
 
@@ -29,7 +29,7 @@ def show_run(run: BenchRun) -> None:
         columns, rows = filled(run.rows_of(model.name))
         table = Table(box=None, pad_edge=False, header_style="dim")
         for column in columns:
-            table.add_column(column, no_wrap=column != columns[-1])
+            table.add_column(column, no_wrap=column not in _FOLDED, min_width=_FOLDED.get(column), overflow="fold")
         for row in rows:
             table.add_row(*(_styled(cell) for cell in row))
         out.print(table)
@@ -46,26 +46,26 @@ def filled(rows: Sequence[BenchRow]) -> tuple[list[str], list[list[str]]]:
 
 def cells(row: BenchRow) -> tuple[str, ...]:
     """One row, in the order of `COLUMNS`."""
-    if row.speedup is None or row.wall is None or row.cpu is None:
-        counted = ("" if row.violations is None else str(row.violations), row.verdict)
-        return (row.target, *[""] * 6, *counted, f"{row.outcome.lower()}: {row.problem}")
+    timed = row.speedup is not None and row.wall is not None and row.cpu is not None
+    graphs = "" if row.graphs is None else str(row.graphs)
+    graphs += f" ({plural(len(row.breaks), 'break')})" if row.breaks else ""
     return (
         row.target,
-        "" if row.compile_seconds is None else f"{row.compile_seconds:.1f} s",
-        latency(row.wall),
-        f"{_milliseconds(row.cpu.value)} ms",
-        "" if row.run_peak is None else f"{row.run_peak >> 20} MiB",
-        "" if row.graphs is None else str(row.graphs),
-        "" if row.graphs is None else str(len(row.breaks)),
+        f"{times(row.speedup)} {_WORDS.get(row.conclusion, row.conclusion)}" if row.speedup else row.outcome.lower(),
+        "" if row.compile_seconds is None else f"{row.compile_seconds:.1f}",
+        latency(row.wall) if timed and row.wall else "",
+        _milliseconds(row.cpu.value) if timed and row.cpu else "",
+        "" if row.run_peak is None else str(row.run_peak >> 20),
+        graphs,
         "" if row.violations is None else str(row.violations),
         row.verdict,
-        f"{times(row.speedup)} {row.conclusion or 'noise'}",
     )
 
 
 def latency(wall: Estimate) -> str:
-    """Milliseconds with their interval."""
-    return f"{_milliseconds(wall.value)} ms [{_milliseconds(wall.low)}, {_milliseconds(wall.high)}]"
+    """Milliseconds, and the farther end of their interval."""
+    apart = max(wall.high - wall.value, wall.value - wall.low)
+    return f"{_milliseconds(wall.value)} ±{_milliseconds(apart)}"
 
 
 def times(ratio: Estimate) -> str:
@@ -74,7 +74,7 @@ def times(ratio: Estimate) -> str:
 
 def _milliseconds(seconds: float) -> str:
     value = seconds * 1e3
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.2g}" if value < 1 else f"{value:.3g}"
 
 
 def _styled(cell: str) -> str:
@@ -83,8 +83,9 @@ def _styled(cell: str) -> str:
 
 
 def notes(rows: Sequence[BenchRow]) -> list[str]:
-    """What a table has no room for: graph breaks, and verdicts that are no pass."""
-    told = [f"{row.target}: graph break: {reason}" for row in rows for reason in dict.fromkeys(row.breaks)]
+    """What a table has no room for: what went wrong, graph breaks, and verdicts that are no pass."""
+    told = [f"{row.target}: {row.outcome.lower()}: {row.problem}" for row in rows if row.problem]
+    told += [f"{row.target}: graph break: {reason}" for row in rows for reason in dict.fromkeys(row.breaks)]
     told += [f"{row.target}: {row.verdict}: {row.reason}" for row in rows if row.verdict not in ("", "pass")]
     return told
 
