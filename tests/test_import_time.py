@@ -37,6 +37,8 @@ def test_import_driftline_is_fast() -> None:
     assert best < LIMIT
 
 
-@pytest.mark.parametrize("module", ["driftline.checking.checker", "driftline.cli", "driftline.checking.open"])
+@pytest.mark.parametrize(
+    "module", ["driftline.checking.checker", "driftline.cli", "driftline.checking.open", "driftline.bench.runner"]
+)
 def test_no_compiler_is_imported(module: str) -> None:
     assert not COMPILERS & set(measure(module)["modules"])  # type: ignore[call-overload]

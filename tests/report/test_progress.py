@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from driftline.core.target import Target
 from driftline.core.verdict import Fingerprint, Status
-from driftline.events import BugSeen, CheckStarted, NotExplained, OutOfReach, TargetStarted, Working
-from driftline.report.progress import Activity, CheckProgress
+from driftline.events import (
+    BugSeen,
+    CheckStarted,
+    NotExplained,
+    OutOfReach,
+    StepDone,
+    StepsPlanned,
+    StepStarted,
+    TargetStarted,
+    Working,
+)
+from driftline.report.progress import Activity, CheckProgress, StepProgress
 from driftline.store import Bug
 
 BUG = Bug("tvm-1", Fingerprint("tvm", "RUN", "wrong-value", "abs(float)"), Status.NEW, "", "", "")
@@ -40,3 +52,27 @@ def test_a_slow_target_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
         "Checking x ...",
         "tvm usually takes about 90 s for a program of this size",
     ]
+
+
+def test_long_steps_without_an_event_say_that_they_go_on(
+    capfd: pytest.CaptureFixture[str], eventually: Callable[..., None]
+) -> None:
+    said: list[str] = []
+
+    def beaten() -> bool:
+        said.append(capfd.readouterr().err)
+        return "s] net: compiling ..." in "".join(said)
+
+    with Activity("capturing", 60).beat(0.05) as activity:
+        activity(Working("net", "compiling"))
+        eventually(beaten)
+
+
+def test_steps_are_counted_and_told(capfd: pytest.CaptureFixture[str]) -> None:
+    with StepProgress("Measuring") as progress:
+        progress(StepsPlanned(2))
+        progress(StepStarted("a"))
+        progress(Working("a", "round 1"))
+        progress(StepDone("a", "2x"))
+        progress(StepDone("b", "no"))
+    assert capfd.readouterr().err == "Measuring ...\n[1/2] a: 2x\n[2/2] b: no\n"

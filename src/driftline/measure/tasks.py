@@ -33,6 +33,7 @@ def keep(request: KeepRequest, context: Context) -> Kept:
     empty = resident_memory(os.getpid())
     # A cache of compiled code that this machine has from another day would hide what compiling costs.
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(case.folder / "inductor")
+    os.environ["TRITON_CACHE_DIR"] = str(case.folder / "triton")
     arrays = case.samples()[0]
     program = OpenedProgram.of(case, arrays, context.enter)
     result = Kept(Outcome.OK, Stage.COMPILE, version=backend.version(), empty_memory=empty)
