@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from driftline.bench.result import BenchRow, BenchRun
-from driftline.bench.runner import BenchOptions, row_words, run_bench
+from driftline.bench.runner import BenchOptions, run_bench
 from driftline.bench.suite import FULL, SMALL, SUITE, chosen_models
 from driftline.bench.text import filled
+from driftline.bench.words import row_words
 from driftline.checking.checker import Checker
 from driftline.core.target import Target, parse_targets
 from driftline.core.text import parse_json, plural, to_json

@@ -17,6 +17,7 @@ from driftline import __version__
 from driftline.bench.result import BenchModel, BenchRow, BenchRun
 from driftline.bench.suite import FULL, SUITE
 from driftline.bench.timing import UNAVAILABLE, baseline_of, timed_row
+from driftline.bench.words import row_words
 from driftline.checking.checker import Checker
 from driftline.checking.open import LoadedProgram, open_source
 from driftline.checking.precision import reviewed
@@ -164,16 +165,6 @@ class _Model:
 
     def _name_of(self, target: Target) -> str:
         return f"{self.found.name} on {target}"
-
-
-def row_words(row: BenchRow) -> str:
-    """A row in a line, as soon as it is there."""
-    if row.problem:
-        return f"{row.outcome}: {row.problem}"
-    if row.speedup is None or row.wall is None:
-        return row.outcome
-    told = f"{row.wall.value * 1e3:.3g} ms, {row.speedup.value:.2f}x [{row.speedup.low:.2f}, {row.speedup.high:.2f}]"
-    return told + (f", {row.conclusion}" if row.conclusion else "") + (f", {row.verdict}" if row.verdict else "")
 
 
 def _machine() -> str:

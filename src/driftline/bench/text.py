@@ -10,6 +10,7 @@ from rich.table import Table
 from driftline.bench.compare import BenchComparison
 from driftline.bench.result import BenchRow, BenchRun
 from driftline.bench.runner import FASTER, NOISE, SLOWER
+from driftline.bench.words import milliseconds, times
 from driftline.core.text import plural
 from driftline.measure.estimate import Estimate
 from driftline.report.screen import console
@@ -54,7 +55,7 @@ def cells(row: BenchRow) -> tuple[str, ...]:
         f"{times(row.speedup)} {_WORDS.get(row.conclusion, row.conclusion)}" if row.speedup else row.outcome.lower(),
         "" if row.compile_seconds is None else f"{row.compile_seconds:.1f}",
         latency(row.wall) if timed and row.wall else "",
-        _milliseconds(row.cpu.value) if timed and row.cpu else "",
+        milliseconds(row.cpu.value) if timed and row.cpu else "",
         "" if row.run_peak is None else str(row.run_peak >> 20),
         graphs,
         "" if row.violations is None else str(row.violations),
@@ -65,16 +66,7 @@ def cells(row: BenchRow) -> tuple[str, ...]:
 def latency(wall: Estimate) -> str:
     """Milliseconds, and the farther end of their interval."""
     apart = max(wall.high - wall.value, wall.value - wall.low)
-    return f"{_milliseconds(wall.value)} ±{_milliseconds(apart)}"
-
-
-def times(ratio: Estimate) -> str:
-    return f"{ratio.value:.2f}x [{ratio.low:.2f}, {ratio.high:.2f}]"
-
-
-def _milliseconds(seconds: float) -> str:
-    value = seconds * 1e3
-    return f"{value:.0f}" if value >= 100 else f"{value:.2g}" if value < 1 else f"{value:.3g}"
+    return f"{milliseconds(wall.value)} ±{milliseconds(apart)}"
 
 
 def _styled(cell: str) -> str:
