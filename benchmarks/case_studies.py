@@ -112,30 +112,30 @@ def section(run: BenchRun, profiles: Mapping[str, Any]) -> str:
     lines = [f"## {model.name}: {model.words}", ""]
     lines += [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
-    lines += ["", *(f"- {sentence}" for sentence in said(run.rows_of(model.name), profiles)), ""]
+    lines += ["", *said(run.rows_of(model.name), profiles), ""]
     return "\n".join(lines)
 
 
 def said(rows: list[BenchRow], profiles: Mapping[str, Any]) -> list[str]:
-    """What there is to say of a model, in sentences."""
+    """What there is to say of a model, as a list."""
     told = []
     compiled = next((row for row in rows if row.target == "inductor"), None)
     if compiled and compiled.graphs is not None:
         breaks = "; ".join(dict.fromkeys(compiled.breaks)) or "no graph break"
-        told.append(f"`torch.compile` makes {plural(compiled.graphs, 'graph')} of it: {breaks}.")
+        told.append(f"- `torch.compile` makes {plural(compiled.graphs, 'graph')} of it: {breaks}.")
     wrong = [row for row in rows if row.verdict not in ("", "pass")]
     judged = [row for row in rows if row.verdict]
     if judged and not wrong:
-        told.append(f"All {len(judged)} targets pass the oracle.")
-    told += [f"`{row.target}`: {row.verdict}: {row.reason}." for row in wrong]
-    told += [f"`{row.target}` was not timed: {row_words(row)}." for row in rows if row.speedup is None]
+        told.append(f"- All {len(judged)} targets pass the oracle.")
+    told += [f"- `{row.target}`: {row.verdict}: {row.reason}." for row in wrong]
+    told += [f"- `{row.target}` was not timed: {row_words(row)}." for row in rows if row.speedup is None]
     for name, found in profiles.items():
         if name == "problem":
-            told.append(f"The profiles could not be tried: {found}.")
+            told.append(f"- The profiles could not be tried: {found}.")
             continue
         kinds = ", ".join(f"{count} of {kind}" for kind, count in found["constraints"].items())
         told.append(
-            f"Under the profile `{name}`: {plural(found['violations'], 'violation')} in {found['places']} places of"
+            f"- Under the profile `{name}`: {plural(found['violations'], 'violation')} in {found['places']} places of"
             f" {found['operators']} operators{f' ({kinds})' if kinds else ''}, found in"
             f" {found['seconds']:.0f} s; at its peak {found['peak_bytes'] / 2**20:,.0f} MiB are live."
         )
@@ -143,7 +143,7 @@ def said(rows: list[BenchRow], profiles: Mapping[str, Any]) -> list[str]:
             fits = f"; {group['fits']} would fit" if group["fits"] else ""
             times = f" ({group['count']} times)" if group["count"] > 1 else ""
             place = f"`{group['place']}`: `{group['code']}`: " if group["place"] else ""
-            told.append(f"  {place}`{group['operator']}`: {group['value']}; allowed: {group['wanted']}{fits}{times}.")
+            told.append(f"  - {place}`{group['operator']}`: {group['value']}; allowed: {group['wanted']}{fits}{times}.")
     return told
 
 
