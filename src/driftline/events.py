@@ -134,6 +134,27 @@ class OutOfReach(Event):
     mutation: str
 
 
+# -- instabilities ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RunPlanned(Event):
+    """So many pairs of a model and a framework are to be measured; `resumed` were measured before."""
+
+    pairs: int
+    resumed: int
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True)
+class ModelsMeasured(Event):
+    """So many models went through a framework; `words` say what came out."""
+
+    framework: str
+    models: int
+    words: str
+
+
 # -- diagnose --------------------------------------------------------------------------------------------------------
 
 

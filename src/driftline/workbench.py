@@ -32,6 +32,8 @@ from driftline.core.plugins import load_plugins
 from driftline.core.target import Target, parse_targets
 from driftline.events import Listener, ignore
 from driftline.execute.pool import Pool
+from driftline.instabilities.frameworks import DEFAULT_FRAMEWORKS, parse_frameworks
+from driftline.instabilities.run import SOLVING, RunPlan, RunResult, run_models
 from driftline.store import Bug, Store
 
 if TYPE_CHECKING:
@@ -218,6 +220,31 @@ class Workbench:
             library=self._library,
             listener=listener,
         )
+
+    def instabilities(
+        self,
+        models: str | Path,
+        out: str | Path,
+        *,
+        inputs: str = "specials",
+        frameworks: str = DEFAULT_FRAMEWORKS,
+        seed: int = 0,
+        timeout: float = 60.0,
+        solving: float = SOLVING,
+        listener: Listener = ignore,
+    ) -> RunResult:
+        """Run every model of a folder on every input with every framework. `out` is the folder of the run; one that was
+        begun before goes on. `solving` is the time to solve the inputs of one model."""
+        plan = RunPlan(
+            Path(models),
+            inputs,
+            tuple(parse_frameworks(frameworks)),
+            Path(out),
+            CheckOptions(seed=seed, timeout=timeout, plugins=self._plugins),
+            solving,
+            self._jobs,
+        )
+        return run_models(self._warm(), self._store, plan, library=self._library, listener=listener)
 
     def report(self, out: str | Path | None = None, *, format: str | None = None) -> ReportView:
         """What is in the store, for readers; written to `out` if given, in the format of its suffix or that named."""

@@ -259,12 +259,7 @@ def check_program(
     outcome = checker.check(case, progress, reference, partial(reviewed, checker))
     note_durations(case.program, ((r.target, sum(_spent(r))) for r in outcome.results))
     kept = [r for r in outcome.results if keep_reduced or r.verdict.judgement is not Judgement.REDUCED]
-    known = builtin() if library is None else library
-    bugs = {
-        result.target: bug
-        for result in kept
-        if (bug := _recorded(checker, store, case, result, reference, known, listener))
-    }
+    bugs = keep_failures(checker, store, replace(outcome, results=tuple(kept)), library, listener)
     if lifted and can_be_lifted(opened.program):
         outcome, found = _check_lifted(checker, store, outcome, inputs, samples, listener)
         bugs |= found
@@ -276,6 +271,18 @@ def check_program(
     if inputs == "specials" and not any(is_float(spec.dtype) for spec in opened.program.inputs):
         notes.append(NO_SPECIALS)
     return CheckResult(replace(outcome, skipped=(*skipped, *outcome.skipped)), bugs, store.path, tuple(notes))
+
+
+def keep_failures(
+    checker: Checker, store: Store, outcome: CheckOutcome, library: Library | None = None, listener: Listener = ignore
+) -> dict[Target, Bug]:
+    """Put the failures of a check into the store."""
+    known = builtin() if library is None else library
+    found = {
+        result.target: _recorded(checker, store, outcome.case, result, outcome.reference, known, listener)
+        for result in outcome.results
+    }
+    return {target: bug for target, bug in found.items() if bug}
 
 
 def _recorded(

@@ -28,6 +28,8 @@ _COMMANDS = {
     "doctor": "Show every compiler: available or not, version, and how to install it.",
     "check": "Run a program on many compilers and say which of them is wrong.",
     "inputs": "Find inputs on which a program becomes NaN, overflows or loses its digits, or prove there are none.",
+    "compose": "Write small models of given operators, as Python, TorchScript and ONNX.",
+    "instabilities": "Run models on many runtimes and inputs, and count NaN, Inf, overflow and disagreement.",
     "hunt": "Make programs, run them on all compilers, and keep every bug once.",
     "patterns": "Audit the compilers' own rewrite rules: list, show, audit, diff.",
     "inductor": "The TorchInductor lab: what torch.compile makes of a model, kernel by kernel.",

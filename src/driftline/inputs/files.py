@@ -26,12 +26,13 @@ _SINGLE_ARRAY = b"\x93NUMPY"
 
 def read_inputs(path: Path, specs: Sequence[TensorSpec], room: int = ROOM) -> Inputs:
     """The file's arrays, checked against what the program takes. More than `room` bytes are refused."""
-    arrays = _read(path, specs, room)
+    arrays = read_arrays(path, specs, room)
     check_inputs(arrays, specs, str(path))
     return Inputs({spec.name: arrays[spec.name] for spec in specs}, f"file {path.name}")
 
 
-def _read(path: Path, specs: Sequence[TensorSpec], room: int) -> Arrays:
+def read_arrays(path: Path, specs: Sequence[TensorSpec], room: int = ROOM) -> Arrays:
+    """The file's arrays as they are; `specs` are for the advice where a file is not what it should be."""
     try:
         if path.suffix == ".safetensors":
             return load_tensors(path, most=room)

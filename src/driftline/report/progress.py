@@ -78,6 +78,18 @@ class Ticker:
             self._bar.update(self._task, advance=1, now=", ".join(self._running))
         self.say(f"[{self._done}/{self._total or '?'}] {name}: {outcome}", kept=False)
 
+    def advance(self, steps: int, words: str) -> None:
+        """Several steps at once."""
+        self._done += steps
+        if self._bar:
+            self._bar.update(self._task, advance=steps)
+        self.say(f"[{self._done}/{self._total or '?'}] {words}", kept=False)
+
+    def show(self, words: str) -> None:
+        """What is being done at the moment; nothing of it stays."""
+        if self._bar:
+            self._bar.update(self._task, now=words)
+
     def say(self, line: str, *, kept: bool = True) -> None:
         """A line that stays: above the bar on a terminal. `kept` or not, it stands in a log."""
         if not self._bar:
@@ -129,6 +141,26 @@ class StepProgress(Ticker):
                 self.say(f"{event.name}: {event.outcome}")
         elif isinstance(event, Working) and self._bar:
             self._bar.update(self._task, now=f"{event.part}: {event.words}")
+
+
+class RunProgress(Ticker):
+    """A listener of a run of models: a step for each model on each framework."""
+
+    def __call__(self, event: Event) -> None:
+        from driftline.events import BugSeen, ModelsMeasured, RunPlanned, Working
+
+        if isinstance(event, RunPlanned):
+            self.expect(event.pairs)
+            for one in event.skipped:
+                self.say(f"skipped {one.target}: {one.reason}")
+            if event.resumed:
+                self.say(f"{event.resumed} pairs of a model and a framework were measured before")
+        elif isinstance(event, ModelsMeasured):
+            self.advance(event.models, f"{event.framework}: {event.words}")
+        elif isinstance(event, Working):
+            self.show(f"{event.part}: {event.words}")
+        elif isinstance(event, BugSeen) and event.new:
+            self.say(new_bug_line(event.bug, event.how))
 
 
 class Activity:

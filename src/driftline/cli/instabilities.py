@@ -1,0 +1,130 @@
+"""`driftline instabilities`: models on many runtimes and inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, seed_option, store_option
+from driftline.core.errors import DriftlineError
+from driftline.core.quoting import shell
+
+if TYPE_CHECKING:
+    from driftline.instabilities.run import RunResult
+
+FRAMEWORKS = "pytorch,torch_compile,onnx,openvino,xla"
+
+
+@click.group(invoke_without_command=True)
+@click.option("--models", type=click.Path(path_type=Path), help="A folder of models: of `driftline compose`, or yours.")
+@click.option(
+    "--inputs",
+    metavar="SOURCE",
+    default="specials",
+    show_default=True,
+    help="specials (finite numbers at which operators break), symbolic (solved for each model), or a file or folder of"
+    " inputs.",
+)
+@click.option(
+    "--frameworks",
+    metavar="F1,F2",
+    default=FRAMEWORKS,
+    show_default=True,
+    help="pytorch, torch_compile, onnx (ONNX Runtime), or any target of `driftline check`. Those that are not here are"
+    " named and skipped.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="The folder of the run; an unfinished one goes on.")
+@click.option("--budget", metavar="TIME", default="2s", show_default=True, help="To solve the inputs of one model.")
+@click.option("--timeout", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds for one model.")
+@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="What runs at the same time.")
+@seed_option
+@store_option
+@plugin_option
+@json_option
+@click.pass_context
+def instabilities(
+    context: click.Context, models: Path | None, inputs: str, frameworks: str, out: Path | None, budget: str,
+    timeout: float, jobs: int, seed: int, store: Path, plugins: tuple[str, ...], as_json: bool,
+) -> int:  # fmt: skip
+    """Run every model on every input with every framework, and count what goes wrong.
+
+    \b
+    Of each result are counted:
+      NaN, Inf        elements
+      overflow        infinite, where the float64 result is finite
+      underflow       zero or subnormal, where the float64 result is neither
+      disagreement    NaN or infinite where float64 is not, or further off than 1 % (10 % for half numbers)
+      errors          runs that end in an error, a crash or a time-out
+
+    \b
+      driftline compose --out models --ops exp,log,div,sub,softmax --length 2 --all
+      driftline instabilities --models models --inputs symbolic --out run
+      driftline instabilities --models models --frameworks pytorch,torch_compile,tvm --out run
+      driftline instabilities report --runs run --out report
+
+    RUN/models has a JSON file for each model, RUN/inputs what they were run on; summary.csv and summary.md have it all.
+    What the oracle calls wrong, a NaN that another runtime does not have among it, is checked again in a fresh process
+    and kept in the store. A run that was interrupted or killed goes on with the same command; with further
+    --frameworks, those alone are run.
+
+    Exit codes: 0 nothing is wrong, 1 findings, 130 interrupted (go on with the same command); others as everywhere.
+    """
+    if context.invoked_subcommand:
+        return 0
+    from driftline.instabilities.summary import write_summary
+    from driftline.report.progress import RunProgress
+    from driftline.workbench import Workbench
+
+    if models is None or out is None:
+        raise DriftlineError("Name the models and the folder of the run: --models DIR --out RUN (--help has examples).")
+    seconds = parse_budget(budget)
+    with Workbench(store, plugins=plugins, jobs=jobs) as bench:
+        try:
+            with RunProgress("Measuring") as progress:
+                result = bench.instabilities(
+                    models, out, inputs=inputs, frameworks=frameworks, seed=seed, timeout=timeout, solving=seconds,
+                    listener=progress,
+                )  # fmt: skip
+        except KeyboardInterrupt:
+            command = shell(["driftline", "instabilities", "--models", models, "--inputs", inputs, "--frameworks",
+                             frameworks, "--out", out, "--seed", seed, "--store", store])  # fmt: skip
+            note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
+            return 130
+        table, page = write_summary(out, result.records, result.skipped, result.bugs.values())
+    if as_json:
+        from driftline.instabilities.summary import COLUMNS, summary_rows
+
+        rows = [dict(zip(COLUMNS, row, strict=True)) for row in summary_rows(result.records)]
+        skipped = [{"target": str(one.target), "reason": one.reason} for one in result.skipped]
+        print_json({
+            "schema": 1, "folder": str(out), "rows": rows, "skipped": skipped, "bugs": list(result.bugs),
+            "resumed": result.resumed,
+        })  # fmt: skip
+    else:
+        _show(result, table, page)
+    return 1 if result.bugs else 0
+
+
+def _show(result: RunResult, table: Path, page: Path) -> None:
+    from driftline.instabilities.summary import COUNTED, frameworks_of
+    from driftline.report.words import plural
+
+    for one in result.skipped:
+        click.echo(f"skipped {one.target}: {one.reason}")
+    width = max((len(name) for name in frameworks_of(result.records)), default=0)
+    for name in frameworks_of(result.records):
+        own = [one for record in result.records for one in record.runtimes if one.framework == name]
+        counted = ", ".join(f"{sum(one.total(column) for one in own):,} {column}" for column in COUNTED)
+        errors, refused = sum(one.errors for one in own), sum(one.rejected for one in own)
+        wrong = sum(bool(one.bugs) for one in own)
+        click.echo(
+            f"{name.ljust(width)}  {plural(len(own), 'model')}: {counted}, {plural(errors, 'error')},"
+            f" {refused} rejected; wrong on {plural(wrong, 'model')}"
+        )
+    conflicts = sum(bool(record.conflicts) for record in result.records)
+    click.echo(f"Runtimes disagree about NaN or infinity on {plural(conflicts, 'model')}.")
+    for bug in result.bugs.values():
+        click.echo(f"  {bug.id}  {bug.summary}")
+    click.echo(f"{table}\n{page}")

@@ -1,0 +1,75 @@
+"""Frameworks by the names that people use (`pytorch`, `torch_compile`, `onnx`), or any target as `check` spells it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from driftline.backends import BACKENDS, resolve
+from driftline.checking.checker import Skipped
+from driftline.core.errors import DriftlineError
+from driftline.core.target import Target
+from driftline.core.text import did_you_mean
+from driftline.execute.environments import find_environment
+from driftline.instabilities.models import ModelFiles
+from driftline.programs.convert import accepts_directly
+
+USUAL = {"pytorch": "eager", "torch_compile": "inductor", "onnx": "onnxruntime"}
+DEFAULT_FRAMEWORKS = "pytorch,torch_compile,onnx,openvino,xla"
+_FORM = {"torch": "source", "onnx": "onnx"}  # of the programs of a model
+
+
+@dataclass(frozen=True)
+class Framework:
+    """A runtime under the name that it was asked for."""
+
+    name: str
+    target: Target
+
+    def form(self, model: ModelFiles) -> str | None:
+        """Which of the model's programs it is given: `torch`, `onnx`, or None if it takes neither."""
+        accepts = resolve(self.target).accepts
+        for framework, text in model.programs.items():
+            form = "torch" if text.endswith(".pt2") else _FORM[framework]
+            if accepts_directly(form, framework, accepts):
+                return framework
+        return None
+
+
+def parse_frameworks(text: str) -> list[Framework]:
+    """From `pytorch,torch_compile,tvm:opt=2`. Unknown names answer with near ones."""
+    found: dict[str, Framework] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, colon, options = part.partition(":")
+        target = Target.parse(f"{USUAL.get(name, name)}{colon}{options}")
+        if target.backend not in BACKENDS:
+            known = [*USUAL, *BACKENDS]
+            raise DriftlineError(
+                f"--frameworks {part}: there is no such framework.{did_you_mean(name, known)}"
+                f" Known: {', '.join(known)}."
+            )
+        resolve(target)  # its options
+        found[part] = Framework(part, target)
+    if not found:
+        raise DriftlineError(f"--frameworks: name at least one, as in --frameworks {DEFAULT_FRAMEWORKS}.")
+    return list(found.values())
+
+
+def available(frameworks: Sequence[Framework]) -> tuple[list[Framework], list[Skipped]]:
+    """Those that can run here; of the others, why not."""
+    here, skipped = [], []
+    for framework in frameworks:
+        backend = resolve(framework.target)
+        if framework.target.version:
+            if find_environment(list(backend.packages), framework.target.version):
+                here.append(framework)
+            else:
+                reason = f"not installed; driftline env add {backend.packages[0]}=={framework.target.version}"
+                skipped.append(Skipped(framework.target, reason))
+            continue
+        found = backend.installed()
+        if found.available:
+            here.append(framework)
+        else:
+            skipped.append(Skipped(framework.target, f"{found.reason}; {backend.install_command}"))
+    return here, skipped

@@ -1,0 +1,119 @@
+"""A folder of models: what `driftline compose` writes, or anybody's ONNX and torch files."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from driftline.checking.kinds import worker_for_framework
+from driftline.core.errors import DriftlineError, InternalError
+from driftline.core.private import write_private
+from driftline.core.text import last_words, parse_json, to_json
+from driftline.execute.pool import Pool
+from driftline.instabilities.compose import Composition
+from driftline.instabilities.requests import WRITE_MODELS, NamedGraph, WriteModelsRequest
+
+METADATA = "metadata.json"
+SCHEMA = 1
+_BATCH = 40  # models that one job writes
+_FORMS = {".pt2": "torch", ".onnx": "onnx"}
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """A model by name, with the program that each framework is given: `torch` and `onnx`, as `check` takes them."""
+
+    name: str
+    programs: dict[str, str]
+    expression: str = ""
+    operators: tuple[str, ...] = ()
+
+
+def write_models(
+    pool: Pool,
+    folder: Path,
+    compositions: Sequence[Composition],
+    about: dict[str, Any],
+    done: Callable[[int], None] = lambda count: None,
+) -> Path:
+    """Write the files of every model, and the metadata last: where that stands, the folder is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for start in range(0, len(compositions), _BATCH):
+        part = compositions[start : start + _BATCH]
+        _write_some(pool, folder, part)
+        done(len(part))
+    body = {"schema": SCHEMA, **about, "models": [_described(one) for one in compositions]}
+    path = folder / METADATA
+    write_private(path, [to_json(body, indent=1).encode()])
+    return path
+
+
+def _write_some(pool: Pool, folder: Path, compositions: Sequence[Composition]) -> None:
+    scratch = pool.workspace.job_folder()
+    models = tuple(NamedGraph(one.name, one.graph) for one in compositions)
+    request = WriteModelsRequest(models, scratch)
+    report = pool.run(worker_for_framework("torch"), WRITE_MODELS, request, timeout=300.0)
+    if report.answer is None:
+        raise InternalError(f"writing models ended with {report.ending}: {last_words(report.log)}")
+    for model, problem in zip(models, report.answer.problems, strict=True):
+        if problem:
+            raise InternalError(f"{model.name} could not be written: {problem}")
+    for path in scratch.iterdir():
+        shutil.copyfile(path, folder / path.name)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _described(one: Composition) -> dict[str, Any]:
+    types = [leaf.type for leaf in one.graph.leaves]
+    return {
+        "name": one.name,
+        "expression": one.expression,
+        "operators": list(one.operators),
+        "arrangement": str(one.arrangement),
+        "inputs": [
+            {"name": f"x{number}", "dtype": kind.dtype, "shape": list(kind.shape)} for number, kind in enumerate(types)
+        ],
+        "files": {"source": f"{one.name}.py:program", "torchscript": f"{one.name}.pt", "onnx": f"{one.name}.onnx"},
+    }
+
+
+def read_models(folder: Path) -> list[ModelFiles]:
+    """The models of a folder: by its metadata if `driftline compose` wrote it, else every .onnx and .pt2 file."""
+    if not folder.is_dir():
+        raise DriftlineError(f"--models {folder}: there is no such folder. Make one with `driftline compose`.")
+    path = folder / METADATA
+    if path.is_file():
+        return _composed(folder, path)
+    found: dict[str, dict[str, str]] = {}
+    for file in sorted(folder.iterdir()):
+        if file.suffix in _FORMS and file.is_file():
+            found.setdefault(file.stem, {})[_FORMS[file.suffix]] = str(file)
+    if not found:
+        raise DriftlineError(
+            f"--models {folder}: there are no models. It takes what `driftline compose` writes, or .onnx and .pt2"
+            " files."
+        )
+    return [ModelFiles(name, programs) for name, programs in found.items()]
+
+
+def _composed(folder: Path, path: Path) -> list[ModelFiles]:
+    try:
+        body = parse_json(path.read_bytes())
+        return [_read(folder, one) for one in body["models"]]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DriftlineError(
+            f"{path} is not what `driftline compose` writes ({type(error).__name__}). Compose the models again,"
+            " or remove it to take the .onnx and .pt2 files of the folder."
+        ) from error
+
+
+def _read(folder: Path, one: Any) -> ModelFiles:
+    files, name = one["files"], str(one["name"])
+    programs = {"torch": str(files["source"]), "onnx": str(files["onnx"])}
+    if any(Path(text).name != text for text in (name, *programs.values())):
+        raise ValueError("a file outside of the folder")
+    placed = {form: str(folder / text) for form, text in programs.items()}
+    return ModelFiles(name, placed, str(one["expression"]), tuple(map(str, one["operators"])))

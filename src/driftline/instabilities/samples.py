@@ -1,0 +1,157 @@
+"""The inputs of a run: finite numbers at which operators break, solved ones, or a person's own.
+
+NaN and infinities among the inputs would be NaN and infinities among the results, and hide what a model does by itself:
+all inputs made here are finite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+from driftline.campaign.solving import solve_inputs
+from driftline.checking.open import LoadedProgram
+from driftline.core.case import CheckOptions, Inputs
+from driftline.core.errors import DriftlineError
+from driftline.core.tensors import Array, Arrays, is_float, numpy_dtype
+from driftline.core.text import did_you_mean
+from driftline.execute.pool import Pool
+from driftline.inputs.domain import keeps_its_form
+from driftline.inputs.files import check_inputs, read_arrays
+from driftline.inputs.make import InputMaker
+from driftline.inputs.plan import InputPlan
+
+SPECIALS, SYMBOLIC = "specials", "symbolic"
+GOALS = "nan,inf,overflow,underflow,error:1e-2"
+SOLVED = 4  # inputs that solving gives a model at most
+FILES = 256  # of a folder of inputs
+_READABLE = (".npz", ".safetensors")
+
+
+def check_source(source: str) -> None:
+    """Refuse what is neither a way to make inputs nor a file or folder, before anything slow happens."""
+    if source in (SPECIALS, SYMBOLIC):
+        return
+    path = Path(source)
+    if not path.exists():
+        raise DriftlineError(
+            f"--inputs {source}: there is no such file or folder.{did_you_mean(source, (SPECIALS, SYMBOLIC))}"
+            f" Give {SPECIALS}, {SYMBOLIC}, or a file or folder of inputs ({', '.join(_READABLE)})."
+        )
+    input_files(path)
+
+
+def input_files(path: Path) -> list[Path]:
+    """The file itself, or those of a folder."""
+    if path.is_file():
+        return [path]
+    found = sorted(file for file in path.iterdir() if file.suffix in _READABLE)
+    if not found:
+        raise DriftlineError(f"--inputs {path}: the folder has no inputs; they end in {', '.join(_READABLE)}.")
+    return found[:FILES]
+
+
+def make_inputs(
+    pool: Pool, opened: LoadedProgram, maker: InputMaker, options: CheckOptions, source: str, budget: float
+) -> list[Inputs]:
+    """The inputs of one model. Where solving finds none, the specials stand in."""
+    if source == SYMBOLIC:
+        return _solved(pool, opened, maker, options, budget) or special_samples(maker, options.seed)
+    if source == SPECIALS:
+        return special_samples(maker, options.seed)
+    return [_of_file(path, maker, options.seed) for path in input_files(Path(source))]
+
+
+def _solved(pool: Pool, opened: LoadedProgram, maker: InputMaker, options: CheckOptions, budget: float) -> list[Inputs]:
+    if not any(is_float(spec.dtype) for spec in maker.specs):
+        return []
+    solved = solve_inputs(pool, opened, maker, options, goals=GOALS, budget=budget, most=SOLVED)
+    return solved.inputs[:SOLVED]
+
+
+def special_samples(maker: InputMaker, seed: int) -> list[Inputs]:
+    """Three: edge numbers side by side, rows of one number (which cancel), and rows whose numbers lie one ULP apart."""
+    plans = maker.plans(0)
+    made = []
+    for kind in ("edges", "rows", "neighbours"):
+        arrays = dict(maker.random(seed, 0).arrays)
+        for number, plan in enumerate(plans):
+            if is_float(plan.spec.dtype) and not keeps_its_form(plan):
+                arrays[plan.spec.name] = _filled(plan, arrays[plan.spec.name], kind, number)
+        made.append(Inputs(arrays, f"specials: {kind}"))
+    return made
+
+
+def _filled(plan: InputPlan, like: Array, kind: str, number: int) -> Array:
+    values = edge_values(plan.spec.dtype)
+    step = 1 + 6 * number  # of each further input, so that every number meets many others
+    count = like.size if kind == "edges" else -(-like.size // max(1, _width(like)))
+    chosen = values[(np.arange(count) * step + 5 * number) % len(values)]
+    if kind == "edges":
+        return chosen.reshape(like.shape)
+    rows = np.repeat(chosen, _width(like))[: like.size].reshape(like.shape)
+    if kind == "rows":
+        return rows
+    odd = np.arange(like.size).reshape(like.shape) % 2 == 1
+    with np.errstate(all="ignore"):
+        return np.where(odd, np.nextafter(rows, rows.dtype.type(0)), rows)
+
+
+def _width(array: Array) -> int:
+    return int(array.shape[-1]) if array.ndim else 1
+
+
+def edge_values(dtype: str) -> Array:
+    """Finite numbers at which operators break: zeros, the ends of the range and their roots, where exp and its square
+    overflow and vanish, neighbours of one, poles of tan; each with its sign."""
+    kind = numpy_dtype(dtype)
+    info = ml_dtypes.finfo(kind)
+    largest, normal, tiny = float(info.max), float(info.smallest_normal), float(info.smallest_subnormal)
+    last = float(np.log(largest))  # exp overflows beyond
+    sizes = [
+        0.0, tiny, normal, float(np.sqrt(normal)), float(info.eps), 1e-3, 0.5, 1.0, 1.0 + float(info.eps), 1.5,
+        1.5707963, 3.0, 9.0, last / 2, last * 0.999, last * 1.001, float(-np.log(tiny)) * 1.01, 2 * last, 1e3,
+        float(np.sqrt(largest)), float(np.sqrt(largest)) * 1.01, largest / 4, largest,
+    ]  # fmt: skip
+    signed = [value for size in sizes if size <= largest for value in (size, -size)]
+    made: Array = np.array(signed, np.float64).astype(kind)
+    return made
+
+
+def _of_file(path: Path, maker: InputMaker, seed: int) -> Inputs:
+    """As it is where it fits the model; otherwise its numbers are laid into the float inputs one after the other, and
+    repeated, so that one file serves models with any number of inputs."""
+    arrays = read_arrays(path, maker.specs, maker.room)
+    try:
+        check_inputs(arrays, maker.specs, str(path))
+        return Inputs({spec.name: arrays[spec.name] for spec in maker.specs}, f"file {path.name}")
+    except DriftlineError:
+        return Inputs(laid(arrays, maker, seed), f"numbers of {path.name}")
+
+
+def laid(arrays: Arrays, maker: InputMaker, seed: int) -> Arrays:
+    floats = [array for array in arrays.values() if is_float(array.dtype.name)]
+    numbers = np.concatenate([array.astype(np.float64).reshape(-1) for array in floats]) if floats else np.zeros(0)
+    if not numbers.size:
+        raise DriftlineError("--inputs: the file holds no floats; give one that does.")
+    made = dict(maker.random(seed, 0).arrays)
+    at = 0
+    for spec in maker.specs:
+        if is_float(spec.dtype):
+            size = made[spec.name].size
+            with np.errstate(all="ignore"):
+                taken = numbers[(at + np.arange(size)) % numbers.size].astype(numpy_dtype(spec.dtype))
+            made[spec.name] = taken.reshape(made[spec.name].shape)
+            at += size
+    return made
+
+
+def write_samples(folder: Path, samples: Sequence[Inputs]) -> None:
+    """One .npz for each, so that any of them can be given to `driftline check --inputs`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, sample in enumerate(samples):
+        with open(folder / f"{number}.npz", "wb") as file:
+            np.savez(file, **sample.arrays)  # type: ignore[arg-type]
