@@ -128,3 +128,51 @@ def _show(result: RunResult, table: Path, page: Path) -> None:
     for bug in result.bugs.values():
         click.echo(f"  {bug.id}  {bug.summary}")
     click.echo(f"{table}\n{page}")
+
+
+@instabilities.command()
+@click.option(
+    "--runs", "first", type=click.Path(path_type=Path), required=True, metavar="RUN...", help="Runs to compare."
+)
+@click.argument("more", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the report to.")
+@click.option(
+    "--map", "model", metavar="MODEL", default="", help="Map this model; default: the least stable of two inputs."
+)
+@click.option("--no-map", is_flag=True, help="Draw only what was measured; a map runs one model again on 2,401 points.")
+@json_option
+def report(first: Path, more: tuple[Path, ...], out: Path, model: str, no_map: bool, as_json: bool) -> int:
+    """Put runs together: one table, what changed between them, and pictures.
+
+    \b
+      driftline instabilities report --runs run --out report
+      driftline instabilities report --runs before after --out report --no-map
+
+    \b
+    summary.csv, summary.md   all runs, and what came out otherwise than in the first
+    models.png                NaN, Inf and errors of the least stable models, as stacked bars
+    frameworks.png            frameworks against models, as a heat map
+    errors.png                the worst relative error of each model on each framework
+    map-MODEL.png             where in the plane of its two inputs a model breaks, on each framework
+    """
+    from driftline.checking.checker import Checker
+    from driftline.execute.pool import Pool
+    from driftline.instabilities.comparison import read_runs, write_report
+
+    if model and no_map:
+        raise DriftlineError("Give --map or --no-map, not both.")
+    runs = read_runs([first, *more])
+    if out.exists() and not out.is_dir():
+        raise DriftlineError(f"--out {out}: it is a file; name a folder.")
+    if no_map:
+        written = write_report(runs, out, say=note)
+    else:
+        with Pool() as pool:
+            written = write_report(runs, out, Checker(pool), model, say=note)
+    if as_json:
+        print_json({"schema": 1, "files": [str(path) for path in written.files], "notes": list(written.notes)})
+    else:
+        for line in written.notes:
+            click.echo(line)
+        click.echo("\n".join(map(str, written.files)))
+    return 0

@@ -52,7 +52,19 @@ def _fitting(array: Array, right: Array | None) -> Array | None:
     return right if right is not None and right.shape == array.shape and right.dtype.kind == "f" else None
 
 
-def _counted(got: Array, exact: Array | None) -> Counts:
+@dataclass(frozen=True)
+class ElementFlags:
+    """For each element of a result, what is unstable about it; the last five are against float64."""
+
+    nan: Array
+    inf: Array
+    overflow: Array
+    underflow: Array
+    apart: Array
+    error: Array  # relative, of what is finite on both sides
+
+
+def flags(got: Array, exact: Array | None) -> ElementFlags:
     import ml_dtypes
 
     info: Any = ml_dtypes.finfo(got.dtype)
@@ -60,28 +72,33 @@ def _counted(got: Array, exact: Array | None) -> Counts:
     with np.errstate(all="ignore"):
         value = got.astype(np.float64)
         nan, inf = np.isnan(value), np.isinf(value)
-        sort = np.where(nan, 1, np.where(inf, np.where(value > 0, 2, 3), 0))
-        classes = "".join(_CLASSES[sort.reshape(-1)]) if value.size <= KEPT_CLASSES else " " * (KEPT_CLASSES + 1)
-        plain = Counts(value.size, int(nan.sum()), int(inf.sum()), classes=classes)
+        none = np.zeros(value.shape, bool)
         if exact is None:
-            return plain
+            return ElementFlags(nan, inf, none, none, none, np.zeros(value.shape))
         right = exact.astype(np.float64)
         stored = right.astype(got.dtype).astype(np.float64)  # the float64 result in the program's dtype
         overflow = inf & np.isfinite(right)
         underflow = (np.abs(value) < smallest) & np.isfinite(right) & (right != 0)
         error = np.abs(value - stored) / np.maximum(np.abs(stored), smallest)
-        finite = np.isfinite(value) & np.isfinite(stored)
-        error = np.where(finite, error, 0.0)
+        error = np.where(np.isfinite(value) & np.isfinite(stored), error, 0.0)
         apart = (nan != np.isnan(stored)) | (inf != np.isinf(stored)) | (inf & (value != stored))
         apart |= error > tolerated(got.dtype.name)
+    return ElementFlags(nan, inf, overflow, underflow, apart, error)
+
+
+def _counted(got: Array, exact: Array | None) -> Counts:
+    found = flags(got, exact)
+    with np.errstate(all="ignore"):
+        sort = np.where(found.nan, 1, np.where(found.inf, np.where(got.astype(np.float64) > 0, 2, 3), 0))
+    classes = "".join(_CLASSES[sort.reshape(-1)]) if got.size <= KEPT_CLASSES else " " * (KEPT_CLASSES + 1)
     return Counts(
-        value.size,
-        plain.nan,
-        plain.inf,
-        int(overflow.sum()),
-        int(underflow.sum()),
-        int(apart.sum()),
-        float(error.max(initial=0.0)),
+        got.size,
+        int(found.nan.sum()),
+        int(found.inf.sum()),
+        int(found.overflow.sum()),
+        int(found.underflow.sum()),
+        int(found.apart.sum()),
+        float(found.error.max(initial=0.0)),
         classes,
     )
 

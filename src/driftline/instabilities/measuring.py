@@ -10,6 +10,7 @@ from driftline.checking.batch_requests import InvalidProgram, Prepared, Prepared
 from driftline.checking.screener import Screener
 from driftline.core.execution import Outcome
 from driftline.core.target import Target
+from driftline.core.tensors import Arrays
 from driftline.execute.requests import Ran
 from driftline.execute.shelf import load_from, load_samples
 from driftline.instabilities.counting import NOTHING_COUNTED, count
@@ -59,6 +60,15 @@ class ModelScreener(Screener[ReferItem]):
             for number, ran in executions.items():
                 rows[number] = _rows(models[number], ran, verdicts.get(number))
         return rows
+
+    def outputs(self, models: Mapping[int, ReferredModel], target: Target) -> dict[int, list[Arrays]]:
+        """What a framework returns for each input, of the models that it runs; nothing is judged."""
+        executions = self._execute({number: model.made for number, model in models.items()}, target)
+        return {
+            number: [load_from(place) for place in ran.outputs]
+            for number, ran in executions.items()
+            if ran.outcome is Outcome.OK
+        }
 
 
 def _rows(model: ReferredModel, ran: Ran, found: ProgramVerdict | None) -> tuple[InputRow, ...]:

@@ -137,8 +137,9 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def begin(self, settings: dict[str, Any]) -> None:
-        """Make the folder, or go on with the run that is there; one with other settings is refused."""
+    def begin(self, settings: dict[str, Any], about: dict[str, Any]) -> None:
+        """Make the folder, or go on with the run that is there; one with other settings is refused. `about` is kept
+        for readers, and may be another one when the run goes on."""
         place = self.path / SETTINGS
         if place.is_file():
             before = _read_json(place)
@@ -153,7 +154,7 @@ class RunFolder:
             raise DriftlineError(f"--out {self.path}: the folder is not empty, and not a run; name another one.")
         for part in (MODELS, INPUTS):
             (self.path / part).mkdir(parents=True, exist_ok=True)
-        write_private(place, [json.dumps({"schema": SCHEMA, **settings}, indent=1).encode()])
+        write_private(place, [json.dumps({"schema": SCHEMA, **settings, **about}, indent=1).encode()])
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def run_models(
         told = "; ".join(f"{one.target}: {one.reason}" for one in skipped)
         raise DriftlineError(f"None of the frameworks is available here. {told}")
     folder = RunFolder(plan.out)
-    folder.begin(plan.settings())
+    folder.begin(plan.settings(), {"folder": str(plan.models.resolve()), "source": plan.inputs})
     return _Run(checker, store, plan, folder, library, listener).run(models, here, skipped)
 
 

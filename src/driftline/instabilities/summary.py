@@ -10,6 +10,7 @@ from pathlib import Path
 from driftline.checking.checker import Skipped
 from driftline.core.private import write_private
 from driftline.core.quoting import cell, markdown, spreadsheet
+from driftline.instabilities.frameworks import USUAL
 from driftline.instabilities.records import ModelRecord, RuntimeRecord
 from driftline.report.words import plural
 from driftline.store import Bug
@@ -76,7 +77,9 @@ def summary_page(records: Sequence[ModelRecord], skipped: Sequence[Skipped], bug
 
 
 def frameworks_of(records: Iterable[ModelRecord]) -> list[str]:
-    return list(dict.fromkeys(one.framework for record in records for one in record.runtimes))
+    """By name, those that people compare others with first; which was done first is chance."""
+    found = {one.framework for record in records for one in record.runtimes}
+    return [*(name for name in USUAL if name in found), *sorted(found - set(USUAL))]
 
 
 def framework_table(records: Sequence[ModelRecord]) -> list[str]:
