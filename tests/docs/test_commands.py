@@ -12,6 +12,7 @@ from documents import ROOT, Command, commands, inline_code, pages, words_of
 from driftline.backends import BACKENDS
 from driftline.backends.presets import is_preset
 from driftline.cli import cli
+from driftline.cli.branching import BranchingCommand
 from driftline.core.target import parse_targets
 
 FILE = re.compile(r"[\w./-]+\.(onnx|pt2|npz|json|py|toml)")
@@ -27,6 +28,9 @@ def leaf(words: tuple[str, ...]) -> tuple[click.Command, click.Context, list[str
         assert found, f"there is no command {rest[0]!r}"
         command, rest = found, rest[1:]
         context = click.Context(command, info_name=found.name, parent=context)
+    if isinstance(command, BranchingCommand) and rest and rest[0] in command.branches:
+        command, rest = command.branches[rest[0]], rest[1:]
+        context = click.Context(command, info_name=command.name, parent=context)
     return command, context, rest
 
 
@@ -41,6 +45,8 @@ def options_of(command: click.Command) -> set[str]:
 
 
 def all_commands(command: click.Command = cli) -> list[click.Command]:
+    if isinstance(command, BranchingCommand):
+        return [command, *command.branches.values()]
     if not isinstance(command, click.Group):
         return [command]
     context = click.Context(command)

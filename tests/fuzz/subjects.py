@@ -9,6 +9,7 @@ import io
 import json
 import re
 import sqlite3
+import struct
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,10 @@ from driftline.core.tensors import TensorSpec, save_tensors
 from driftline.core.verdict import Fingerprint, Status
 from driftline.core.wire import encode
 from driftline.inputs.files import read_inputs
+from driftline.inputs.foreign.convert import read_samples
+from driftline.inputs.foreign.float128 import write_float128
+from driftline.inputs.foreign.ktest import write_ktest
+from driftline.inputs.foreign.tables import write_own
 from driftline.inputs.make import InputMaker
 from driftline.programs.described import Described, InspectRequest
 from driftline.programs.inspect import inspect
@@ -234,6 +239,31 @@ def _read_cause(path: Path) -> None:
     read_cause(path, named[1].decode().replace(":", "-") if named else "onnxruntime")
 
 
+FOREIGN = (TensorSpec("x", "float32", (3,)), TensorSpec("y", "float64", (2,)))
+
+
+def _test_cases() -> list[bytes]:
+    """KLEE's, of each version."""
+    arrays = {"x": np.ones(3, "<f4").tobytes(), "y": np.ones(2, "<f8").tobytes()}
+    made = write_ktest(arrays, ("prog.bc", "--sym"))
+    first = b"BOUT\n" + struct.pack(">I", 1) + made[9:-8]
+    return [made, first, write_ktest({"x": arrays["x"]})]
+
+
+def _wide_floats() -> list[bytes]:
+    return [write_float128(np.array([1.0, -0.0, np.inf, 1e-310, np.nan])), bytes(80)]
+
+
+def _tables() -> list[bytes]:
+    parsed = b"testfile,values\ntest000001.ktest,nan,-inf,inf,1e-3,0x1f\ntest000002.ktest,1,2,3,4,5\n"
+    return [parsed, write_own([{"x": np.ones(3, np.float32), "y": np.zeros(2)}], "table")]
+
+
+def _foreign(path: Path) -> None:
+    """As `driftline inputs convert` does it."""
+    read_samples(path, FOREIGN)
+
+
 SUBJECTS = (
     Subject("onnx", ".onnx", _models, _model, 30),
     Subject("npz", ".npz", _archives, lambda path: read_inputs(path, SPECS, ROOM), 20),
@@ -244,5 +274,8 @@ SUBJECTS = (
     Subject("project", ".toml", _projects, _read_project, 8),
     Subject("cause", ".toml", _causes, _read_cause, 15),
     Subject("baseline", ".json", _baselines, read_baseline, 8),
+    Subject("ktest", ".ktest", _test_cases, _foreign, 12),
+    Subject("float128", ".float128", _wide_floats, _foreign, 5),
+    Subject("table", ".csv", _tables, _foreign, 12),
     Subject("pt2", ".pt2", _torch_archives, _torch_archive, 1),
 )

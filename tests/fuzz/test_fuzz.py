@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "fuzz.py"
-QUICK = "onnx,npz,npy,safetensors,store,toml,project,cause,baseline"
+QUICK = "onnx,npz,npy,safetensors,store,toml,project,cause,baseline,ktest,float128,table"
 
 
 def test_damaged_files_are_taken_or_refused() -> None:
@@ -15,7 +15,17 @@ def test_damaged_files_are_taken_or_refused() -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     taken = [line.split()[0] for line in done.stdout.splitlines() if "'taken'" in line]
-    assert {"onnx", "npz", "safetensors", "store", "toml", "project", "cause", "baseline"} <= set(
-        taken
-    )  # damage is not all there is
+    assert {
+        "onnx",
+        "npz",
+        "safetensors",
+        "store",
+        "toml",
+        "project",
+        "cause",
+        "baseline",
+        "ktest",
+        "float128",
+        "table",
+    } <= set(taken)  # damage is not all there is
     assert done.stdout.count("files") == len(QUICK.split(","))

@@ -35,7 +35,7 @@ class HuntPlan:
 
     targets: tuple[str, ...]
     generators: tuple[str, ...]
-    inputs: tuple[str, ...] = ("random", "specials", "boundary")
+    inputs: tuple[str, ...] = ("random", "specials", "boundary", "symbolic")
     seed: int = 0
     seconds: float = 600.0  # 0: no limit
     programs: int = 0  # for each target; 0: no limit

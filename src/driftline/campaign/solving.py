@@ -13,6 +13,7 @@ import numpy as np
 from driftline.checking.kinds import worker_for_framework
 from driftline.checking.open import LoadedProgram
 from driftline.checking.written import write_case
+from driftline.core.announce import Announce
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.config import cache_home
 from driftline.core.errors import DriftlineError
@@ -66,6 +67,7 @@ def solve_inputs(
     dtype: str | None = None,
     node: str = "",
     most: int = 0,
+    say: Announce = lambda words: None,
 ) -> Solved:
     """Ask a worker. `most`: enough after so many witnesses of the whole program."""
     program = opened.program
@@ -89,6 +91,7 @@ def solve_inputs(
         timeout=budget + _SLACK,
         memory_limit=options.memory_limit,
         fresh=True,
+        entering=say,
     )
     if report.answer is None:
         words = {"timeout": "did not come to an end", "memory": "ran out of memory", "died": "killed its process"}

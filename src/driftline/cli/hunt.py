@@ -28,10 +28,10 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
 @click.option(
     "--inputs",
     metavar="I1,I2",
-    default="random,specials,boundary",
+    default="random,specials,boundary,symbolic",
     show_default=True,
     help="How tensors are chosen: random (ordinary numbers), specials (NaN, infinities, extremes), boundary (the edges"
-    " of the operators' domains).",
+    " of the operators' domains), symbolic (solved, so that a small torch program becomes NaN or overflows).",
 )
 @click.option(
     "--jobs", type=click.IntRange(1), default=2, show_default=True, help="Compilers that run at the same time."

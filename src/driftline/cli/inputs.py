@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from driftline.cli.branching import BranchingCommand
 from driftline.cli.common import (
     Activity,
     json_option,
@@ -20,7 +21,7 @@ from driftline.cli.common import (
 from driftline.core.errors import DriftlineError
 
 
-@click.command()
+@click.command(cls=BranchingCommand)
 @click.argument("program")
 @click.option(
     "--goal",
@@ -81,6 +82,8 @@ def inputs(
     Lowerings for diverge: plain, fma, reassociate, reciprocal, rsqrt, exp-quotient, one-pass, wide, rounded-constant
     (docs/how-to/find-unstable-inputs.md).
 
+    `driftline inputs convert` reads and writes the files of KLEE and FPGen.
+
     Exit codes: 0 nothing was found, 1 a witness of the program was found; others as everywhere.
     """
     from driftline.campaign.session import maker_of
@@ -88,6 +91,7 @@ def inputs(
     from driftline.checking.open import open_program
     from driftline.core.case import CheckOptions
     from driftline.core.plugins import load_plugins
+    from driftline.events import says
     from driftline.execute.pool import Pool
     from driftline.inputs.sizes import Sizes
 
@@ -98,10 +102,11 @@ def inputs(
     if out is not None:
         _require_file(out)
     options = CheckOptions(seed=seed, plugins=tuple(str(Path(p).resolve()) for p in plugins))
-    with Pool() as pool, Activity(f"Solving {program}", seconds):
+    with Pool() as pool, Activity(f"Solving {program}", seconds) as progress:
         opened = open_program(program, pool, options)
         maker = maker_of(opened, options, sizes)
-        solved = solve_inputs(pool, opened, maker, options, goals=goals, budget=seconds, dtype=dtype, node=node)
+        solved = solve_inputs(pool, opened, maker, options, goals=goals, budget=seconds, dtype=dtype, node=node,
+                              say=says(progress, "solving"))  # fmt: skip
     written = write_inputs(out, solved.inputs) if out is not None else []
     if as_json:
         from driftline.report.results import SCHEMA
@@ -116,6 +121,8 @@ def inputs(
         note(f"Written: {', '.join(map(str, written))}.")
         if not dtype:
             note(f"Check them with: driftline check {program} --inputs {written[0]}")
+    elif out is None and solved.inputs and not as_json:
+        note(f"Keep these inputs with --out bad.npz; `driftline check {program} --inputs bad.npz` then runs them.")
     elif out is not None:
         note(f"Nothing reaches the program's inputs: {out} was not written.")
     return 1 if solved.inputs else 0
@@ -129,3 +136,50 @@ def _require_file(path: Path) -> None:
         raise DriftlineError(f"--out {path}: the folder {path.parent} does not exist; make it first.")
     if path.is_dir():
         raise DriftlineError(f"--out {path}: it is a folder; name a file.")
+
+
+@inputs.branch
+@click.command()
+@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option(
+    "--spec",
+    "specs",
+    metavar="NAME:DTYPE[SHAPE]",
+    multiple=True,
+    help="What the bytes or numbers of SOURCE are, as in input:float32[3]; may be repeated.",
+)
+@json_option
+def convert(source: Path, out: Path, specs: tuple[str, ...], as_json: bool) -> int:
+    """Convert a file of inputs: SOURCE to OUT, each of the kind that its name says.
+
+    \b
+      .npz, .safetensors   named tensors, as `driftline check --inputs` takes them
+      .ktest               KLEE test cases: named bytes, so say what they are with --spec
+      NAME-input           FPGen inputs: x86 __float128 numbers, also .float128
+      .csv                 tables: Driftline's own, with the bits beside each number, and `testfile,values` tables
+
+    \b
+      driftline inputs convert test000001.ktest bad.npz --spec input:float32[3]
+      driftline inputs convert test000001-input bad.npz --spec x:float32[2] --spec y:float32[2]
+      driftline inputs convert tests.csv bad.npz --spec x:float32[4]
+      driftline inputs convert bad.npz test000002.ktest
+
+    Several inputs of a table become OUT, OUT-2 and so on.
+    """
+    from driftline.inputs.foreign.convert import read_samples, write_samples_as
+    from driftline.inputs.foreign.specs import parse_specs
+
+    if not out.parent.is_dir():
+        raise DriftlineError(f"{out}: the folder {out.parent} does not exist; make it first.")
+    if out.is_dir():
+        raise DriftlineError(f"{out}: it is a folder; name a file.")
+    samples = read_samples(source, parse_specs(specs))
+    written = write_samples_as(out, samples)
+    if as_json:
+        held = [{name: f"{array.dtype}{list(array.shape)}" for name, array in arrays.items()} for arrays in samples]
+        print_json({"schema": 1, "files": [str(path) for path in written], "inputs": held})
+    else:
+        names = ", ".join(f"{name}: {array.dtype}{list(array.shape)}" for name, array in samples[0].items())
+        click.echo(f"{', '.join(map(str, written))}: {names}")
+    return 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from driftline.cli.branching import BranchingCommand
 from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, seed_option, store_option
 from driftline.core.errors import DriftlineError
 from driftline.core.quoting import shell
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
 FRAMEWORKS = "pytorch,torch_compile,onnx,openvino,xla"
 
 
-@click.group(invoke_without_command=True)
-@click.option("--models", type=click.Path(path_type=Path), help="A folder of models: of `driftline compose`, or yours.")
+@click.command(cls=BranchingCommand)
+@click.option(
+    "--models",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="A folder of models: of `driftline compose`, or yours.",
+)
 @click.option(
     "--inputs",
     metavar="SOURCE",
@@ -35,7 +41,9 @@ FRAMEWORKS = "pytorch,torch_compile,onnx,openvino,xla"
     help="pytorch, torch_compile, onnx (ONNX Runtime), or any target of `driftline check`. Those that are not here are"
     " named and skipped.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="The folder of the run; an unfinished one goes on.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="The folder of the run; an unfinished one goes on."
+)
 @click.option("--budget", metavar="TIME", default="2s", show_default=True, help="To solve the inputs of one model.")
 @click.option("--timeout", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds for one model.")
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="What runs at the same time.")
@@ -43,10 +51,9 @@ FRAMEWORKS = "pytorch,torch_compile,onnx,openvino,xla"
 @store_option
 @plugin_option
 @json_option
-@click.pass_context
 def instabilities(
-    context: click.Context, models: Path | None, inputs: str, frameworks: str, out: Path | None, budget: str,
-    timeout: float, jobs: int, seed: int, store: Path, plugins: tuple[str, ...], as_json: bool,
+    models: Path, inputs: str, frameworks: str, out: Path, budget: str, timeout: float, jobs: int, seed: int,
+    store: Path, plugins: tuple[str, ...], as_json: bool,
 ) -> int:  # fmt: skip
     """Run every model on every input with every framework, and count what goes wrong.
 
@@ -71,14 +78,10 @@ def instabilities(
 
     Exit codes: 0 nothing is wrong, 1 findings, 130 interrupted (go on with the same command); others as everywhere.
     """
-    if context.invoked_subcommand:
-        return 0
     from driftline.instabilities.summary import write_summary
     from driftline.report.progress import RunProgress
     from driftline.workbench import Workbench
 
-    if models is None or out is None:
-        raise DriftlineError("Name the models and the folder of the run: --models DIR --out RUN (--help has examples).")
     seconds = parse_budget(budget)
     with Workbench(store, plugins=plugins, jobs=jobs) as bench:
         try:
@@ -130,7 +133,8 @@ def _show(result: RunResult, table: Path, page: Path) -> None:
     click.echo(f"{table}\n{page}")
 
 
-@instabilities.command()
+@instabilities.branch
+@click.command()
 @click.option(
     "--runs", "first", type=click.Path(path_type=Path), required=True, metavar="RUN...", help="Runs to compare."
 )

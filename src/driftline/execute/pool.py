@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from driftline.core.announce import Announce
 from driftline.core.task import Answer, Request, Task
 from driftline.core.text import last_words
 from driftline.core.wire import Json, decode, encode
@@ -56,10 +57,12 @@ class Pool:
         timeout: float = 300.0,
         memory_limit: int = 8 << 30,
         fresh: bool = False,
+        entering: Announce = lambda stage: None,
     ) -> TaskReport[Answer]:
         """Run one task to its end. Raises `WorkerStartError` when the worker cannot even start.
 
-        `fresh` gives the task a process that has run nothing before it, and runs nothing after it.
+        `fresh` gives the task a process that has run nothing before it, and runs nothing after it. `entering` is called
+        with each stage that the task announces.
         """
         began = self._interruptions
         job = Job(task.name, encode(task.request, request))
@@ -68,7 +71,7 @@ class Pool:
             worker = self._acquire(kind, fresh, began)
             reused = worker.jobs > 0
             try:
-                report = self._run_on(worker, began, kind, job, timeout, memory_limit, fresh)
+                report = self._run_on(worker, began, kind, job, timeout, memory_limit, fresh, entering)
                 return report if report.ending is not Ending.DONE else _read_answer(task, report)
             except Lost as error:
                 lost += not reused  # there are only so many idle workers
@@ -115,10 +118,11 @@ class Pool:
         timeout: float,
         memory_limit: int,
         fresh: bool,
+        entering: Announce,
     ) -> TaskReport[Json]:
         keep = False
         try:
-            report = self._serve(worker, began, job, timeout, memory_limit)
+            report = self._serve(worker, began, job, timeout, memory_limit, entering)
             keep = report.ending is Ending.DONE and worker.jobs < limits.JOBS_PER_WORKER and kind.fork and not fresh
             keep = keep and not worker.has_grown()
         finally:
@@ -130,13 +134,21 @@ class Pool:
                 worker.dismiss()
         return report
 
-    def _serve(self, worker: WorkerHandle, began: int, job: Job, timeout: float, memory_limit: int) -> TaskReport[Json]:
+    def _serve(
+        self,
+        worker: WorkerHandle,
+        began: int,
+        job: Job,
+        timeout: float,
+        memory_limit: int,
+        entering: Announce = lambda stage: None,
+    ) -> TaskReport[Json]:
         """One job on this worker; while it runs, it can be interrupted."""
         try:
             with self._lock:
                 self._go_on(began)
                 self._busy.add(worker)
-            return worker.run(job, timeout, memory_limit, lambda: self.deadline)
+            return worker.run(job, timeout, memory_limit, lambda: self.deadline, entering)
         finally:
             with self._lock:
                 self._busy.discard(worker)

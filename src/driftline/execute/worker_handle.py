@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from driftline.core.announce import Announce
 from driftline.core.errors import InternalError
 from driftline.core.full_disk import refuse_full
 from driftline.core.text import tail
@@ -75,7 +76,9 @@ class WorkerHandle:
         self.jobs = 0
         self._began_with = tree_usage(pid).memory
 
-    def run(self, job: Job, timeout: float, memory_limit: int, end: Callable[[], float]) -> TaskReport[Json]:
+    def run(
+        self, job: Job, timeout: float, memory_limit: int, end: Callable[[], float], entering: Announce
+    ) -> TaskReport[Json]:
         self.jobs += 1
         self._log_before = ""
         started = time.monotonic()
@@ -90,6 +93,7 @@ class WorkerHandle:
                         begun = True
                     case Entered(entered):
                         stage = entered
+                        entering(stage)
                     case _Expired():
                         raise PoolExpired("the time is over")  # whoever gave us the job ends the process
                     case _Stopped(ending, detail):

@@ -21,6 +21,7 @@ _BUILTIN = {
     "random": "driftline.inputs.ordinary:RandomValues",
     "specials": "driftline.inputs.special:SpecialValues",
     "boundary": "driftline.inputs.boundary:BoundaryValues",
+    "symbolic": "driftline.inputs.solved:SolvedValues",
 }
 
 

@@ -268,7 +268,8 @@ class _Run:
         self._listen(Working("checking again", f"{suspect.model.files.name} on {suspect.framework.name}"))
         case = Case(program, (inputs,), (suspect.framework.target,), self._plan.options)
         outcome = self._checker.check(case, review=partial(reviewed, self._checker))
-        bugs = keep_failures(self._checker, self._store, outcome, self._library, self._listen)
+        wrong = tuple(row for row in outcome.results if row.verdict.judgement is Judgement.FAIL)
+        bugs = keep_failures(self._checker, self._store, replace(outcome, results=wrong), self._library, self._listen)
         made, told = suspect.made, outcome.results[0].verdict if outcome.results else None
         if told is None or told.judgement is not Judgement.FAIL:
             verdict = str(told.judgement) if told else "inconclusive"

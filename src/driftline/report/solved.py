@@ -44,10 +44,10 @@ def _how(row: SearchRow) -> str:
     if row.outcome != "witness":
         return "neither found nor excluded in time"
     results = [f"{count} {name}" for count, name in ((row.nan, "NaN"), (row.inf, "Inf")) if count]
-    if row.reach == "program":
-        return f"{row.step}; results: {' and '.join(results) or 'finite'}"
     shown = ", ".join(f"{name} = {value:.9g}" for name, value in list(row.numbers.items())[:_FEW])
     more = f", and {len(row.numbers) - _FEW} more" if len(row.numbers) > _FEW else ""
+    if row.reach == "program":
+        return f"{row.step}: {shown}{more}; results: {' and '.join(results) or 'finite'}"
     return f"{row.step}; no inputs of the program were found for {shown}{more}"
 
 

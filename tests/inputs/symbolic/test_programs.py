@@ -42,6 +42,23 @@ def stable():
     return (lambda x: torch.softmax(x, -1)), (torch.zeros(3, 10),)
 
 
+def by_hand():
+    def softmax(x):
+        top = x.max(dim=-1, keepdim=True).values
+        e = torch.exp(x - top)
+        return e / e.sum(dim=-1, keepdim=True)
+
+    return softmax, (torch.zeros(3, 4),)
+
+
+def uneven():
+    return (lambda x: 1.0 / (x - torch.tensor([1e9, 2e9, 3.0]) * (x > 1e8) - 7.0)), (torch.zeros(3),)
+
+
+def masked():
+    return (lambda x: 1.0 / (1.0 - (x > 5.0).float())), (torch.zeros(3),)
+
+
 def normalize():
     return (lambda x: torch.nn.functional.normalize(x)), (torch.ones(3, 4),)
 
@@ -89,6 +106,31 @@ def test_naive_softmax_has_a_witness_and_the_stable_one_a_proof(ask):
     assert naive["div"].nan
     stable = ask("stable", goals="nan", budget=20).rows
     assert [row.outcome for row in stable] == ["proof"]
+
+
+def test_a_softmax_that_is_written_by_hand_is_proved_too(ask):
+    found = ask("by_hand", goals="nan", budget=20)
+    assert [(row.operator, row.outcome) for row in found.rows] == [("div", "proof")]
+
+
+def test_numbers_have_the_names_of_the_program(ask):
+    row = next(row for row in ask("naive", goals="nan", budget=20).rows if row.reach == "program")
+    assert row.numbers
+    assert all(name.startswith("x[") for name in row.numbers)
+
+
+def test_elements_that_compute_something_else_are_looked_at(ask):
+    """All of them have a pole at seven; the constants make three expressions of them."""
+    heard = []
+    found = ask("uneven", goals="inf", budget=20, say=heard.append)
+    assert found.rows[-1].reach == "program"
+    assert any(words.endswith("inf at reciprocal") or "inf at div" in words for words in heard)
+
+
+def test_a_mask_among_numbers_is_no_constant(ask):
+    """It is zero for the example, and one beyond five."""
+    found = ask("masked", goals="inf", budget=20)
+    assert [row.reach for row in found.rows] == ["program"]
 
 
 def test_the_dtype_decides(ask):

@@ -43,6 +43,11 @@ def operand(slicer: Slicer, node: Any, arg: Any, at: int, form: Format) -> ExprN
     raise NoRule
 
 
+def as_number(found: ExprNode, form: Format) -> ExprNode:
+    """A truth value beside floats is one or zero."""
+    return found if found.form is not None else where(found, constant(1.0, form), constant(0.0, form))
+
+
 def _compute_in(slicer: Slicer, node: Any, args: Any) -> Format:
     """The format of the computation: wider where half numbers meet a Python number that is not one of theirs."""
     form = slicer.form(node)
@@ -55,7 +60,7 @@ def _compute_in(slicer: Slicer, node: Any, args: Any) -> Format:
 def pointwise(op: str) -> ElementRule:
     def compute(slicer: Slicer, node: Any, at: int) -> ExprNode:
         form = _compute_in(slicer, node, node.args)
-        args = [operand(slicer, node, arg, at, form) for arg in node.args]
+        args = [as_number(operand(slicer, node, arg, at, form), form) for arg in node.args]
         if node.kwargs.get("rounding_mode"):
             raise NoRule
         alpha = node.kwargs.get("alpha", 1)
@@ -162,7 +167,10 @@ def _logic(slicer: Slicer, node: Any, at: int) -> ExprNode:
 
 @rule("_to_copy.default", "convert_element_type.default", "to.dtype")
 def _convert(slicer: Slicer, node: Any, at: int) -> ExprNode:
-    if not slicer.values[node].is_floating_point() or not slicer.values[node.args[0]].is_floating_point():
+    source = slicer.values[node.args[0]]
+    if source.dtype == torch.bool and slicer.values[node].is_floating_point():
+        return as_number(slicer.element(node.args[0], at), slicer.form(node))
+    if not slicer.values[node].is_floating_point() or not source.is_floating_point():
         return slicer.known(node, at)
     return cast(slicer.element(node.args[0], at), slicer.form(node))
 
@@ -180,13 +188,15 @@ def _view(slicer: Slicer, node: Any, at: int) -> ExprNode:
 
 @rule("getitem")
 def _item(slicer: Slicer, node: Any, at: int) -> ExprNode:
-    """A part of an operator with several results: of a split, or the variance and the mean."""
+    """A part of an operator with several results: of a split, the variance and the mean, the greatest of a row."""
     whole, part = node.args
     name = str(whole.target).removeprefix("aten.")
     if name.startswith(("split", "unbind", "chunk")):
         return slicer.source(whole, at, part)
     if name == "var_mean.correction":
         return _moments(slicer, whole, node, at)[part]
+    if name in ("max.dim", "min.dim") and part == 0:
+        return _extreme(slicer, whole, at)
     raise NoRule
 
 

@@ -119,8 +119,7 @@ def parse_format(text: str) -> Format:
     """From `float16`, `f16` or `half`."""
     name = _SHORT.get(text, text)
     if name not in FORMATS:
-        known = [*FORMATS, *_SHORT]
-        raise DriftlineError(f"--dtype {text}: give one of {', '.join(FORMATS)}.{did_you_mean(text, known)}")
+        raise DriftlineError(f"--dtype {text}: give one of {', '.join(FORMATS)}.{did_you_mean(text, FORMATS)}")
     return FORMATS[name]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from driftline.core.announce import Announce
 from driftline.core.errors import DriftlineError
 from driftline.core.plugins import load_plugins
 from driftline.core.task import Context
@@ -20,7 +21,7 @@ from driftline.inputs.symbolic.cached import read_answers, write_answers
 from driftline.inputs.symbolic.formats import parse_format
 from driftline.inputs.symbolic.goals import Goal, GoalKind, Query, parse_goals
 from driftline.inputs.symbolic.lifting import Lifter, clock
-from driftline.inputs.symbolic.portfolio import solve
+from driftline.inputs.symbolic.portfolio import STEPS, solve
 from driftline.inputs.symbolic.requests import SEARCH, SearchAnswer, SearchRequest, SearchRow
 from driftline.inputs.symbolic.rewrites import REWRITES, rewritten
 from driftline.inputs.symbolic.slices import FEW, NoRule, Slice, Slicer, values_of
@@ -48,16 +49,27 @@ def search(request: SearchRequest, context: Context) -> SearchAnswer:
     program = OpenedProgram.of(request.case, request.case.samples()[0])
     try:
         traced = trace(program, parse_format(request.dtype) if request.dtype else None)
-        return _SliceSearch(traced, request).run()
+        return SliceSearch(traced, request, context.enter).run()
     except (DriftlineError, ProgramChanged) as error:
         return SearchAnswer(problem=str(error))
 
 
-class _SliceSearch:
+class SliceSearch:
     """One program, all goals."""
 
-    def __init__(self, traced: TracedProgram, request: SearchRequest) -> None:
-        self._traced, self._request = traced, request
+    def __init__(
+        self,
+        traced: TracedProgram,
+        request: SearchRequest,
+        say: Announce = lambda words: None,
+        *,
+        steps: Sequence[str] = tuple(STEPS),
+        direct: bool = False,
+    ) -> None:
+        """`steps` of the portfolio that are taken; `direct`: only slices that begin at the program's inputs. With steps
+        that look at no clock, and direct slices, the answer is the same each time."""
+        self._traced, self._request, self._say = traced, request, say
+        self._steps, self._only_direct = steps, direct
         self._values = values_of(traced, list(traced.example.values()))
         self._short = Slicer(traced, self._values, short=True)
         self._plain = Slicer(traced, self._values)
@@ -79,30 +91,33 @@ class _SliceSearch:
             raise DriftlineError(f"--node {self._request.node}: nothing can be solved there for these goals.")
         rows: list[SearchRow] = []
         reached = 0
-        for number, (node, goal, pieces) in enumerate(asked):
+        for number, (node, goal, groups) in enumerate(asked):
+            self._say(f"{number + 1} of {len(asked)}: {goal} at {self._traced.labels.get(node.name, node.name)}")
             share = min(LONGEST, max(self._left(), 0) / (len(asked) - number) * 3)
             if self._left() <= 0:
                 return SearchAnswer(tuple(rows), unasked=len(asked) - number)
-            rows.append(self._row(node, goal, pieces, share))
+            rows.append(self._row(node, goal, groups, share))
             reached += rows[-1].reach == "program"
             if self._request.most and reached >= self._request.most:
                 break
         return SearchAnswer(tuple(rows))
 
-    def _queries(self) -> Iterator[tuple[Any, Goal, list[tuple[Slice, Query]]]]:
-        """Goal by goal; each node with its slices, the shortest first."""
+    def _queries(self) -> Iterator[tuple[Any, Goal, list[_Asked]]]:
+        """Goal by goal; each node with the slices of some elements, of each the shortest first."""
         goals = parse_goals(self._request.goals, list(REWRITES))
         nodes = self._nodes()
-        slices: dict[Any, list[Slice]] = {}
+        slices: dict[Any, list[list[Slice]]] = {}
         for goal in goals:
             for node in nodes:
                 if not self._request.node and _name(node) not in SUSPICIOUS[goal.kind]:
                     continue
                 if node not in slices:
-                    slices[node] = self._slices(node)
-                pieces = [(piece, query) for piece in slices[node] if (query := _query(piece, goal))]
-                if pieces:
-                    yield node, goal, pieces
+                    slices[node] = self._elements(node)
+                groups = [
+                    [(piece, query) for piece in pieces if (query := _query(piece, goal))] for pieces in slices[node]
+                ]
+                if any(groups):
+                    yield node, goal, [group for group in groups if group]
 
     def _nodes(self) -> list[Any]:
         floats = [
@@ -127,25 +142,47 @@ class _SliceSearch:
             )
         return found
 
-    def _slices(self, node: Any) -> list[Slice]:
+    def _elements(self, node: Any) -> list[list[Slice]]:
+        """The slices of the first element, and of the last and the middle one where they are other expressions: weights
+        and constants differ from element to element."""
+        last = self._values[node].numel() - 1
+        found: dict[tuple[str, ...], list[Slice]] = {}
+        for at in dict.fromkeys((0, last, last // 2)):
+            if pieces := self._slices(node, at):
+                found.setdefault(tuple(piece.signature for piece in pieces), pieces)
+        return list(found.values())
+
+    def _slices(self, node: Any, at: int) -> list[Slice]:
         """A short one, cut before long sums, and the long one, with tied rows where it has many variables."""
         found: dict[str, Slice] = {}
         try:
-            short = self._short.slice(node, 0)
+            short = self._short.slice(node, at)
             if len(short.places) <= FEW:
                 found[short.signature] = short
-            piece = self._plain.slice(node, 0)
-            piece = piece if len(piece.places) <= FEW else self._tied.slice(node, 0)
+            piece = self._plain.slice(node, at)
+            piece = piece if len(piece.places) <= FEW else self._tied.slice(node, at)
             found.setdefault(piece.signature, piece)
         except NoRule:
             pass
         # What has inputs alone for variables is lifted by writing them down.
-        return sorted(found.values(), key=lambda piece: not self._is_direct(piece))
+        ordered = sorted(found.values(), key=lambda piece: not self._is_direct(piece))
+        return [piece for piece in ordered if not self._only_direct or self._is_direct(piece)]
 
     def _is_direct(self, piece: Slice) -> bool:
         return all(place.node in self._lifter.inputs for place in piece.places.values())
 
-    def _row(self, node: Any, goal: Goal, pieces: list[tuple[Slice, Query]], seconds: float) -> SearchRow:
+    def _row(self, node: Any, goal: Goal, groups: list[_Asked], seconds: float) -> SearchRow:
+        """Element by element, until a witness reaches the program; what holds for all of them that were looked at."""
+        left = clock(seconds)
+        rows: list[SearchRow] = []
+        for number, pieces in enumerate(groups):
+            rows.append(self._element_row(node, goal, pieces, max(left(), 0.05) / (len(groups) - number)))
+            if rows[-1].reach == "program":
+                break
+        said = min(rows, key=lambda row: (row.reach != "program", row.reach != "slice", row.outcome == "proof"))
+        return replace(said, seconds=sum(row.seconds for row in rows))
+
+    def _element_row(self, node: Any, goal: Goal, pieces: _Asked, seconds: float) -> SearchRow:
         """Inputs of moderate size first, then all; a witness that reaches the program ends it, and so does a proof."""
         left = clock(seconds)
         label = self._traced.labels.get(node.name, "")
@@ -163,15 +200,24 @@ class _SliceSearch:
                 first = first if first.outcome is SolverOutcome.WITNESS else answer
                 until = clock(min(_LIFTING, max(left(), 0)))
                 if lifted := self._lifter.lift(piece, tried, answer.numbers, until):
-                    said = _said(row, answer, seconds - left())
+                    said = _said(row, self._named(answer), seconds - left())
                     path = self._kept(lifted.tensors)
                     return replace(said, reach="program", inputs=path, nan=lifted.nan, inf=lifted.inf)
-        return replace(
-            _said(row, first, seconds - left()), reach="slice" if first.outcome is SolverOutcome.WITNESS else ""
-        )
+        said = _said(row, self._named(first), seconds - left())
+        return replace(said, reach="slice" if first.outcome is SolverOutcome.WITNESS else "")
+
+    def _named(self, answer: SolverAnswer) -> SolverAnswer:
+        """The numbers under the names that the user knows: `x[3]`, where the graph has `arg0_1[3]`."""
+        labels = self._traced.labels
+
+        def named(variable: str) -> str:
+            node, bracket, place = variable.partition("[")
+            return f"{labels.get(node, node).partition(' (')[0]}{bracket}{place}"
+
+        return replace(answer, numbers={named(name): value for name, value in answer.numbers.items()})
 
     def _solved(self, piece: Slice, query: Query, left: Clock, share: float) -> SolverAnswer:
-        answer = solve(query, max(left(), 0.05) * share, seed=self._request.case.seed)
+        answer = solve(query, max(left(), 0.05) * share, seed=self._request.case.seed, steps=self._steps)
         self._answers.put(piece, query, answer)
         return answer
 
@@ -180,6 +226,9 @@ class _SliceSearch:
         self._files += 1
         save_tensors(path, self._traced.arrays(tensors))
         return path
+
+
+_Asked = list[tuple[Slice, Query]]  # the slices of one element, with what is asked of them
 
 
 def _said(row: SearchRow, answer: SolverAnswer, seconds: float) -> SearchRow:

@@ -6,6 +6,7 @@ Only workers import this.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -67,12 +68,25 @@ def trace(program: OpenedProgram, form: Format | None = None) -> TracedProgram:
         ) from error
     module.graph.eliminate_dead_code()
     module.recompile()
+    _name_as_the_user(module, list(example), labels)
     if len(module.graph.nodes) > LARGEST:
         raise DriftlineError(
             f"{program.program.name} has {len(module.graph.nodes)} operators; solving takes at most {LARGEST}."
             " Name a part of the model as a program of its own."
         )
     return TracedProgram(module, example, labels)
+
+
+def _name_as_the_user(module: Any, inputs: Sequence[str], labels: dict[str, str]) -> None:
+    """Inputs by their own names, and parts of an operator with several results by that operator's."""
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    labels.update({node.name: name for node, name in zip(placeholders, inputs, strict=True)})
+    for node in module.graph.nodes:
+        if node.op == "call_function" and node.target is operator.getitem and node.name not in labels:
+            whole, part = node.args
+            results = whole.target._schema.returns if hasattr(whole.target, "_schema") else ()
+            named = results[part].name if part < len(results) and results[part].name else str(part)
+            labels[node.name] = f"{whole.name}.{named}"
 
 
 def _table() -> dict[Any, Any]:

@@ -92,7 +92,10 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
             continue
         functional = name in TRANSCENDENTAL
         rounding = transcendental if functional else stored
-        size = rounding(result.detach().numpy(), arithmetic, dtype) + arithmetic.tiny(dtype)
+        value = result.detach().numpy()
+        size = rounding(value, arithmetic, dtype) + arithmetic.tiny(dtype)
+        if not functional or name in ROOTS:  # these round what is exactly zero to zero
+            size = np.where(value == 0, 0.0, size)
         if rule:
             summed = sums[index]
             size = size if summed is None else together(size, summed)

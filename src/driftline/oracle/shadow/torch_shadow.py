@@ -27,6 +27,7 @@ from driftline.oracle.shadow.decisions import (
 from driftline.oracle.shadow.quantised import pushed_runs
 from driftline.oracle.shadow.tape import SMALL, Constant, OpenOrder, Slot, Tape, TapeNode, TapeRecorder, fill
 from driftline.oracle.shadow.torch_decisions import FIRST_WINS, decides, index_result
+from driftline.oracle.shadow.torch_limits import with_vanished_limits
 from driftline.oracle.shadow.torch_open import ALTERNATIVES
 from driftline.oracle.shadow.torch_parts import decompositions
 from driftline.oracle.shadow.torch_quantised import quantising_nodes, works_on_quantised
@@ -295,9 +296,10 @@ class TorchShadow:
         self._tossed[number] = mask | self._tossed.get(number, False)
 
     def _planned(self, node: TapeNode) -> _Plan:
+        args, kwargs = with_vanished_limits(node)
         return _Plan(
-            tuple(_dtype(a) for a in node.args),
-            {key: _dtype(value) for key, value in node.kwargs.items()},
+            tuple(_dtype(a) for a in args),
+            {key: _dtype(value) for key, value in kwargs.items()},
             self._rounds_nothing(node),
             tuple(_float_name(dtype) for dtype in node.dtypes),
         )
