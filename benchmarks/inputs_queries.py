@@ -67,8 +67,35 @@ def _root_of_two(x: list[ExprNode]) -> list[ExprNode]:
     return [rest / rest]
 
 
-def _difference(x: list[ExprNode]) -> list[ExprNode]:
-    return [f.sqrt(x[0] * x[0] - x[1] * x[1])]
+def _naive_sigmoid(x: list[ExprNode]) -> list[ExprNode]:
+    return [f.exp(x[0]) / (1.0 + f.exp(x[0]))]
+
+
+def _naive_tanh(x: list[ExprNode]) -> list[ExprNode]:
+    up, down = f.exp(x[0]), f.exp(-x[0])
+    return [(up - down) / (up + down)]
+
+
+def _entropy(x: list[ExprNode]) -> list[ExprNode]:
+    return [-f.total([p * f.log(p) for p in x])]
+
+
+def _divergence(x: list[ExprNode]) -> list[ExprNode]:
+    return [x[0] * (f.log(x[0]) - f.log(x[1]))]
+
+
+def _smaller_root(x: list[ExprNode]) -> list[ExprNode]:
+    """Of a quadratic equation, by the formula of the schools, which cancels."""
+    return [(f.sqrt(x[0] * x[0] - 4.0 * x[1]) - x[0]) / 2.0]
+
+
+def _relative_difference(x: list[ExprNode]) -> list[ExprNode]:
+    sizes = apply("max", apply("abs", x[0]), apply("abs", x[1]))
+    return [apply("abs", x[0] - x[1]) / sizes]
+
+
+def _two_needles(x: list[ExprNode]) -> list[ExprNode]:
+    return [1.0 / (apply("abs", x[0] - 1.3125) + apply("abs", x[1] * x[1] - 1.265625))]
 
 
 BASE = [
@@ -103,6 +130,17 @@ BASE = [
     QueryKind("expm1 naive error", ERROR, 1, _one(lambda x: f.exp(x[0]) - 1.0), (-1, 1), threshold=1e-2),
     QueryKind("exp-quotient", DIVERGE, 2, _one(lambda x: f.exp(x[0]) / f.exp(x[1])), lowering="exp-quotient"),
     QueryKind("reassociated sum", DIVERGE, 4, _one(f.total), (-100, 100), lowering="reassociate"),
+    QueryKind("sigmoid naive nan", NAN, 1, _naive_sigmoid),
+    QueryKind("sigmoid nan", NAN, 1, _one(lambda x: apply("sigmoid", x[0]))),
+    QueryKind("tanh naive nan", NAN, 1, _naive_tanh),
+    QueryKind("tanh naive error", ERROR, 1, _naive_tanh, (-1, 1), threshold=1e-2),
+    QueryKind("entropy nan", NAN, 2, _entropy, (0, 1)),
+    QueryKind("divergence nan", NAN, 2, _divergence, (0, 1)),
+    QueryKind("relative difference nan", NAN, 2, _relative_difference),
+    QueryKind("mean overflow", OVER, 4, _one(lambda x: f.total(x) / 4.0)),
+    QueryKind("product underflow", UNDER, 3, _one(lambda x: x[0] * x[1] * x[2]), (1e-4, 1)),
+    QueryKind("root of a square nan", NAN, 1, _one(lambda x: f.sqrt(x[0] * x[0]))),
+    QueryKind("rsqrt of squares inf", INF, 2, _one(lambda x: apply("rsqrt", x[0] * x[0] + x[1] * x[1]))),
     QueryKind("one pass for two", DIVERGE, 4, _one(f.variance), (1, 100), lowering="one-pass"),
 ]
 HARD = [
@@ -126,6 +164,11 @@ HARD = [
     QueryKind("reciprocal inf", DIVERGE, 2, _one(lambda x: x[0] / x[1]), hard=True, lowering="reciprocal"),
     QueryKind("rsqrt difference", DIVERGE, 2, _one(lambda x: x[0] / f.sqrt(x[1])), (0.5, 2), True, lowering="rsqrt"),
     QueryKind("wide product", DIVERGE, 3, _one(lambda x: x[0] * x[1] / x[2]), (1, 1000), hard=True, lowering="wide"),
+    QueryKind("two needles", INF, 2, _two_needles, (1, 2), hard=True),
+    QueryKind("smaller root error", ERROR, 2, _smaller_root, (0.001, 100), hard=True, threshold=0.1),
+    QueryKind(
+        "quotient by a quotient", DIVERGE, 3, _one(lambda x: x[0] / (x[1] / x[2])), hard=True, lowering="reciprocal"
+    ),
     QueryKind("half error of a sum", ERROR, 4, _one(f.total), (-1000, 1000), hard=True, threshold=0.5),
     QueryKind("half error of a variance", ERROR, 3, _one(f.variance_one_pass), (1, 100), hard=True, threshold=0.5),
 ]

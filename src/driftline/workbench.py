@@ -32,6 +32,7 @@ from driftline.core.plugins import load_plugins
 from driftline.core.target import Target, parse_targets
 from driftline.events import Listener, ignore
 from driftline.execute.pool import Pool
+from driftline.inputs.foreign.specs import parse_specs
 from driftline.instabilities.frameworks import DEFAULT_FRAMEWORKS, parse_frameworks
 from driftline.instabilities.run import SOLVING, RunPlan, RunResult, run_models
 from driftline.store import Bug, Store
@@ -231,10 +232,12 @@ class Workbench:
         seed: int = 0,
         timeout: float = 60.0,
         solving: float = SOLVING,
+        specs: Sequence[str] = (),
         listener: Listener = ignore,
     ) -> RunResult:
         """Run every model of a folder on every input with every framework. `out` is the folder of the run; one that was
-        begun before goes on. `solving` is the time to solve the inputs of one model."""
+        begun before goes on. `solving` is the time to solve the inputs of one model; `specs` say what the bytes of
+        KLEE's test cases are (`input:float32[3]`)."""
         plan = RunPlan(
             Path(models),
             inputs,
@@ -243,6 +246,7 @@ class Workbench:
             CheckOptions(seed=seed, timeout=timeout, plugins=self._plugins),
             solving,
             self._jobs,
+            parse_specs(specs),
         )
         return run_models(self._warm(), self._store, plan, library=self._library, listener=listener)
 

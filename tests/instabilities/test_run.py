@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from driftline.cli import run
+from driftline.inputs.foreign.ktest import write_ktest
 from driftline.instabilities.records import RunFolder
 from driftline.store import Store
 from driftline.testing import planted
@@ -99,12 +100,14 @@ def test_anybodys_files_are_run_on_anybodys_numbers(models: Path, tmp_path: Path
     own.mkdir()
     for name in ("log", "div"):
         (own / f"{name}.onnx").write_bytes((models / f"{name}.onnx").read_bytes())
-    np.savez(tmp_path / "numbers.npz", any_name=np.array([0.0, -1.0, 4.0]))
-    assert run([*words(own, tmp_path), "--inputs", str(tmp_path / "numbers.npz"), "--frameworks", "onnx"]) == 0
+    given = tmp_path / "numbers.ktest"  # of KLEE, as anybody has them
+    given.write_bytes(write_ktest({"input": np.array([0.0, -1.0, 4.0], "<f4").tobytes()}))
+    command = [*words(own, tmp_path), "--inputs", str(given), "--spec", "input:float32[3]", "--frameworks", "onnx"]
+    assert run(command) == 0
     records: dict[str, Any] = {record.model: record for record in RunFolder(tmp_path / "run").records()}
     counts = records["log"].runtimes[0].rows[0].counts
     assert (counts.elements, counts.nan, counts.inf) == (32, 11, 11)  # of 32 numbers: 0, -1, 4, 0, -1, ...
-    assert records["div"].inputs == ("numbers of numbers.npz",)
+    assert records["div"].inputs == ("numbers of numbers.ktest",)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,13 @@ FRAMEWORKS = "pytorch,torch_compile,onnx,openvino,xla"
     " inputs.",
 )
 @click.option(
+    "--spec",
+    "specs",
+    metavar="NAME:DTYPE[SHAPE]",
+    multiple=True,
+    help="What the bytes of KLEE's test cases are, as in input:float32[3]; may be repeated.",
+)
+@click.option(
     "--frameworks",
     metavar="F1,F2",
     default=FRAMEWORKS,
@@ -52,8 +59,8 @@ FRAMEWORKS = "pytorch,torch_compile,onnx,openvino,xla"
 @plugin_option
 @json_option
 def instabilities(
-    models: Path, inputs: str, frameworks: str, out: Path, budget: str, timeout: float, jobs: int, seed: int,
-    store: Path, plugins: tuple[str, ...], as_json: bool,
+    models: Path, inputs: str, specs: tuple[str, ...], frameworks: str, out: Path, budget: str, timeout: float,
+    jobs: int, seed: int, store: Path, plugins: tuple[str, ...], as_json: bool,
 ) -> int:  # fmt: skip
     """Run every model on every input with every framework, and count what goes wrong.
 
@@ -88,10 +95,12 @@ def instabilities(
             with RunProgress("Measuring") as progress:
                 result = bench.instabilities(
                     models, out, inputs=inputs, frameworks=frameworks, seed=seed, timeout=timeout, solving=seconds,
+                    specs=specs,
                     listener=progress,
                 )  # fmt: skip
         except KeyboardInterrupt:
-            command = shell(["driftline", "instabilities", "--models", models, "--inputs", inputs, "--frameworks",
+            command = shell(["driftline", "instabilities", "--models", models, "--inputs", inputs,
+                             *(word for spec in specs for word in ("--spec", spec)), "--frameworks",
                              frameworks, "--out", out, "--seed", seed, "--store", store])  # fmt: skip
             note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
             return 130

@@ -26,7 +26,7 @@ from driftline.checking.precision import reviewed
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError
 from driftline.core.program import Program, file_digest
-from driftline.core.tensors import Arrays
+from driftline.core.tensors import Arrays, TensorSpec
 from driftline.core.verdict import Judgement
 from driftline.events import Listener, ModelsMeasured, RunPlanned, Working, ignore
 from driftline.execute.shelf import save_samples
@@ -56,12 +56,13 @@ class RunPlan:
     options: CheckOptions
     budget: float = SOLVING
     jobs: int = 2
+    specs: tuple[TensorSpec, ...] = ()  # what the bytes of a foreign file of inputs are
 
     def settings(self) -> dict[str, object]:
         """What must be the same when a run goes on."""
         return {
             "models": _digest(self.models),
-            "inputs": _inputs_digest(self.inputs),
+            "inputs": _inputs_digest(self.inputs, self.specs),
             "seed": self.options.seed,
         }
 
@@ -87,11 +88,12 @@ def _digest(folder: Path) -> str:
     return found.hexdigest()
 
 
-def _inputs_digest(source: str) -> str:
+def _inputs_digest(source: str, specs: Sequence[TensorSpec]) -> str:
     path = Path(source)
     if not path.exists():
         return source
-    return hashlib.sha256("".join(file_digest(file) for file in input_files(path)).encode()).hexdigest()
+    told = [*map(str, specs), *(file_digest(file) for file in input_files(path))]
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()
 
 
 def run_models(
@@ -216,7 +218,9 @@ class _Run:
                 ]
                 return
             maker = maker_of(first, options)
-            model.samples = make_inputs(self._pool, first, maker, options, self._plan.inputs, self._plan.budget)
+            model.samples = make_inputs(
+                self._pool, first, maker, options, self._plan.inputs, self._plan.budget, self._plan.specs
+            )
             write_samples(folder, model.samples)
             model.record = replace(model.record, inputs=tuple(sample.origin for sample in model.samples))
         except DriftlineError as error:

@@ -7,6 +7,7 @@ all inputs made here are finite.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes
@@ -16,11 +17,12 @@ from driftline.campaign.solving import solve_inputs
 from driftline.checking.open import LoadedProgram
 from driftline.core.case import CheckOptions, Inputs
 from driftline.core.errors import DriftlineError
-from driftline.core.tensors import Array, Arrays, is_float, numpy_dtype
+from driftline.core.tensors import Array, Arrays, TensorSpec, is_float, numpy_dtype
 from driftline.core.text import did_you_mean
 from driftline.execute.pool import Pool
 from driftline.inputs.domain import keeps_its_form
-from driftline.inputs.files import check_inputs, read_arrays
+from driftline.inputs.files import check_inputs
+from driftline.inputs.foreign.convert import FPGEN, KINDS, read_samples
 from driftline.inputs.make import InputMaker
 from driftline.inputs.plan import InputPlan
 
@@ -28,7 +30,7 @@ SPECIALS, SYMBOLIC = "specials", "symbolic"
 GOALS = "nan,inf,overflow,underflow,error:1e-2"
 SOLVED = 4  # inputs that solving gives a model at most
 FILES = 256  # of a folder of inputs
-_READABLE = (".npz", ".safetensors")
+_READABLE = (*KINDS, FPGEN)  # how names of files with inputs end
 
 
 def check_source(source: str) -> None:
@@ -48,27 +50,37 @@ def input_files(path: Path) -> list[Path]:
     """The file itself, or those of a folder."""
     if path.is_file():
         return [path]
-    found = sorted(file for file in path.iterdir() if file.suffix in _READABLE)
+    found = sorted(file for file in path.iterdir() if file.name.endswith(_READABLE))
     if not found:
         raise DriftlineError(f"--inputs {path}: the folder has no inputs; they end in {', '.join(_READABLE)}.")
     return found[:FILES]
 
 
 def make_inputs(
-    pool: Pool, opened: LoadedProgram, maker: InputMaker, options: CheckOptions, source: str, budget: float
+    pool: Pool,
+    opened: LoadedProgram,
+    maker: InputMaker,
+    options: CheckOptions,
+    source: str,
+    budget: float,
+    specs: Sequence[TensorSpec] = (),
 ) -> list[Inputs]:
-    """The inputs of one model. Where solving finds none, the specials stand in."""
+    """The inputs of one model. Where solving finds none, the specials stand in. `specs` say what the bytes of a foreign
+    file are."""
     if source == SYMBOLIC:
         return _solved(pool, opened, maker, options, budget) or special_samples(maker, options.seed)
     if source == SPECIALS:
         return special_samples(maker, options.seed)
-    return [_of_file(path, maker, options.seed) for path in input_files(Path(source))]
+    files = input_files(Path(source))
+    return [sample for path in files for sample in _of_file(path, maker, options.seed, specs)][:FILES]
 
 
 def _solved(pool: Pool, opened: LoadedProgram, maker: InputMaker, options: CheckOptions, budget: float) -> list[Inputs]:
     if not any(is_float(spec.dtype) for spec in maker.specs):
         return []
-    solved = solve_inputs(pool, opened, maker, options, goals=GOALS, budget=budget, most=SOLVED)
+    # Around what is solved for stand ordinary numbers: the example of a composed model is zero everywhere.
+    around = replace(maker, example=maker.random(options.seed, 0).arrays)
+    solved = solve_inputs(pool, opened, around, options, goals=GOALS, budget=budget, most=SOLVED)
     return solved.inputs[:SOLVED]
 
 
@@ -121,10 +133,13 @@ def edge_values(dtype: str) -> Array:
     return made
 
 
-def _of_file(path: Path, maker: InputMaker, seed: int) -> Inputs:
-    """As it is where it fits the model; otherwise its numbers are laid into the float inputs one after the other, and
-    repeated, so that one file serves models with any number of inputs."""
-    arrays = read_arrays(path, maker.specs, maker.room)
+def _of_file(path: Path, maker: InputMaker, seed: int, specs: Sequence[TensorSpec]) -> list[Inputs]:
+    """As they are where they fit the model; otherwise the numbers are laid into the float inputs one after the other,
+    and repeated, so that one file serves models with any number of inputs."""
+    return [_fitted(arrays, path, maker, seed) for arrays in read_samples(path, specs)]
+
+
+def _fitted(arrays: Arrays, path: Path, maker: InputMaker, seed: int) -> Inputs:
     try:
         check_inputs(arrays, maker.specs, str(path))
         return Inputs({spec.name: arrays[spec.name] for spec in maker.specs}, f"file {path.name}")
