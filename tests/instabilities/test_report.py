@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from driftline.cli import run
+from driftline.core.case import CheckOptions
+from driftline.execute.pool import Pool
+from driftline.instabilities.breaking import POINTS, MapModel, draw_map, measure_map
+from driftline.instabilities.compose import compose
 from driftline.instabilities.counting import Counts
+from driftline.instabilities.frameworks import parse_frameworks
+from driftline.instabilities.models import read_models, write_models
+from driftline.instabilities.operations import parse_operations
 from driftline.instabilities.records import InputRow, ModelRecord, RunFolder, RuntimeRecord
 from driftline.instabilities.samples import edge_values
 
@@ -56,18 +63,11 @@ def test_models_that_are_gone_have_no_map(tmp_path: Path, capsys: pytest.Capture
     assert "No map of the input space was drawn" in capsys.readouterr().out
 
 
-def test_a_map_shows_where_a_quotient_breaks(tmp_path: Path) -> None:
-    from driftline.core.case import CheckOptions
-    from driftline.execute.pool import Pool
-    from driftline.instabilities.breaking import POINTS, MapModel, draw_map, measure_map
-    from driftline.instabilities.frameworks import parse_frameworks
-    from driftline.instabilities.models import read_models
-
+def test_a_map_shows_where_a_quotient_breaks(pool: Pool, tmp_path: Path) -> None:
     models = tmp_path / "models"
-    assert run(["compose", "--out", str(models), "--ops", "div", "--length", "1", "--all"]) == 0
+    write_models(pool, models, compose(parse_operations("div"), 1, every=True), {})
     (model,) = [one for one in read_models(models) if one.name == "div"]
-    with Pool() as pool:
-        found = measure_map(pool, MapModel(model, tuple(parse_frameworks("onnx"))), CheckOptions(timeout=60.0))
+    found = measure_map(pool, MapModel(model, tuple(parse_frameworks("onnx"))), CheckOptions(timeout=60.0))
     panel, zero = found.panels["onnx"], POINTS // 2
     assert panel.shape == (POINTS, POINTS)
     assert panel[zero, zero] == 4  # zero by zero is NaN

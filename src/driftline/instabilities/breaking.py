@@ -75,7 +75,10 @@ def _takes_two(model: ModelFiles) -> bool:
 
 
 def measure_map(pool: Pool, asked: MapModel, options: CheckOptions) -> BreakMap:
-    programs = {form: open_program(text, pool, options) for form, text in asked.files.programs.items()}
+    forms = {framework.form(asked.files) for framework in asked.frameworks}
+    programs = {form: open_program(text, pool, options) for form, text in asked.files.programs.items() if form in forms}
+    if not programs:
+        raise DriftlineError(f"--map {asked.files.name}: none of the frameworks of its run is available here.")
     first = next(iter(programs.values()))
     specs = first.program.inputs
     if len(specs) != 2 or any(not is_float(spec.dtype) or spec.dtype not in FORMATS for spec in specs):

@@ -117,6 +117,7 @@ class _Opened:
 
     files: ModelFiles
     record: ModelRecord
+    forms: frozenset[str]  # those that are run
     samples: list[Inputs] = field(default_factory=list)
     programs: dict[str, LoadedProgram] = field(default_factory=dict)
     referred: dict[str, ReferredModel] = field(default_factory=dict)
@@ -164,7 +165,7 @@ class _Run:
         waiting = [model for model in models if todo[model.name]]
         for start in range(0, len(waiting), BATCH):
             part = waiting[start : start + BATCH]
-            self._batch([_Opened(m, known[m.name] or _empty(m)) for m in part], todo)
+            self._batch([_Opened(m, known[m.name] or _empty(m), _forms(m, todo[m.name])) for m in part], todo)
         self._result.records = self._folder.records()
         names = {bug for record in self._result.records for one in record.runtimes for bug in one.bugs}
         self._result.bugs = {name: self._store.bug(name) for name in sorted(names) if self._store.has_bug(name)}
@@ -206,7 +207,9 @@ class _Run:
         self._listen(Working("inputs", name))
         try:
             model.programs = {
-                form: open_program(text, self._pool, options) for form, text in model.files.programs.items()
+                form: open_program(text, self._pool, options)
+                for form, text in model.files.programs.items()
+                if form in model.forms
             }
             first = next(iter(model.programs.values()))
             folder = self._folder.inputs(name)
@@ -298,6 +301,10 @@ class _Run:
                     self._pool.interrupt()
                     wait(running, timeout=0.1)
                 raise
+
+
+def _forms(model: ModelFiles, frameworks: Sequence[Framework]) -> frozenset[str]:
+    return frozenset(form for framework in frameworks if (form := framework.form(model)))
 
 
 def _empty(model: ModelFiles) -> ModelRecord:
