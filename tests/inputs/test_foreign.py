@@ -99,6 +99,8 @@ def test_wide_floats_are_rounded_once() -> None:
         ("a.csv", b"a,b\n", [], "first line must be"),
         ("a.csv", b"testfile,values\na,1,one\n", [], "line 2: 'one' is not a number"),
         ("a.csv", b"\xff\xfe", [], "not text"),
+        ("a.csv", b"sample,input,dtype,shape,index,value,bits\n0,x,float32,1,0,1,0x-1f\n", [], "not bits"),
+        ("a.csv", b"sample,input,dtype,shape,index,value,bits\n0,x,float32,2x2,0,1,0x1\n", [], "only 1 of its"),
         ("a.txt", b"", [], "told by its name"),
     ],
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,6 +22,7 @@ PARSED = ["testfile", "values"]
 OWN = ["sample", "input", "dtype", "shape", "index", "value", "bits"]
 _WIDEST = 100_000  # characters of one cell
 _MOST_AXES = 32
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
 
 
 def is_own(data: bytes) -> bool:
@@ -131,14 +133,9 @@ def _whole(text: str, where: str, line: int) -> int:
 
 
 def _pattern(text: str, where: str, line: int) -> int:
-    try:
-        if not text.startswith("0x") or len(text) > 18:
-            raise ValueError
-        return int(text[2:], 16)
-    except ValueError:
-        raise DriftlineError(
-            f"{where}, line {line}: {text[:40]!r} are not bits in hexadecimal, such as 0x3f800000."
-        ) from None
+    if not _HEXADECIMAL.fullmatch(text):
+        raise DriftlineError(f"{where}, line {line}: {text[:40]!r} are not bits in hexadecimal, such as 0x3f800000.")
+    return int(text, 16)
 
 
 def _rows(data: bytes, where: str) -> Iterator[list[str]]:
