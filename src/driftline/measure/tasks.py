@@ -16,7 +16,7 @@ from driftline.core.execution import Failure, Outcome, Stage
 from driftline.core.full_disk import no_room
 from driftline.core.plugins import load_plugins
 from driftline.core.task import Context
-from driftline.execute.processes import resident_memory
+from driftline.execute.processes import tree_usage
 from driftline.hardware.violation import ConstraintViolation
 from driftline.measure.requests import KEEP, TIME, CallTimes, KeepRequest, Kept, TimeRequest
 from driftline.programs.opened import OpenedProgram, ProgramChanged
@@ -30,7 +30,7 @@ def keep(request: KeepRequest, context: Context) -> Kept:
     case = request.case
     load_plugins(case.plugins)
     backend = BACKENDS.get(request.backend)
-    empty = resident_memory(os.getpid())
+    empty = tree_usage(os.getpid()).memory
     # A cache of compiled code that this machine has from another day would hide what compiling costs.
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(case.folder / "inductor")
     os.environ["TRITON_CACHE_DIR"] = str(case.folder / "triton")
