@@ -64,4 +64,9 @@ def warm(name: str) -> None:
     BACKENDS.get(name).warm()
 
 
+def wake_device(name: str) -> None:
+    """Called in a process for a GPU, before it gives up its rights: a driver needs more to start than to work."""
+    BACKENDS.get(name).wake_device()
+
+
 _offer_dynamo_backends()

@@ -39,6 +39,12 @@ class TorchBackend(Backend):
     gradients = True
     mutates = True
 
+    def wake_device(self) -> None:
+        import torch
+
+        if torch.cuda.is_available():
+            torch.zeros(1, device="cuda")
+
     def find_devices(self) -> tuple[str, ...]:
         import torch
 

@@ -7,6 +7,7 @@ worker calls `warm`, `probe` and `compile`.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import importlib.metadata
 import importlib.util
@@ -210,6 +211,11 @@ class Backend:
         """Import what is slow to import. Runs once, before workers are forked; must not start threads."""
         if self.module:
             importlib.import_module(self.module)
+
+    def wake_device(self) -> None:
+        """Start the driver of the GPU, where there is one."""
+        with contextlib.suppress(OSError):
+            ctypes.CDLL("libcuda.so.1").cuInit(0)
 
     def probe(self) -> Availability:
         """Really import the compiler and look."""

@@ -29,5 +29,7 @@ def _kind(backend: Backend, plugins: tuple[str, ...], python: str, *, fork: bool
     if plugins:
         plugins = approved(plugins, "This case")  # whoever made it: a worker imports what the user gave, nothing else
         warm.insert(0, ("driftline.core.plugins:load_plugins", plugins))
+    if not fork:
+        warm.append(("driftline.backends:wake_device", backend.family_name))
     variables = {} if not fork else {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
     return WorkerKind(backend.family_name, python, tuple(warm), fork, tuple(variables.items()))
