@@ -59,7 +59,7 @@ class ShowRuleRequest:
 
 
 @dataclass(frozen=True)
-class ShownRule:
+class DescribedRule:
     """One rule: its pattern as a tree, the source of what applies it, a program that fires it, what it leaves free."""
 
     tree: str
@@ -209,7 +209,7 @@ def read_lines(path: Path) -> list[Line]:
 
 LIST_RULES = Task(f"{_TASKS}:list_rules", ListRulesRequest, InductorRules)
 LIST_OUTSIDE = Task(f"{_TASKS}:list_outside", ListOutsideRequest, OutsideRules)
-SHOW_RULE = Task(f"{_TASKS}:show_rule", ShowRuleRequest, ShownRule)
+SHOW_RULE = Task(f"{_TASKS}:show_rule", ShowRuleRequest, DescribedRule)
 FIRE = Task(f"{_TASKS}:fire", FireRequest, Written)
 SWEEP = Task(f"{_TASKS}:sweep", SweepRequest, Written)
 SUSPECT = Task(f"{_TASKS}:suspect", SuspectRequest, Written)

@@ -19,6 +19,7 @@ from driftline.patterns.inductor.requests import (
     SHOW_RULE,
     SUSPECT,
     SWEEP,
+    DescribedRule,
     FireRequest,
     InductorRules,
     ListOutsideRequest,
@@ -29,7 +30,6 @@ from driftline.patterns.inductor.requests import (
     QuestionDone,
     QuestionMistaken,
     RuleAnswer,
-    ShownRule,
     ShowRuleRequest,
     SuspectRequest,
     SweepRequest,
@@ -68,7 +68,7 @@ def list_outside(request: ListOutsideRequest, context: Context) -> OutsideRules:
 
 
 @SHOW_RULE.serve
-def show_rule(request: ShowRuleRequest, context: Context) -> ShownRule:
+def show_rule(request: ShowRuleRequest, context: Context) -> DescribedRule:
     from driftline.backends.inductor_rules.registry import find
     from driftline.backends.inductor_rules.text import pattern_tree
     from driftline.patterns.inductor.fire import fire as fire_rule
@@ -76,7 +76,7 @@ def show_rule(request: ShowRuleRequest, context: Context) -> ShownRule:
     found = find(request.rule)
     firing = fire_rule(found.rule.id, range(request.attempts), time.monotonic() + request.seconds)
     fires = firing.reach is Reach.FIRED
-    return ShownRule(
+    return DescribedRule(
         tree=pattern_tree(found.entry.pattern),
         source=_source(found.handler),
         replacement=_source(found.replace) if found.replace else "",
