@@ -6,6 +6,7 @@
     store = "build/driftline"                     # from the folder of the file
     timeout = 600
     causes = ["team/causes"]                      # default of --causes, from the folder of the file
+    [llm]                                         # the language model of --generators llm: see llm/settings.py
 
 The command line wins over the file, and every run says which file it took settings from.
 """
@@ -23,6 +24,7 @@ import click
 
 from driftline.core.errors import DriftlineError
 from driftline.core.text import did_you_mean
+from driftline.llm.settings import check_table
 
 _OWN, _SHARED = "driftline.toml", "pyproject.toml"
 _SAID = "driftline.settings.said"
@@ -39,6 +41,7 @@ class Settings:
     store: Path | None = None
     timeout: float | None = None
     causes: tuple[Path, ...] = ()
+    llm: Mapping[str, Any] | None = None
     given: frozenset[str] = field(default=frozenset())
 
     def said_by(self, key: str) -> str:
@@ -113,6 +116,7 @@ def _read(path: Path, table: Mapping[str, Any]) -> Settings:
         "store": lambda value: _store(path, value),
         "timeout": lambda value: _seconds(path, value),
         "causes": lambda value: tuple(path.parent / Path(text).expanduser() for text in _texts(path, "causes", value)),
+        "llm": lambda value: check_table(str(path), value),
     }
     for key in table:
         if key not in readers:

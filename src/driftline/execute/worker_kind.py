@@ -11,6 +11,7 @@ from typing import Any
 from driftline.core.config import cache_home
 from driftline.core.errors import BackendUnavailable
 from driftline.core.private import private_folder
+from driftline.core.secrets import without_keys
 from driftline.execute import limits
 from driftline.execute.workspace import Workspace
 
@@ -59,7 +60,7 @@ def environment_of(kind: WorkerKind, workspace: Workspace) -> dict[str, str]:
     """The worker's variables: one thread, private caches, temporary files inside the workspace."""
     binaries = os.path.dirname(kind.python)
     caches = private_folder(cache_home() / "compilers")
-    inherited = dict(os.environ)
+    inherited = without_keys(os.environ)
     if kind.python != sys.executable:  # what is meant for our interpreter would mislead another one
         inherited.pop("PYTHONPATH", None)
     return {

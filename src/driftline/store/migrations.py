@@ -60,6 +60,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX findings_by_release ON findings"
         " (bug, CASE WHEN json_valid(execution) THEN json_extract(execution, '$.version') END)",
     ),
+    (
+        # What language models were asked and answered, what they say of rules, and the rules as they were shown.
+        "CREATE TABLE model_answers (key TEXT PRIMARY KEY, request TEXT NOT NULL, answer TEXT NOT NULL,"
+        " created TEXT NOT NULL)",
+        "CREATE TABLE requirements (rule TEXT NOT NULL, source TEXT NOT NULL, prompt INTEGER NOT NULL,"
+        " model TEXT NOT NULL, body TEXT NOT NULL, created TEXT NOT NULL, PRIMARY KEY (rule, source, prompt, model))",
+        "CREATE TABLE shown_rules (rule TEXT NOT NULL, release TEXT NOT NULL, body TEXT NOT NULL,"
+        " PRIMARY KEY (rule, release))",
+    ),
 )
 
 SCHEMA = len(MIGRATIONS)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from driftline.core.config import cache_home
 from driftline.core.private import private_folder
+from driftline.core.secrets import without_keys
 from driftline.core.text import first_line
 from driftline.execute.sandbox import enter
 
@@ -120,5 +121,5 @@ def _variables(folder: str, inherit: bool) -> dict[str, str]:
     if not inherit:
         return kept
     # uv is told by variables where packages come from and where its cache lies.
-    told = {k: v for k, v in os.environ.items() if not re.match(r"PYTHON|VIRTUAL_ENV|TORCH|DRIFTLINE", k)}
+    told = {k: v for k, v in without_keys(os.environ).items() if not re.match(r"PYTHON|VIRTUAL_ENV|TORCH|DRIFTLINE", k)}
     return {**told, "TMPDIR": folder, "OMP_NUM_THREADS": "1"}

@@ -1,0 +1,30 @@
+"""How much a hunt may spend on a model. What is spent is counted by what was used, whether it was paid for today or
+comes from the store: so a hunt that is resumed or repeated ends its spending at the same place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """Limits on tokens and money; `None`: no limit."""
+
+    tokens: int | None = None
+    cost: float | None = None
+
+    def share(self, parts: int) -> Allowance:
+        """One of so many equal parts: each lane has its own, as what one spends must not depend on how fast others
+        are."""
+        parts = max(1, parts)
+        return Allowance(
+            None if self.tokens is None else self.tokens // parts, None if self.cost is None else self.cost / parts
+        )
+
+    def left(self, tokens: int, cost: float) -> bool:
+        """May another request be sent after so much was spent?"""
+        return (self.tokens is None or tokens < self.tokens) and (self.cost is None or cost < self.cost)
+
+    def words(self) -> str:
+        limits = [f"{self.tokens:,} tokens"] if self.tokens is not None else []
+        return " or ".join([*limits, *([f"{self.cost:g} of cost"] if self.cost is not None else [])])
