@@ -7,7 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from driftline.cli.common import Activity, json_option, note, parse_budget, print_json, seed_option, store_option
+from driftline.cli.common import (
+    Activity,
+    Ticker,
+    json_option,
+    note,
+    parse_budget,
+    print_json,
+    seed_option,
+    store_option,
+)
+from driftline.cli.llm_options import (
+    allowance_of,
+    llm_cost_option,
+    llm_tokens_option,
+    require_answering,
+    settings_of_model,
+)
 from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.quoting import shell
 from driftline.core.text import did_you_mean
@@ -29,6 +45,7 @@ def patterns() -> None:
     \b
       driftline patterns list --only '*softmax*'
       driftline patterns show 89bf1dea
+      driftline patterns describe mm_plus_mm
       driftline patterns audit --budget 30m
       driftline patterns audit --only 'inductor/joint_graph*' --budget 5m
       driftline patterns diff torch==2.12.0
@@ -85,6 +102,72 @@ def show(rule: str, as_json: bool) -> int:
     else:
         show_rule(described)
     return 0
+
+
+@patterns.command("describe")
+@click.argument("rule", required=False)
+@click.option("--all", "every", is_flag=True, help="All rules that can fire here.")
+@_only_option
+@llm_tokens_option
+@llm_cost_option
+@store_option
+@json_option
+def describe_command(
+    rule: str | None,
+    every: bool,
+    only: str,
+    llm_tokens: int,
+    llm_cost: float | None,
+    store: Path,
+    as_json: bool,
+) -> int:
+    """Ask a language model what a program needs for a rule to fire: a pattern in pseudo-code, and constraints.
+
+    RULE is an id or a name from `driftline patterns list`; give --only or --all for several. What it says is kept in
+    the store, and asked for again only when the rule's source, the question or the model changes. The source of the
+    rule goes to the server that OPENAI_BASE_URL or driftline.toml names. Exit codes: 0 all described, 1 some have no
+    description; 2 and 4 as everywhere.
+    """
+    from driftline.llm.client import ChatClient
+    from driftline.llm.model import RecordedModel
+    from driftline.llm.requirement import Analyst
+    from driftline.patterns.audit import chosen, rules_of
+    from driftline.patterns.describe import find_rule
+    from driftline.patterns.requirements import describe_rules
+    from driftline.patterns.rule_book import CompilerRules
+    from driftline.report.requirements import requirements_json, show_requirements
+    from driftline.store import Store
+
+    if sum((rule is not None, every, bool(only))) != 1:
+        raise DriftlineError("Name one RULE, or give --only GLOB, or --all.")
+    settings = settings_of_model()
+    allowance = allowance_of(llm_tokens, llm_cost, settings)
+    client = ChatClient(settings)
+    with _checker() as checker, Store.create(store) as opened:
+        if rule is not None:
+            wanted = [find_rule(checker, rule)]
+        else:
+            rules = [one for one in rules_of(checker, "inductor")[1] if not one.unreachable]
+            wanted = [one for one in rules if chosen(one, only)]
+            if not wanted:
+                raise DriftlineError(
+                    f"--only {only}: no rule of inductor is called so.{did_you_mean(only, [r.name for r in rules])}"
+                )
+        try:
+            require_answering(client, settings.analyst)
+            analyst = Analyst(opened, RecordedModel(opened, client), settings.analyst)
+            with Ticker(f"Asking {settings.analyst}", len(wanted)) as ticker:
+                found = []
+                for one in describe_rules(wanted, CompilerRules(checker, opened), analyst, settings, allowance):
+                    ticker.finished(one.rule.name, one.described.problem or f"{one.tokens:,} tokens")
+                    found.append(one)
+        finally:
+            client.close()
+    if as_json:
+        print_json(requirements_json(found, settings))
+    else:
+        show_requirements(found, settings)
+    return 0 if all(one.described.requirement for one in found) else 1
 
 
 @patterns.command("audit")

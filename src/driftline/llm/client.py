@@ -70,6 +70,10 @@ class ChatClient:
         self._http = httpx.Client(headers=headers, timeout=httpx.Timeout(settings.timeout, connect=30.0), limits=limits)
         self._transport_error = httpx.HTTPError
 
+    @property
+    def address(self) -> str:
+        return self._settings.shown_url
+
     def close(self) -> None:
         self._closed.set()
         self._http.close()

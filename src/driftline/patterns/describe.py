@@ -25,7 +25,10 @@ SECONDS = 30.0  # to find a program for one rule
 
 def describe(checker: Checker, name: str) -> dict[str, Any]:
     """Everything that is known of the rule with this id or name."""
-    rule = _find(checker, name)
+    return describe_rule(checker, find_rule(checker, name))
+
+
+def describe_rule(checker: Checker, rule: Rule) -> dict[str, Any]:
     if "/" in rule.id:
         return {"rule": rule.to_json()}
     if rule.compiler != "inductor":
@@ -34,7 +37,8 @@ def describe(checker: Checker, name: str) -> dict[str, Any]:
     report = checker.pool.run(worker_kind(), SHOW_RULE, request, timeout=SECONDS + 60)
     if report.answer is None:
         return {"rule": rule.to_json(), "reason": f"every program for it killed the process ({report.detail})"}
-    return {"rule": rule.to_json(), **asdict(report.answer)}
+    told = asdict(report.answer)
+    return {"rule": rule.to_json(), **told.pop("text"), **told}
 
 
 def _onnx_program(checker: Checker, rule: Rule) -> dict[str, Any]:
@@ -61,7 +65,7 @@ def _text(path: Path) -> str:
     return model_text(model)[0] or str(onnx.printer.to_text(model))
 
 
-def _find(checker: Checker, name: str) -> Rule:
+def find_rule(checker: Checker, name: str) -> Rule:
     every: list[Rule] = []
     for compiler, missing in available_compilers().items():
         if missing:

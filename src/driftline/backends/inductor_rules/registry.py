@@ -43,6 +43,7 @@ class Registered:
     examples: Sequence[Any] = ()
     scalars: Mapping[str, Any] = field(default_factory=dict)
     training: bool = False  # its pattern was traced with the backward
+    condition: Callable[..., Any] | None = None  # what it asks besides its pattern
 
     @property
     def handler(self) -> Callable[..., Any] | None:
@@ -157,9 +158,9 @@ def _register(group: str, table: Any, entry: Any, origins: Mapping[int, _Origin]
     rule = Rule(digest, "inductor", group, shown, kind, where, check, needs_of(group, shown, text), "", text)
     rule = _with_reason(rule, out_of_reach(rule, entry))
     if origin is None:
-        return Registered(rule, entry, table)
+        return Registered(rule, entry, table, condition=condition)
     return Registered(
-        rule, entry, table, origin.search, origin.replace, origin.examples, origin.scalars, origin.training
+        rule, entry, table, origin.search, origin.replace, origin.examples, origin.scalars, origin.training, condition
     )
 
 

@@ -16,6 +16,7 @@ from typing import TextIO, cast
 from driftline.core.rule import Reach, Rule
 from driftline.core.task import Task
 from driftline.core.wire import codec_of
+from driftline.llm.rules import RuleText
 
 _TASKS = "driftline.patterns.inductor.tasks"
 WARM = f"{_TASKS}:warm"
@@ -52,6 +53,11 @@ class OutsideRules:
 
 
 @dataclass(frozen=True)
+class RuleTextRequest:
+    rule: str
+
+
+@dataclass(frozen=True)
 class ShowRuleRequest:
     rule: str
     attempts: int
@@ -60,11 +66,9 @@ class ShowRuleRequest:
 
 @dataclass(frozen=True)
 class DescribedRule:
-    """One rule: its pattern as a tree, the source of what applies it, a program that fires it, what it leaves free."""
+    """One rule in the compiler's own words, with a program that fires it, and what it leaves free."""
 
-    tree: str
-    source: str
-    replacement: str
+    text: RuleText
     reach: Reach
     program: str
     options: Mapping[str, str]
@@ -209,6 +213,7 @@ def read_lines(path: Path) -> list[Line]:
 
 LIST_RULES = Task(f"{_TASKS}:list_rules", ListRulesRequest, InductorRules)
 LIST_OUTSIDE = Task(f"{_TASKS}:list_outside", ListOutsideRequest, OutsideRules)
+RULE_TEXT = Task(f"{_TASKS}:rule_text", RuleTextRequest, RuleText)
 SHOW_RULE = Task(f"{_TASKS}:show_rule", ShowRuleRequest, DescribedRule)
 FIRE = Task(f"{_TASKS}:fire", FireRequest, Written)
 SWEEP = Task(f"{_TASKS}:sweep", SweepRequest, Written)

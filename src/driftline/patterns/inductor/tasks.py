@@ -11,11 +11,13 @@ from typing import Any
 
 from driftline.core.rule import Reach
 from driftline.core.task import Context
+from driftline.llm.rules import RuleText
 from driftline.patterns.inductor.requests import (
     ANSWERS,
     FIRE,
     LIST_OUTSIDE,
     LIST_RULES,
+    RULE_TEXT,
     SHOW_RULE,
     SUSPECT,
     SWEEP,
@@ -30,6 +32,7 @@ from driftline.patterns.inductor.requests import (
     QuestionDone,
     QuestionMistaken,
     RuleAnswer,
+    RuleTextRequest,
     ShowRuleRequest,
     SuspectRequest,
     SweepRequest,
@@ -39,6 +42,7 @@ from driftline.patterns.inductor.requests import (
 )
 
 MOST_LABELS = 60
+_NO_CONDITION = ("_return_true", "return_true")
 
 
 def warm(_: object) -> None:
@@ -67,19 +71,31 @@ def list_outside(request: ListOutsideRequest, context: Context) -> OutsideRules:
     return OutsideRules(tuple(outside_rules()), tuple(subjects()))
 
 
+@RULE_TEXT.serve
+def rule_text(request: RuleTextRequest, context: Context) -> RuleText:
+    """Its pattern as a tree, and the sources of what applies it, replaces it and asks for more."""
+    from driftline.backends.inductor_rules.registry import find
+    from driftline.backends.inductor_rules.text import pattern_tree
+
+    found = find(request.rule)
+    return RuleText(
+        tree=pattern_tree(found.entry.pattern),
+        source=_source(found.handler),
+        replacement=_source(found.replace) if found.replace else "",
+        condition=_source(found.condition) if found.rule.check not in _NO_CONDITION else "",
+    )
+
+
 @SHOW_RULE.serve
 def show_rule(request: ShowRuleRequest, context: Context) -> DescribedRule:
     from driftline.backends.inductor_rules.registry import find
-    from driftline.backends.inductor_rules.text import pattern_tree
     from driftline.patterns.inductor.fire import fire as fire_rule
 
     found = find(request.rule)
     firing = fire_rule(found.rule.id, range(request.attempts), time.monotonic() + request.seconds)
     fires = firing.reach is Reach.FIRED
     return DescribedRule(
-        tree=pattern_tree(found.entry.pattern),
-        source=_source(found.handler),
-        replacement=_source(found.replace) if found.replace else "",
+        text=rule_text(RuleTextRequest(found.rule.id), context),
         reach=firing.reach,
         program=firing.text,
         options=dict(firing.needs),

@@ -1,0 +1,89 @@
+"""What a rule needs of a program, as a model that read its source says. Kept in the store until the source, the words
+of the question or the model change."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from driftline.core.rule import Rule
+from driftline.core.wire import decode, encode
+from driftline.llm.chat import ChatAnswer, ChatRequest, Sampling
+from driftline.llm.model import RecordedModel
+from driftline.llm.prompts import VERSION, describe_messages
+from driftline.llm.rules import RuleText
+from driftline.store import Store
+from driftline.store.models import Requirements
+
+_TEMPERATURE = 0.2  # it is to be right, not original
+_MOST_TOKENS = 1024
+_PARTS = re.compile(r"PATTERN\W*\n(?P<pattern>.*?)\n\W*CONSTRAINTS\W*\n(?P<constraints>.*)", re.S | re.I)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """The conditions under which a rule fires. Never evidence: whether it fires is seen by compiling."""
+
+    pattern: str  # pseudo-code
+    constraints: tuple[str, ...]
+    text: str  # the answer, word for word
+
+    @staticmethod
+    def read(text: str) -> Requirement:
+        """From an answer; one that does not keep to the form is all constraints."""
+        found = _PARTS.search(text)
+        if not found:
+            return Requirement("", _lines(text), text)
+        return Requirement(_unfenced(found["pattern"]), _lines(found["constraints"]), text)
+
+    def words(self) -> str:
+        """For a prompt."""
+        constraints = "\n".join(f"- {line}" for line in self.constraints)
+        return f"{self.pattern}\n{constraints}".strip()
+
+
+@dataclass(frozen=True)
+class Described:
+    """What came of asking for a requirement: it, or why there is none; and the answer, where one was asked for."""
+
+    requirement: Requirement | None
+    problem: str = ""
+    answer: ChatAnswer | None = None
+
+
+class Analyst:
+    """Asks for requirements, and remembers them."""
+
+    def __init__(self, store: Store, model: RecordedModel, name: str) -> None:
+        self._kept = Requirements(store)
+        self._model = model
+        self.name = name
+
+    def known(self, rule: Rule, text: RuleText) -> Requirement | None:
+        body = self._kept.get(rule.id, text.digest, VERSION, self.name)
+        return decode(Requirement, body) if body is not None else None
+
+    def request(self, rule: Rule, text: RuleText) -> ChatRequest:
+        return ChatRequest(self.name, describe_messages(rule, text), Sampling(_TEMPERATURE, _MOST_TOKENS))
+
+    def describe(self, rule: Rule, text: RuleText) -> Described:
+        """The requirement, from the store or from the model."""
+        known = self.known(rule, text)
+        if known is not None:
+            return Described(known)
+        answer = self._model.ask(self.request(rule, text), f"what {rule.name} needs")
+        if answer.problem and not answer.text.strip():
+            said = f" ({answer.finish_reason})" if answer.finish_reason else ""
+            return Described(None, answer.problem + said, answer)
+        made = Requirement.read(answer.text)  # one that was cut off still says something
+        self._kept.keep(rule.id, text.digest, VERSION, self.name, encode(Requirement, made))
+        return Described(made, answer=answer)
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    lines = (line.strip().lstrip("-*• ").strip() for line in _unfenced(text).splitlines())
+    return tuple(line for line in lines if line)
+
+
+def _unfenced(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not line.strip().startswith("```")).strip()

@@ -1,0 +1,60 @@
+"""Asking a model what rules need, many at a time: `driftline patterns describe`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from driftline.core.rule import Rule
+from driftline.llm.allowance import Allowance
+from driftline.llm.requirement import Analyst, Described
+from driftline.llm.rules import RuleBook, RuleText
+from driftline.llm.settings import LlmSettings
+
+NO_SOURCE = "its source is not known"
+SPENT = "the allowance was spent before"
+
+
+@dataclass(frozen=True)
+class DescribedRule:
+    """One rule and what came of asking about it."""
+
+    rule: Rule
+    text: RuleText
+    described: Described
+
+    @property
+    def tokens(self) -> int:
+        return self.described.answer.tokens if self.described.answer else 0
+
+
+def describe_rules(
+    rules: Sequence[Rule],
+    book: RuleBook,
+    analyst: Analyst,
+    settings: LlmSettings,
+    allowance: Allowance,
+) -> Iterator[DescribedRule]:
+    """Each rule with its requirement, in their order. As many are asked at once as there may be connections; when the
+    allowance is spent, the rest are given back without one."""
+    tokens, cost = 0, 0.0
+    with ThreadPoolExecutor(settings.connections) as threads:
+        for at in range(0, len(rules), settings.connections):
+            wave = [(rule, book.text(rule)) for rule in rules[at : at + settings.connections]]
+            may_ask = allowance.left(tokens, cost)
+
+            def one(pair: tuple[Rule, RuleText], may_ask: bool = may_ask) -> Described:
+                rule, text = pair
+                if not text:
+                    return Described(None, NO_SOURCE)
+                known = analyst.known(rule, text)
+                if known is not None or not may_ask:
+                    return Described(known, "" if known else SPENT)
+                return analyst.describe(rule, text)
+
+            for (rule, text), found in zip(wave, threads.map(one, wave), strict=True):
+                if found.answer:
+                    tokens += found.answer.tokens
+                    cost += settings.cost(found.answer.prompt_tokens, found.answer.answer_tokens)
+                yield DescribedRule(rule, text, found)

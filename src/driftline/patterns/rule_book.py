@@ -1,0 +1,70 @@
+"""The rules of compilers as they are shown to language models: what a rule looks for, and a program that fires it.
+
+A program is looked for once and kept in the store, as which one is found first may depend on how busy the machine is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from driftline.checking.checker import Checker
+from driftline.core.answers import releases, remembered, surroundings
+from driftline.core.rule import Rule
+from driftline.core.target import Target
+from driftline.core.wire import decode, encode
+from driftline.llm.rules import RuleText, ShownRule
+from driftline.patterns.audit import rules_of
+from driftline.patterns.describe import describe_rule
+from driftline.patterns.inductor.requests import RULE_TEXT, RuleTextRequest
+from driftline.patterns.inductor_audit import worker_kind
+from driftline.store import Store
+from driftline.store.models import ShownRules
+
+KNOWN = ("inductor",)  # compilers whose rules have sources, and tell when they fire
+
+
+class CompilerRules:
+    """Implements `llm.rules.RuleBook` for the compilers whose rules can be listed."""
+
+    def __init__(self, checker: Checker, store: Store) -> None:
+        self._checker = checker
+        self._kept = ShownRules(store)
+
+    def rules(self, target: Target) -> Sequence[Rule]:
+        """The rules that may fire on a target, each with the options that it needs besides the target's own; not those
+        that need an option which the target has set otherwise."""
+        if target.backend not in KNOWN or target.version:
+            return ()
+        said = dict(target.options)
+        _, rules = rules_of(self._checker, target.backend)
+        return [
+            rule
+            for rule in rules
+            if not rule.unreachable and all(said.get(key, value) == value for key, value in rule.needs)
+        ]
+
+    def text(self, rule: Rule) -> RuleText:
+        if rule.compiler != "inductor" or "/" in rule.id:
+            return RuleText(rule.text)
+
+        def ask() -> object:
+            return encode(RuleText, self._checker.pool.ask(worker_kind(), RULE_TEXT, RuleTextRequest(rule.id)))
+
+        told = remembered("rule-text", [surroundings(), releases(("torch",)), rule.id], ask).value
+        return decode(RuleText, told)
+
+    def shown(self, rule: Rule) -> ShownRule:
+        release = ":".join(f"{name}={version}" for name, version in sorted(releases(("torch",)).items()))
+        if (body := self._kept.get(rule.id, release)) is not None:
+            return decode(ShownRule, body)
+        told = describe_rule(self._checker, rule)
+        text = RuleText(**{field.name: told.get(field.name, "") for field in fields(RuleText)})
+        fires = told.get("reach") == "fired"
+        made = ShownRule(
+            text if text else self.text(rule),
+            told.get("program", "") if fires else "",
+            tuple(sorted((told.get("options") or {}).items())) if fires else rule.needs,
+        )
+        self._kept.keep(rule.id, release, encode(ShownRule, made))
+        return made
