@@ -123,6 +123,15 @@ class LaneStopped(Event):
     reason: str
 
 
+@dataclass(frozen=True)
+class GeneratorStopped(Event):
+    """A generator makes no more programs for a target, and why; the others go on."""
+
+    lane: str
+    generator: str
+    reason: str
+
+
 # -- audit -----------------------------------------------------------------------------------------------------------
 
 

@@ -11,16 +11,20 @@ events of `driftline/events.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from driftline.api import CheckSettings, check_with
+from driftline.campaign.authoring import GENERATOR as LLM
+from driftline.campaign.authoring import Author
 from driftline.campaign.diagnosis import Diagnosis, diagnose_failing, unreported
 from driftline.campaign.explanations import explain_bugs
 from driftline.campaign.failing import find_failing
 from driftline.campaign.hunt import Hunter, HuntResult
-from driftline.campaign.plan import HuntPlan, new_plan, resumed_plan
+from driftline.campaign.plan import HuntPlan, ModelPlan, last_model, new_plan, resumed_plan
 from driftline.campaign.session import check_strategy
 from driftline.causes import Library, builtin, load
 from driftline.checking.checker import Checker, Skipped
@@ -31,10 +35,15 @@ from driftline.core.errors import DriftlineError
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target, parse_targets
 from driftline.events import Listener, ignore
+from driftline.execute import sandbox
 from driftline.execute.pool import Pool
 from driftline.inputs.foreign.specs import parse_specs
 from driftline.instabilities.frameworks import DEFAULT_FRAMEWORKS, parse_frameworks
 from driftline.instabilities.run import SOLVING, RunPlan, RunResult, run_models
+from driftline.llm.allowance import Allowance
+from driftline.llm.client import ChatClient
+from driftline.llm.model import RecordedModel
+from driftline.llm.settings import llm_settings
 from driftline.store import Bug, Store
 
 if TYPE_CHECKING:
@@ -108,6 +117,10 @@ class Workbench:
         accept: Sequence[str] = (),
         resume: bool = False,
         diagnose: bool = False,
+        llm: Mapping[str, Any] | None = None,
+        llm_tokens: int | None = None,
+        llm_cost: float | None = None,
+        llm_replay: bool = False,
         spent: float = 0.0,
         listener: Listener = ignore,
     ) -> HuntResult:
@@ -117,6 +130,10 @@ class Workbench:
         on with the last hunt that was interrupted, with what was asked for then; a longer time may be given. `diagnose`
         explains every new bug afterwards. `accept` is arithmetic that is no finding, as for `check`:
         "reduced-precision" is all of it. `spent` are seconds of the time that went by before the call.
+
+        The generator `llm` asks the language model that the environment names, or `llm` (what driftline.toml has below
+        [llm]), for at most `llm_tokens` (200,000 unless told otherwise) and `llm_cost`; with `llm_replay` it takes its
+        answers from the store alone.
         """
         if seconds is not None and programs:
             raise DriftlineError("Give seconds or programs to a hunt, not both.")
@@ -138,8 +155,14 @@ class Workbench:
                 plugins=self._plugins,
                 accept=accept,
             )
-        with Pool() as pool:  # of its own: what still runs at the end of the time is ended
-            hunter = Hunter(pool, self._store, plan, jobs=self._jobs, listener=listener, library=self._library)
+        with Pool() as pool, ExitStack() as stack:  # of its own: what still runs at the end of the time is ended
+            author = None
+            if LLM in plan.generators:
+                plan, author = self._author(pool, plan, llm, llm_tokens, llm_cost, replay=llm_replay)
+                stack.callback(author.close)
+            hunter = Hunter(
+                pool, self._store, plan, jobs=self._jobs, listener=listener, library=self._library, author=author
+            )
             result = hunter.run(going, skipped, spent=spent)
         if diagnose:
             worth = unreported(result.new, result.bugs)
@@ -147,6 +170,48 @@ class Workbench:
             for bug in result.explained.met.values():
                 result.add(bug, new=bug.id in result.explained.new)
         return result
+
+    def _author(
+        self,
+        pool: Pool,
+        plan: HuntPlan,
+        table: Mapping[str, Any] | None,
+        tokens: int | None,
+        cost: float | None,
+        *,
+        replay: bool,
+    ) -> tuple[HuntPlan, Author]:
+        """Who writes programs with a language model, and the plan that names it."""
+        from driftline.patterns.rule_book import CompilerRules
+
+        if (lacking := sandbox.missing()) and sandbox.wanted():
+            raise DriftlineError(
+                f"Programs of a language model are run in a sandbox alone, and {lacking}: set {sandbox.SWITCH}=off to"
+                " run them without one."
+            )
+        told = plan.llm or (last_model(self._store) if replay else None)
+        if replay and told is None:
+            raise DriftlineError(f"The store {self._store.path} holds no hunt with a language model to replay.")
+        settings = llm_settings(table, model=told.model if told else "", replay=replay)
+        if told:
+            settings = told.settings(settings)
+        if told and tokens is None and cost is None:
+            allowance = Allowance(told.tokens, told.cost)
+        else:
+            allowance = Allowance.of(settings, tokens, cost)
+        client = None
+        if not replay:
+            client = ChatClient(settings)
+            client.require_model(settings.model, settings.analyst)
+        author = Author(
+            self._store,
+            RecordedModel(self._store, client),
+            settings,
+            CompilerRules(Checker(pool, self._jobs), self._store),
+            allowance,
+            seed=plan.seed,
+        )
+        return replace(plan, llm=ModelPlan.of(settings, allowance)), author
 
     def audit(
         self,

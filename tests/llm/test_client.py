@@ -9,7 +9,7 @@ import pytest
 
 from driftline.core.errors import DriftlineError
 from driftline.llm.chat import CUT_OFF, EMPTY, FILTERED, NO_ANSWER, NOT_TEXT, REFUSED, ChatRequest, Message
-from driftline.llm.client import RETRIES, ChatClient, NoAnswer
+from driftline.llm.client import RETRIES, ChatClient, Closed, NoAnswer
 from driftline.llm.model import RecordedModel
 from driftline.llm.settings import LlmSettings
 from driftline.store import Store
@@ -73,12 +73,18 @@ def test_retry_after_is_obeyed() -> None:
 
 
 def test_a_client_that_is_closed_waits_no_longer() -> None:
-    with ChatServer([failure(429, retry_after="3600")]) as server:
-        client = ChatClient(LlmSettings(server.url, MODEL))
-        client._closed.set()
-        with pytest.raises(NoAnswer):
-            client.complete(QUESTION)
-        client.close()
+    clients: list[ChatClient] = []
+
+    def later(body):
+        clients[0]._closed.set()
+        return failure(429, retry_after="3600")
+
+    with ChatServer(later) as server:
+        clients.append(ChatClient(LlmSettings(server.url, MODEL)))
+        with pytest.raises(Closed):
+            clients[0].complete(QUESTION)
+        clients[0].close()
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize(

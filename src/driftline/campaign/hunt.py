@@ -13,11 +13,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from driftline import __version__
 from driftline.backends import BACKENDS
+from driftline.campaign.authoring import GENERATOR as LLM
+from driftline.campaign.authoring import Author
 from driftline.campaign.explanations import ExplainedBugs
 from driftline.campaign.lane import Lane
 from driftline.campaign.plan import HuntPlan, form_of, locked
@@ -33,13 +35,14 @@ from driftline.core.case import CheckOptions
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
 from driftline.core.target import Target
 from driftline.core.wire import Json, decode, encode
-from driftline.events import BugSeen, HuntStarted, LaneStopped, Listener, TurnDone
+from driftline.events import BugSeen, GeneratorStopped, HuntStarted, LaneStopped, Listener, TurnDone
 from driftline.execute.pool import Pool, PoolExpired, PoolInterrupted, WorkerStartError
 from driftline.generate import GENERATORS
 from driftline.generate.blueprint import LANGUAGE
 from driftline.generate.table import OPERATORS
 from driftline.store import Bug, Store
 from driftline.store.hunts import Hunt, HuntLog, Suspect, SuspectBody, Turn, TurnBody
+from driftline.store.tries import ModelTry
 
 _LISTED = ("torch", "onnx", "jax", "numpy")  # packages whose operators are listed
 MOST_FAILURES = 3  # of ours, in one lane
@@ -55,6 +58,7 @@ class HuntResult:
     programs: dict[str, int] = field(default_factory=dict)
     settled: dict[str, int] = field(default_factory=dict)
     internal_errors: list[str] = field(default_factory=list)
+    no_more: dict[str, str] = field(default_factory=dict)  # "generator for lane" -> why it makes no more programs
     stopped: dict[str, str] = field(default_factory=dict)
     judged: int = 0  # executions that came to a verdict; without one, nothing is known
     explained: ExplainedBugs = field(default_factory=ExplainedBugs)  # what was explained after it
@@ -84,8 +88,11 @@ class Hunter:
         jobs: int = 2,
         listener: Listener,
         library: Library | None = None,
+        author: Author | None = None,
     ) -> None:
+        """`author` writes the programs of the generator `llm`."""
         self._pool = pool
+        self._author = author
         self._store = store
         self._plan = plan
         self._jobs = jobs
@@ -167,6 +174,7 @@ class Hunter:
         missing: list[Skipped] = []
         arms: dict[str, dict[str, tuple[str, ...]]] = {}
         changing = frozenset(name for name in self._plan.generators if GENERATORS.get(name).needs_base)
+        rules = self._author.open_lanes([Target.parse(text) for text in self._plan.targets]) if self._author else {}
         for target in map(Target.parse, self._plan.targets):
             backend = BACKENDS.get(target.backend)
             form = form_of(backend)
@@ -177,7 +185,15 @@ class Hunter:
             except WorkerStartError as error:
                 missing.append(Skipped(target, f"its programs cannot be made here: {error}"))
                 continue
-            if not set(arms[form]) - changing:
+            able = dict(arms[form])
+            if str(target) in rules:
+                able[LLM] = rules[str(target)]
+            elif LLM in self._plan.generators:
+                self._left_out.append(f"{LLM} makes no {form} programs for {target}: its rewrite rules are not known")
+            if not set(able) - changing and LLM in self._plan.generators:
+                missing.append(Skipped(target, "no generator that was named makes programs for it"))
+                continue
+            if not set(able) - changing:
                 names = ", ".join(self._plan.generators)
                 lacks = [why for why in self._left_out if f" {form} programs " in why]
                 advice = "; ".join(lacks) or "name graph too"
@@ -187,7 +203,19 @@ class Hunter:
             language = LANGUAGE[form]
             alone = {name: len(made.dtypes) for name, op in OPERATORS.items() if (made := op.form(language))}
             plan = self._plan
-            lanes.append(Lane(target, form, plan.seed, backend.batch, arms[form], alone, plan.inputs, changing))
+            lanes.append(
+                Lane(
+                    target,
+                    form,
+                    plan.seed,
+                    backend.batch,
+                    able,
+                    alone,
+                    plan.inputs,
+                    changing,
+                    frozenset({LLM}) & set(able),
+                )
+            )
         if not lanes:
             raise DriftlineError(f"There is nothing to hunt on: {missing[0].target} {missing[0].reason}.")
         return lanes, missing
@@ -209,7 +237,7 @@ class Hunter:
     def _rebuilt(self, hunt: Hunt) -> Iterator[int]:
         for turn in self._log.turns(hunt):
             if turn.lane in self._lanes:
-                self._lanes[turn.lane].absorb(turn)
+                self._absorb(self._lanes[turn.lane], turn)
                 yield 1
 
     def _waiting(self, lane: Lane, *, new: bool) -> int:
@@ -241,6 +269,8 @@ class Hunter:
         while any(thread.is_alive() for thread in threads):
             if at_once or self._time_left() < -self._grace:
                 self._roster.stop()
+                if self._author:
+                    self._author.close()
                 self._pool.interrupt()
             for thread in threads:
                 thread.join(0.5)
@@ -283,7 +313,7 @@ class Hunter:
         self._result.internal_errors.append(error)
         turn = Turn(lane.name, lane.turns, TurnBody(counts={"internal": lane.batch}))
         self._log.add_turn(self._hunt, turn, [])
-        lane.absorb(turn)
+        self._absorb(lane, turn)
         lane.failures += 1
         if lane.failures >= MOST_FAILURES:
             self._retire(lane, "Driftline itself failed on it, again and again")
@@ -299,7 +329,7 @@ class Hunter:
     def _turn(self, lane: Lane) -> Counter[bool]:
         """Screen one batch and write down what came of it. A lane that has its number is done."""
         limit = self._plan.programs - lane.programs if self._plan.programs else lane.batch
-        if limit <= 0:
+        if limit <= 0 or lane.exhausted:
             self._retire(lane)
             return Counter()
         started = time.monotonic()
@@ -313,17 +343,61 @@ class Hunter:
             shards=self._roster.shards,
         ) as screening:
             requests = lane.requests(limit)[: lane.done_in(self._time_left())]
-            results = screening.screen(requests, lane.target, heard=lane.rejections)
+            results, tries = self._screened(screening, lane, requests)
         self._result.internal_errors += [result.internal_error for result in results if result.internal_error]
-        body = lane.summarise(results, time.monotonic() - started)
+        body = replace(lane.summarise(results, time.monotonic() - started), tries=tries)
         turn = Turn(lane.name, lane.turns, body)
         suspects = list(_suspects(lane, results, set(body.keys)))
         self._log.add_turn(self._hunt, turn, suspects)
         self._log.spend(self._hunt, time.monotonic() - self._started)
-        lane.absorb(turn)
+        self._absorb(lane, turn)
         lane.failures = 0
         self._listener(TurnDone(lane.name, turn.number, body.counts, body.seconds))
+        self._look_ahead(lane)
         return Counter(suspect.new for suspect in suspects)
+
+    def _screened(
+        self, screening: Screening, lane: Lane, requests: Sequence[ProgramRequest]
+    ) -> tuple[list[Screened], tuple[ModelTry, ...]]:
+        """What became of the programs of a turn. Those of a model are written first; some run with an option of the
+        target, which the rule that they are about needs."""
+        if self._author is None or all(request.generator != LLM for request in requests):
+            return screening.screen(requests, lane.target, heard=lane.rejections), ()
+        written = self._author.write(lane.name, lane.target, requests, screening)
+        results: dict[int, Screened] = {}
+        places: dict[Target, list[int]] = {}
+        for at, request in enumerate(written.requests):
+            places.setdefault(lane.target_of(request), []).append(at)
+        for target, group in places.items():
+            found = screening.screen(
+                [written.requests[at] for at in group],
+                target,
+                heard=lane.rejections,
+                made=[written.made[at] for at in group],
+            )
+            results |= dict(zip(group, found, strict=True))
+        ordered = [results[at] for at in range(len(requests))]
+        return ordered, written.tries(ordered)
+
+    def _absorb(self, lane: Lane, turn: Turn) -> None:
+        lane.absorb(turn)
+        if self._author is None or LLM not in lane.arms or LLM in lane.closed:
+            return
+        self._author.absorb(lane.name, turn.body.tries)
+        if why := self._author.stopped(lane.name):
+            lane.closed.add(LLM)
+            self._result.no_more[f"{LLM} for {lane.name}"] = why
+            self._listener(GeneratorStopped(lane.name, LLM, why))
+
+    def _look_ahead(self, lane: Lane) -> None:
+        """The model is asked for what the next turn needs while others work."""
+        limit = self._plan.programs - lane.programs if self._plan.programs else lane.batch
+        if lane.exhausted:
+            why = self._result.no_more.get(f"{LLM} for {lane.name}", "")
+            self._retire(lane)
+            self._result.stopped[lane.name] = f"no generator is left that makes programs: {why}"
+        elif self._author and limit > 0:
+            self._author.ask_ahead(lane.name, lane.requests(limit))
 
     def _examine(self, lane: Lane, *, new: bool) -> None:
         """Look at the suspect that has waited longest."""
@@ -332,7 +406,8 @@ class Hunter:
 
     def _examined(self, lane: Lane, suspect: Suspect) -> ExaminedSuspect:
         try:
-            return self._triage.examine(suspect, lane.target, lane.form)
+            request = decode(ProgramRequest, suspect.body.request)
+            return self._triage.examine(suspect, lane.target_of(request), lane.form)
         except InternalError as error:
             self._result.internal_errors.append(str(error))
             return ExaminedSuspect("unclear", reason="Driftline itself failed")

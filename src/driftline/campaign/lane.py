@@ -27,6 +27,7 @@ NEAR_MISS = 5.0  # sigma: passed, but not by much
 _BY_CHANCE = ("timeout", "out-of-memory")
 INTERESTING = 6  # graphs kept from one turn
 SOLVED_EVERY = 8
+IN_A_ROW = 5  # programs about one arm, of a generator that takes its time over each
 STARTING = 0.5  # the share of programs in the time of the first turn, in which the compiler is started
 
 
@@ -50,6 +51,8 @@ class Lane:
     alone: Mapping[str, int]  # arm of `graph` -> how many dtypes, each first tried alone
     strategies: Sequence[str]
     needs_base: frozenset[str] = frozenset()
+    focused: frozenset[str] = frozenset()  # generators that stay with an arm for a few programs
+    closed: set[str] = field(default_factory=set)  # generators that make no more programs
     failures: int = 0  # turns that were lost by a fault of ours
     turns: int = 0
     programs: int = 0
@@ -79,6 +82,17 @@ class Lane:
         """Programs that will be done by then, but a short turn at least."""
         return max(self.shortest, int(seconds / self.pace)) if self.pace and math.isfinite(seconds) else self.batch
 
+    @property
+    def exhausted(self) -> bool:
+        """Is there no generator left that makes new programs?"""
+        return not set(self.arms) - self.closed - self.needs_base
+
+    def target_of(self, request: ProgramRequest) -> Target:
+        """The target on which a program runs: some are about a rule that an option switches on."""
+        own = {name for name, _ in self.target.options}
+        more = tuple(pair for pair in request.options if pair[0] not in own)
+        return replace(self.target, options=(*self.target.options, *more)) if more else self.target
+
     # -- what to ask for ---------------------------------------------------------------------------------------------
 
     def requests(self, limit: int) -> list[ProgramRequest]:
@@ -90,7 +104,7 @@ class Lane:
         made = [self._request("graph", arm, asked) for arm in self._untried(size // 2 or 1, rng)]
         while len(made) < size:
             generator = self._generator(rng, can_change=bool(bases))
-            request = self._request(generator, self._arm(generator, rng), asked)
+            request = self._request(generator, self._arm_after(made, generator, rng), asked)
             made.append(replace(request, base=rng.choice(bases)) if generator in self.needs_base else request)
         return [replace(request, avoid=tuple(avoid)) for request in made]
 
@@ -111,7 +125,7 @@ class Lane:
 
     def _generator(self, rng: random.Random, *, can_change: bool) -> str:
         """Thompson sampling over the generators, with a floor."""
-        names = [name for name in self.arms if name not in self.needs_base or can_change]
+        names = [name for name in self.arms if name not in self.closed and (name not in self.needs_base or can_change)]
         if rng.random() < FLOOR * len(names):
             return rng.choice(names)
         total = {name: self._sum_of(name) for name in names}
@@ -126,6 +140,13 @@ class Lane:
         arms = self.arms[generator]
         few = rng.sample(list(arms), min(len(arms), 4))
         return max(few, key=lambda arm: _sampled(self.stats[(generator, arm)], rng))
+
+    def _arm_after(self, made: Sequence[ProgramRequest], generator: str, rng: random.Random) -> str:
+        """The next arm; where a generator is focused, the last one until it had its share."""
+        last = [request.arm for request in made if request.generator == generator]
+        if generator in self.focused and last and last.count(last[-1]) % IN_A_ROW:
+            return last[-1]
+        return self._arm(generator, rng)
 
     def _request(self, generator: str, arm: str, asked: Counter[tuple[str, str]]) -> ProgramRequest:
         key = (generator, arm)
@@ -198,8 +219,10 @@ class Lane:
                 continue
             if result.judgement not in ("pass", "fail"):
                 reasons[result.judgement][rejection_key(result.reason)] += 1
-            fresh = [f"{op} {dtype}" for op, dtype in result.coverage if f"{op} {dtype}" not in self.coverage]
-            for op, dtype in set(result.coverage):
+            # What a text calls is not known by its dtypes: it says nothing about single operators.
+            covered = result.coverage if not result.request.text or (result.made and result.made.graph) else ()
+            fresh = [f"{op} {dtype}" for op, dtype in covered if f"{op} {dtype}" not in self.coverage]
+            for op, dtype in set(covered):
                 coverage[f"{op} {dtype}"][result.judgement] += 1
             key = self.key(result)
             new = bool(key) and key not in self.seen and key not in keys
@@ -232,7 +255,8 @@ class Lane:
         if result.kind in ("error", "crash", "timeout", "out-of-memory"):
             return f"{result.kind} {result.stage} {normalise_message(result.reason)[:200]}"
         about = result.request.arm
-        if result.request.generator == "mutate" or about == "pairs":  # there the arm does not say what it is about
+        # There the arm does not say what it is about.
+        if result.request.generator in ("mutate", "llm") or about == "pairs":
             about = " ".join(sorted({operator for operator, _ in result.coverage}))
         return f"{result.kind} {about}"
 

@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,40 @@ from driftline.core.plugins import approved
 from driftline.core.private import open_private
 from driftline.core.registry import Registry
 from driftline.core.target import Target
-from driftline.generate import GENERATORS
+from driftline.core.wire import decode, encode
+from driftline.generate import GENERATORS, usual_generators
 from driftline.inputs.strategies import INPUTS
+from driftline.llm.allowance import Allowance
+from driftline.llm.settings import LlmSettings
 from driftline.store import Store
 from driftline.store.hunts import Hunt, HuntLog
 
 FORM_OF = {"onnx": "onnx", "source:torch": "torch", "source:jax": "jax"}  # what a backend takes -> what we write
+
+
+@dataclass(frozen=True)
+class ModelPlan:
+    """The language model of a hunt and how it is asked: what its answers depend on, and how much it may spend."""
+
+    model: str
+    analysis_model: str = ""
+    tokens: int | None = None
+    cost: float | None = None
+    temperature: float = LlmSettings.temperature
+    max_tokens: int = LlmSettings.max_tokens
+    connections: int = LlmSettings.connections
+    price_in: float | None = None
+    price_out: float | None = None
+
+    @staticmethod
+    def of(settings: LlmSettings, allowance: Allowance) -> ModelPlan:
+        told = {one.name: getattr(settings, one.name) for one in fields(ModelPlan) if hasattr(settings, one.name)}
+        return ModelPlan(**told | {"tokens": allowance.tokens, "cost": allowance.cost})
+
+    def settings(self, now: LlmSettings) -> LlmSettings:
+        """The settings of that hunt, with the address and the key of today."""
+        told = {one.name: getattr(self, one.name) for one in fields(ModelPlan) if hasattr(now, one.name)}
+        return replace(now, **{name: value for name, value in told.items() if name != "cost"})
 
 
 @dataclass(frozen=True)
@@ -42,6 +70,7 @@ class HuntPlan:
     timeout: float = 60.0  # seconds for one program
     plugins: tuple[str, ...] = ()
     accept: tuple[str, ...] = ()  # as for check --accept
+    llm: ModelPlan | None = None  # of the generator `llm`
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -54,11 +83,14 @@ class HuntPlan:
             "timeout": self.timeout,
             "plugins": list(self.plugins),
             "accept": list(self.accept),
+            **({"llm": encode(ModelPlan, self.llm)} if self.llm else {}),
         }
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> HuntPlan:
         known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in value.items()}
+        if "llm" in known:
+            known["llm"] = decode(ModelPlan, known["llm"])
         return HuntPlan(**known)
 
 
@@ -78,7 +110,7 @@ def new_plan(
     chosen, skipped = choose_lanes(targets)
     plan = HuntPlan(
         targets=tuple(str(target) for target in chosen),
-        generators=_known(GENERATORS.names() if generators is None else generators, GENERATORS),
+        generators=_known(usual_generators() if generators is None else generators, GENERATORS),
         inputs=_known(inputs, INPUTS),
         seed=seed,
         seconds=seconds,
@@ -100,6 +132,13 @@ def resumed_plan(store: Store, *, seconds: float = 0.0, programs: int = 0) -> tu
         )
     plan = replace(plan, plugins=approved(plan.plugins, f"The hunt of {store.path}"))
     return going, replace(plan, seconds=seconds, programs=programs) if seconds or programs else plan
+
+
+def last_model(store: Store) -> ModelPlan | None:
+    """The model of the last hunt that had one: what a replay repeats."""
+    return next(
+        (plan.llm for hunt in reversed(HuntLog(store).hunts()) if (plan := HuntPlan.from_json(hunt.plan)).llm), None
+    )
 
 
 def _known(names: Sequence[str], registry: Registry[Any]) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ class Screening(Screener[ProgramRequest]):
 
 def died(report: TaskReport[PreparedBatch]) -> InvalidProgram:
     """The only program that a worker was to make, which took it down."""
-    return InvalidProgram(f"its reference run ended with {report.ending} ({report.detail})", died=True)
+    return InvalidProgram(f"its reference run ended with {report.ending} ({report.detail})", died=str(report.ending))
 
 
 def case_of(made: PreparedProgram, target: Target, options: CheckOptions, samples: Sequence[int] = ()) -> Case:

@@ -60,6 +60,9 @@ class ProgramRequest:
     values: str = ""  # the place of the values that a whole program had, where this is a part of it
     sources: tuple[int, ...] = ()  # the number in the whole of each leaf of the part
     nodes: tuple[int, ...] = ()  # which nodes of the whole it has
+    text: str = ""  # what a language model wrote
+    mode: str = ""  # what it was asked to do
+    options: tuple[tuple[str, str], ...] = ()  # of the target, besides the lane's own
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class InvalidProgram:
 
     reason: str
     coverage: tuple[tuple[str, str], ...] = ()
-    died: bool = False  # with the worker that made it
+    died: str = ""  # how the worker ended that made it
     internal_error: str = ""  # a fault of the generator's
 
 
@@ -104,6 +107,7 @@ class NothingMade:
     """The generator has no such program."""
 
     reason: str
+    name: str = ""  # of the reason, where those are counted
 
 
 Prepared = PreparedProgram | InvalidProgram | NothingMade

@@ -103,7 +103,7 @@ def _prepare_one(item: ProgramRequest, batch: PrepareRequest, path: Path, shelf:
         made = _make(item, batch)
         program = write_program(made, path, f"{item.generator}:{item.arm}#{item.number}")
     except NoProgram as reason:
-        return NothingMade(str(reason))
+        return NothingMade(str(reason), reason.name)
     except Exception as error:  # a generator's fault costs this program, not the batch
         if no_room(error):
             raise
@@ -133,7 +133,9 @@ def _prepare_one(item: ProgramRequest, batch: PrepareRequest, path: Path, shelf:
 def _make(item: ProgramRequest, batch: PrepareRequest) -> Blueprint:
     if item.graph:  # made already: a part of another program
         return blueprint(item.graph, batch.form)
-    request = GeneratorRequest(batch.form, item.arm, item.number, batch.seed, frozenset(item.avoid), item.base)
+    request = GeneratorRequest(
+        batch.form, item.arm, item.number, batch.seed, frozenset(item.avoid), item.base, item.text, item.mode
+    )
     made = GENERATORS.get(item.generator).make(request)
     if made.sizes and made.graph and not batch.sizes:
         return blueprint(replace(made.graph, varying=0), batch.form)

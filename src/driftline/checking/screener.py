@@ -80,7 +80,7 @@ class ScreenResult(Generic[Asked]):
     sample: int = 0
     evidence: Evidence = NOTHING  # of a failure
     each: tuple[SampleVerdict, ...] = ()  # the verdict on every sample, where the program asks for all of them
-    died: bool = False  # the program is invalid because the worker that was to make it died
+    died: str = ""  # how the worker ended that was to make it; it is invalid then
     internal_error: str = ""  # a fault of ours; the judgement is then inconclusive
     made: PreparedProgram | None = None
     coverage: tuple[tuple[str, str], ...] = ()
@@ -117,11 +117,18 @@ class Screener(ABC, Generic[Asked]):
         """Make the programs. Should one of them take the worker down, it is invalid and the others are made again."""
 
     def screen(
-        self, requests: Sequence[Asked], target: Target, *, heard: Mapping[str, int] | None = None
+        self,
+        requests: Sequence[Asked],
+        target: Target,
+        *,
+        heard: Mapping[str, int] | None = None,
+        made: Sequence[Prepared] | None = None,
     ) -> list[ScreenResult[Asked]]:
         """Make, run and judge. One result for each request, in their order. With `heard`, how often each rejection was
-        met before, those that are known well are believed; without it, none that the compiler gives in words alone."""
-        made = self._prepared(requests, sizes=BACKENDS.get(target.backend).sizes)
+        met before, those that are known well are believed; without it, none that the compiler gives in words alone.
+        `made`: what `prepared` gave for them, when that was asked before."""
+        if made is None:
+            made = self.prepared(requests, target)
         results: list[ScreenResult[Asked]] = []
         runnable: dict[int, PreparedProgram] = {}
         for number, (request, answer) in enumerate(zip(requests, made, strict=True)):
@@ -167,7 +174,9 @@ class Screener(ABC, Generic[Asked]):
 
     # -- in pieces, for a hunt with more processors than targets -----------------------------------------------------
 
-    def _prepared(self, requests: Sequence[Asked], *, sizes: bool) -> list[Prepared]:
+    def prepared(self, requests: Sequence[Asked], target: Target) -> list[Prepared]:
+        """The programs for a target, made side by side."""
+        sizes = BACKENDS.get(target.backend).sizes
         pieces = list(evenly(requests, self._shards))
         done = self._side_by_side(lambda piece: self.prepare(piece, sizes=sizes), pieces)
         return [answer for answers in done for answer in answers]

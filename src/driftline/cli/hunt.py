@@ -10,6 +10,7 @@ from driftline.cli.cause_options import causes_option, library_of
 from driftline.cli.clock import elapsed
 from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, seed_option, store_option
 from driftline.cli.explaining import diagnose_option
+from driftline.cli.llm_options import llm_cost_option, llm_tokens_option
 from driftline.cli.settings import naming_the_file, settings_of_run
 from driftline.cli.verdict_options import accept_option, baseline_option
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
@@ -43,6 +44,13 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
     help="Go on with the last hunt in the store that did not come to its end; with a longer --budget, also with one"
     " that did: what it left unexamined comes first.",
 )
+@llm_tokens_option
+@llm_cost_option
+@click.option(
+    "--llm-replay",
+    is_flag=True,
+    help="Repeat a hunt of this store with the answers that it got from its language model; no server is asked.",
+)
 @accept_option
 @diagnose_option
 @baseline_option
@@ -61,6 +69,9 @@ def hunt(
     jobs: int,
     timeout: float,
     resume: bool,
+    llm_tokens: int | None,
+    llm_cost: float | None,
+    llm_replay: bool,
     accept: tuple[str, ...],
     diagnose: bool,
     baseline: Path | None,
@@ -75,12 +86,14 @@ def hunt(
 
     Programs come from generators: `graph` (random typed programs), `optests` (the operator tests of PyTorch and ONNX)
     and `mutate` (changes of programs that were interesting). Every failure is reduced to the smallest part that still
-    fails, run again in a fresh process, and grouped by its cause.
+    fails, run again in a fresh process, and grouped by its cause. A fourth one has to be named: `llm` asks a language
+    model (OPENAI_BASE_URL, OPENAI_API_KEY, DRIFTLINE_LLM_MODEL) for programs that fire one rewrite rule at a time.
 
     \b
       driftline hunt                                     ten minutes on everything that is installed
       driftline hunt --budget 1h --targets inductor,onnxruntime --seed 7
       driftline hunt --accept reduced-precision          only what is plainly wrong is a bug
+      driftline hunt --generators llm --targets inductor --llm-tokens 50000
       driftline hunt --resume                            after Ctrl-C, a crash, or a power cut
       driftline report --out report.html                 what was found, for people
 
@@ -132,6 +145,12 @@ def hunt(
         if out.suffix not in _SUFFIXES:
             raise DriftlineError(f"--out {out}: the name must end in {', '.join(_SUFFIXES)}.")
         require_place(out)
+    wanted = _names(generators) if generators else None
+    if (llm_tokens or llm_cost or llm_replay) and not resume and (wanted is None or "llm" not in wanted):
+        raise DriftlineError(
+            "--llm-tokens, --llm-cost and --llm-replay are for the generator llm: name it with --generators."
+        )
+    table = settings_of_run("llm").llm if resume or (wanted and "llm" in wanted) else None
     with Workbench(store, plugins=plugins, jobs=jobs, library=library) as bench:
         try:
             with HuntProgress() as progress:
@@ -139,13 +158,17 @@ def hunt(
                     seconds=seconds,
                     programs=programs or 0,
                     targets=[targets] if targets is not None else None,
-                    generators=_names(generators) if generators else None,
+                    generators=wanted,
                     inputs=_names(inputs),
                     seed=seed,
                     timeout=timeout,
                     accept=agreed,
                     resume=resume,
                     diagnose=diagnose,
+                    llm=table,
+                    llm_tokens=llm_tokens,
+                    llm_cost=llm_cost,
+                    llm_replay=llm_replay,
                     spent=elapsed(),
                     listener=progress,
                 )

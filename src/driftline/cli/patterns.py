@@ -17,13 +17,7 @@ from driftline.cli.common import (
     seed_option,
     store_option,
 )
-from driftline.cli.llm_options import (
-    allowance_of,
-    llm_cost_option,
-    llm_tokens_option,
-    require_answering,
-    settings_of_model,
-)
+from driftline.cli.llm_options import llm_cost_option, llm_tokens_option, settings_of_model
 from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.quoting import shell
 from driftline.core.text import did_you_mean
@@ -116,7 +110,7 @@ def describe_command(
     rule: str | None,
     every: bool,
     only: str,
-    llm_tokens: int,
+    llm_tokens: int | None,
     llm_cost: float | None,
     store: Path,
     as_json: bool,
@@ -128,6 +122,7 @@ def describe_command(
     rule goes to the server that OPENAI_BASE_URL or driftline.toml names. Exit codes: 0 all described, 1 some have no
     description; 2 and 4 as everywhere.
     """
+    from driftline.llm.allowance import Allowance
     from driftline.llm.client import ChatClient
     from driftline.llm.model import RecordedModel
     from driftline.llm.requirement import Analyst
@@ -141,7 +136,7 @@ def describe_command(
     if sum((rule is not None, every, bool(only))) != 1:
         raise DriftlineError("Name one RULE, or give --only GLOB, or --all.")
     settings = settings_of_model()
-    allowance = allowance_of(llm_tokens, llm_cost, settings)
+    allowance = Allowance.of(settings, llm_tokens, llm_cost)
     client = ChatClient(settings)
     with _checker() as checker, Store.create(store) as opened:
         if rule is not None:
@@ -154,7 +149,7 @@ def describe_command(
                     f"--only {only}: no rule of inductor is called so.{did_you_mean(only, [r.name for r in rules])}"
                 )
         try:
-            require_answering(client, settings.analyst)
+            client.require_model(settings.analyst)
             analyst = Analyst(opened, RecordedModel(opened, client), settings.analyst)
             with Ticker(f"Asking {settings.analyst}", len(wanted)) as ticker:
                 found = []

@@ -56,11 +56,16 @@ def shortcomings() -> list[str]:
     if not wanted():
         return [f"workers may write everywhere and use the network: {SWITCH} is off"]
     told = []
-    if landlock_abi() < 1:
-        told.append("workers may write wherever the user can: this kernel has no Landlock")
+    if lacking := missing():
+        told.append(f"workers may write wherever the user can: {lacking}")
     if platform.machine() not in _CALLS or not Path("/proc/sys/kernel/seccomp").exists():
         told.append("workers can use the network: there is no seccomp filter for this kernel or machine")
     return told
+
+
+def missing() -> str:
+    """What the sandbox cannot do without and this kernel does not have, in words."""
+    return "this kernel has no Landlock" if landlock_abi() < 1 else ""
 
 
 def landlock_abi() -> int:

@@ -9,9 +9,15 @@ _BUILTIN = {
     "graph": "driftline.generate.random_graph:RandomGraph",
     "optests": "driftline.generate.optests:OperatorTests",
     "mutate": "driftline.generate.mutate:Mutate",
+    "llm": "driftline.generate.llm:ModelPrograms",
 }
 
 GENERATORS: Registry[Generator] = Registry("generator", _BUILTIN, "driftline.generators")
+
+
+def usual_generators() -> list[str]:
+    """Those that a hunt uses when none is named."""
+    return [name for name in GENERATORS if not GENERATORS.get(name).on_request]
 
 
 def register_generator(cls: type[Generator]) -> type[Generator]:

@@ -20,6 +20,8 @@ FORMS = ("torch", "onnx", "jax")  # the languages in which programs are written
 class NoProgram(Exception):
     """This arm has no such program: nothing is wrong, the next number may have one."""
 
+    name = ""  # of the reason, where those are counted
+
 
 @dataclass(frozen=True)
 class Blueprint:
@@ -47,6 +49,8 @@ class GeneratorRequest:
     seed: int = 0
     avoid: frozenset[str] = frozenset()  # "operator dtype" that the target is known not to support
     base: Graph | None = None  # the graph to change, for generators that change one
+    text: str = ""  # what a language model wrote
+    mode: str = ""  # what it was asked to do
 
 
 class Generator:
@@ -55,6 +59,7 @@ class Generator:
     name: ClassVar[str]
     forms: ClassVar[tuple[str, ...]] = FORMS
     needs_base: ClassVar[bool] = False  # changes a given graph instead of making one
+    on_request: ClassVar[bool] = False  # hunts do without it unless it is named: it costs money, say
 
     def arms(self, form: str) -> Sequence[str]:
         """Subjects it can be asked for: operators, suites."""

@@ -9,6 +9,7 @@ in the longer programs that follow.
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -65,6 +66,20 @@ def random_graph(request: GeneratorRequest, length: int = 0) -> Graph:
             builder.add_focus(operator, dtypes)
         else:
             builder.add_any()
+    return builder.finish()
+
+
+def graph_of(names: Sequence[str], request: GeneratorRequest) -> Graph:
+    """A graph of these operators, in their order, each on a value that fits where there is one. What finds no use is
+    left out."""
+    language = LANGUAGE[request.form]
+    rng = random.Random(f"{request.seed}/{request.form}/{request.arm}/{request.number}/{names}")
+    builder = _Builder(language, rng, request.avoid)
+    builder.grad = False
+    for name in names:
+        form = OPERATORS[name].form(language)
+        with contextlib.suppress(NoProgram):
+            builder.add_focus(OPERATORS[name], form.dtypes if form else ())
     return builder.finish()
 
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from driftline.core.errors import DriftlineError
+from driftline.llm.settings import LlmSettings
+
+TOKENS = 200_000  # unless told otherwise
+
 
 @dataclass(frozen=True)
 class Allowance:
@@ -24,6 +29,16 @@ class Allowance:
     def left(self, tokens: int, cost: float) -> bool:
         """May another request be sent after so much was spent?"""
         return (self.tokens is None or tokens < self.tokens) and (self.cost is None or cost < self.cost)
+
+    @staticmethod
+    def of(settings: LlmSettings, tokens: int | None, cost: float | None) -> Allowance:
+        """What the user allows; money is counted by the prices of the settings."""
+        if cost is not None and not settings.priced:
+            raise DriftlineError(
+                "--llm-cost needs to know what tokens cost: set price_in and price_out, each for a million tokens,"
+                " below [llm] in driftline.toml."
+            )
+        return Allowance(TOKENS if tokens is None else tokens, cost)
 
     def words(self) -> str:
         limits = [f"{self.tokens:,} tokens"] if self.tokens is not None else []

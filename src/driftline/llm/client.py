@@ -10,7 +10,7 @@ from __future__ import annotations
 import email.utils
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -43,6 +43,10 @@ class NoAnswer(Exception):
     """The server gave no answer, however often it was asked. Not the end of a hunt: the next request may have one."""
 
 
+class Closed(NoAnswer):
+    """The client was closed while the server was being waited for."""
+
+
 class _Passing(Exception):
     """Worth another try; `pause` is how long the server asked to wait."""
 
@@ -70,10 +74,6 @@ class ChatClient:
         self._http = httpx.Client(headers=headers, timeout=httpx.Timeout(settings.timeout, connect=30.0), limits=limits)
         self._transport_error = httpx.HTTPError
 
-    @property
-    def address(self) -> str:
-        return self._settings.shown_url
-
     def close(self) -> None:
         self._closed.set()
         self._http.close()
@@ -96,7 +96,14 @@ class ChatClient:
         return self._read(request, answer)
 
     def require_model(self, *names: str) -> None:
-        """Is the server there, does it take the key, does it know these models? Costs no token where it lists them."""
+        """Is the server there, does it take the key, does it know these models? Costs no token where it lists them.
+        Raises `DriftlineError` where not."""
+        try:
+            self._require_model(names)
+        except NoAnswer as reason:
+            raise DriftlineError(f"{self._settings.shown_url} gives no answer ({reason}): see {BASE_URL}.") from reason
+
+    def _require_model(self, names: Sequence[str]) -> None:
         status, answer = self._patiently("GET", "/models", None)
         listed = _ids(answer) if status < 400 else []
         for name in dict.fromkeys(names):
@@ -119,10 +126,12 @@ class ChatClient:
                 why = str(passing)
                 pause = min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE) if passing.pause is None else passing.pause
             if attempt < RETRIES and self._wait(pause):
-                raise NoAnswer("the hunt ended while the server was being waited for")
+                raise Closed("closed while the server was being waited for")
         raise NoAnswer(f"{why}, {RETRIES + 1} times")
 
     def _once(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[int, Any]:
+        if self._closed.is_set():
+            raise Closed("closed before it was asked")
         began = time.monotonic()
         data = bytearray()
         try:
@@ -135,6 +144,8 @@ class ChatClient:
                         raise _Passing(f"no whole answer within {self._settings.timeout:g} s")
                 status, headers = response.status_code, response.headers
         except self._transport_error as error:
+            if self._closed.is_set():
+                raise Closed("closed in the middle of an answer") from None
             raise _Passing(self._clean(f"{type(error).__name__}: {first_line(str(error), 150)}")) from None
         if status in _WRONG_KEY:
             raise DriftlineError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from driftline.core.errors import DriftlineError
 from driftline.core.wire import decode, encode
 from driftline.llm.chat import NO_ANSWER, ChatAnswer, ChatRequest
-from driftline.llm.client import ChatClient, NoAnswer
+from driftline.llm.client import ChatClient, Closed, NoAnswer
 from driftline.store import Store
 from driftline.store.models import ModelAnswers
 
@@ -24,10 +24,14 @@ class RecordedModel:
     def replays(self) -> bool:
         return self._client is None
 
+    def kept(self, request: ChatRequest) -> ChatAnswer | None:
+        """The answer that the store has."""
+        known = self._answers.get(request.key)
+        return decode(ChatAnswer, known) if known is not None else None
+
     def ask(self, request: ChatRequest, about: str) -> ChatAnswer:
         """The answer; one with the problem `no answer` when the server gave none. `about` names it for people."""
-        known = self._answers.get(request.key)
-        kept = decode(ChatAnswer, known) if known is not None else None
+        kept = self.kept(request)
         # What failed then may work now; in a replay it must fail again.
         if kept is not None and (self.replays or kept.problem != NO_ANSWER):
             return kept
@@ -38,6 +42,8 @@ class RecordedModel:
             )
         try:
             answer = self._client.complete(request)
+        except Closed:
+            raise
         except NoAnswer as reason:
             answer = ChatAnswer("", finish_reason=str(reason), problem=NO_ANSWER)
         self._answers.keep(request.key, encode(ChatRequest, request), encode(ChatAnswer, answer))

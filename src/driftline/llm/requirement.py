@@ -44,7 +44,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Described:
-    """What came of asking for a requirement: it, or why there is none; and the answer, where one was asked for."""
+    """What came of asking for a requirement: it, or why there is none; and the answer that it comes from."""
 
     requirement: Requirement | None
     problem: str = ""
@@ -68,10 +68,11 @@ class Analyst:
 
     def describe(self, rule: Rule, text: RuleText) -> Described:
         """The requirement, from the store or from the model."""
+        request = self.request(rule, text)
         known = self.known(rule, text)
         if known is not None:
-            return Described(known)
-        answer = self._model.ask(self.request(rule, text), f"what {rule.name} needs")
+            return Described(known, answer=self._model.kept(request))
+        answer = self._model.ask(request, f"what {rule.name} needs")
         if answer.problem and not answer.text.strip():
             said = f" ({answer.finish_reason})" if answer.finish_reason else ""
             return Described(None, answer.problem + said, answer)

@@ -99,10 +99,14 @@ def check_table(said_by: str, table: Any) -> dict[str, Any]:
 
 
 def llm_settings(
-    table: Mapping[str, Any] | None = None, variables: Mapping[str, str] | None = None, *, replay_of: str = ""
+    table: Mapping[str, Any] | None = None,
+    variables: Mapping[str, str] | None = None,
+    *,
+    model: str = "",
+    replay: bool = False,
 ) -> LlmSettings:
-    """The settings of this run; from the environment, unless other variables are given. A replay needs no address, and
-    has the model of what it repeats."""
+    """The settings of this run; from the environment, unless other variables are given. `model`: that of the hunt which
+    is resumed or repeated. A replay needs no address."""
     taking = take_key if variables is None else variables.get
     variables = os.environ if variables is None else variables
     told = dict(table or {})
@@ -113,9 +117,9 @@ def llm_settings(
             " kept from the programs that run."
         )
     url = variables.get(BASE_URL) or told.pop("base_url", "")
-    model = variables.get(MODEL) or told.pop("model", "") or replay_of
+    model = model or variables.get(MODEL) or told.pop("model", "")
     told = {key: value for key, value in told.items() if key not in ("base_url", "model")}
-    if not url and not replay_of:
+    if not url and not replay:
         raise DriftlineError(
             f"No address of a language model is set: set {BASE_URL}, or base_url below [llm] in driftline.toml, to"
             " that of a server which speaks /v1/chat/completions, such as http://127.0.0.1:8080/v1."

@@ -13,10 +13,15 @@ def operators_of(program: Program) -> tuple[str, ...]:
         return tuple(dict.fromkeys(program.operators))
     try:
         bundle = SourceBundle.load(program.path.read_bytes())
-        tree = ast.parse(bundle.text)
+        return operators_in(bundle.text, bundle.entry_name)
     except (OSError, ValueError, KeyError, SyntaxError):
         return ()
-    factory = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == bundle.entry_name), None)
+
+
+def operators_in(text: str, factory_name: str) -> tuple[str, ...]:
+    """What the text of a program calls, besides what its factory does to make inputs."""
+    tree = ast.parse(text)
+    factory = next((n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == factory_name), None)
     bodies = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node is not factory]
     names = [_operator_name(node) for body in bodies for node in ast.walk(body)]
     if not any(names) and factory:

@@ -17,6 +17,7 @@ from driftline.core.quoting import visible
 from driftline.report import figures, words
 from driftline.report.layer_figure import draw_layers
 from driftline.report.layers import share_of, size_of, sizes
+from driftline.report.model_use import HEAD, model_cells, wasted
 from driftline.report.view import (
     ACCEPTED,
     FIXED,
@@ -112,10 +113,12 @@ def _environment() -> Environment:
         "blamed": words.blamed,
         "likeness": words.likeness,
         "top": lambda told: list(told.items())[:REASONS],
+        "model_cells": model_cells,
+        "wasted": wasted,
         "state": state,
         "address": urllib.parse.quote,
     }
-    made.globals |= {"REASONS": REASONS, "UNFOLDED": UNFOLDED, "heat": heat, "anchor": anchor}
+    made.globals |= {"MODEL_HEAD": HEAD, "REASONS": REASONS, "UNFOLDED": UNFOLDED, "heat": heat, "anchor": anchor}
     return made
 
 

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from driftline.events import BugSeen, Event, ExplainingStarted, HuntStarted, LaneStopped, TurnDone
+from driftline.events import BugSeen, Event, ExplainingStarted, GeneratorStopped, HuntStarted, LaneStopped, TurnDone
 from driftline.report.progress import Activity, new_bug_line, note, on_terminal
 from driftline.report.words import duration, plural
 
@@ -64,6 +64,8 @@ class HuntProgress:
                 self._bugs.setdefault(event.bug.fingerprint.backend, set()).add(event.bug.id)
                 if event.new:
                     self._tell(new_bug_line(event.bug))
+            elif isinstance(event, GeneratorStopped):
+                self._tell(f"{event.generator} makes no more programs for {event.lane}: {event.reason}")
             elif isinstance(event, LaneStopped):
                 self._tell(f"{event.lane} stopped: {event.reason}")
 

@@ -17,6 +17,7 @@ from driftline.core.quoting import shell
 from driftline.core.sentences import called
 from driftline.report.annotated import causes_of
 from driftline.report.gather import gather_store
+from driftline.report.model_use import HEAD, model_cells, model_json, model_use, wasted
 from driftline.report.results import go_on, replay_command
 from driftline.report.screen import Screen
 from driftline.report.view import ACCEPTED, OPEN, REDUCED, BugView
@@ -43,6 +44,8 @@ def hunt_json(result: HuntResult, store: Store, library: Library | None = None) 
         "suspects": result.settled,
         "stopped": result.stopped,
         "judged": result.judged,
+        "no_more": result.no_more,
+        "models": [model_json(use) for use in model_use(HuntLog(store), [result.hunt])],
         "bugs": [
             {
                 "id": bug.id,
@@ -66,6 +69,7 @@ def show_hunt(result: HuntResult, store: Store, report: Path | None = None, libr
     programs = sum(result.programs.values())
     tested = f"{plural(programs, 'program')} on {plural(len(result.programs), 'compiler')}"
     out.print(f"\n{tested} in {duration(result.hunt.seconds)}.")
+    _show_models(out, result, store)
     for lane, reason in result.stopped.items():
         out.print(f"{lane} stopped early: {escape(reason)}")
     if not result.bugs:
@@ -111,6 +115,24 @@ def show_hunt(result: HuntResult, store: Store, report: Path | None = None, libr
     _show_clearest(out, bugs)
     place = f" --store {shell([store.path])}" if store.path != default_store() else ""
     out.print(f"\nReport:  {report or f'driftline report{place} --out report.html'}", soft_wrap=True)
+
+
+def _show_models(out: Console, result: HuntResult, store: Store) -> None:
+    """What language models were asked, and what came of it."""
+    uses = model_use(HuntLog(store), [result.hunt])
+    if not uses:
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in HEAD:
+        table.add_column(title, justify="left" if title in ("model", "mode") else "right")
+    for use in uses:
+        table.add_row(*map(escape, model_cells(use)))
+    out.print(table)
+    if said := wasted(uses):
+        out.print(f"Answers that were no programs: {said}.")
+    for what, reason in result.no_more.items():
+        out.print(f"{what} stopped: {escape(reason)}.")
+    out.print()
 
 
 def _show_unexamined(out: Console, result: HuntResult, store: Store) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from driftline.core.quoting import Markdown, cell, code, fenced, markdown
 from driftline.report import words
+from driftline.report.model_use import HEAD, model_cells, wasted
 from driftline.report.view import (
     ACCEPTED,
     FIXED,
@@ -135,6 +136,11 @@ def _statistics(statistics: Statistics | None) -> list[str]:
         for lane in statistics.lanes
     ]
     lines = ["## What was tested", "", *_table(("target", "programs", *verdicts, "time"), rows), ""]
+    if statistics.models:
+        lines += ["Programs of language models:", ""]
+        lines += [*_table(HEAD, [model_cells(use) for use in statistics.models]), ""]
+        if said := wasted(statistics.models):
+            lines += [markdown(f"No programs: {said}."), ""]
     if statistics.untested:
         lines += ["Not tested:", "", *(f"- {markdown(line)}" for line in statistics.untested), ""]
     for verdict, told in statistics.reasons.items():

@@ -8,6 +8,7 @@ from typing import Any
 
 from driftline.core.errors import StoreError
 from driftline.report import words
+from driftline.report.model_use import model_use
 from driftline.report.view import BugView, EnvironmentView, LaneView, Statistics
 from driftline.store.hunts import Hunt, HuntLog, TurnBody
 
@@ -82,6 +83,7 @@ def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
         generators=dict(generators.most_common()),
         never_drawn=never,
         untested=(*_left_out(hunts), *_untested(lanes, suspects, coverage, never)),
+        models=model_use(log, hunts),
     )
 
 

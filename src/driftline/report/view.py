@@ -205,6 +205,33 @@ class LaneView:
 
 
 @dataclass(frozen=True)
+class ModelUse:
+    """What one language model was asked in one mode, and what came of it."""
+
+    model: str
+    mode: str
+    asked: int  # programs, or rules that it described
+    answers: int  # with those to a repair
+    prompt_tokens: int
+    answer_tokens: int
+    cost: float
+    estimated: bool  # some of the tokens were not counted by the server
+    outcomes: Mapping[str, int]  # ran, or the name of what is wrong with it
+    ran: int
+    fired: int  # programs that fired the rule they were aimed at
+    rules: int  # different ones that fired
+    bugs: int  # different ones
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.answer_tokens
+
+    def per_thousand(self, count: int) -> float:
+        """So many for a thousand tokens."""
+        return 1000 * count / self.tokens if self.tokens else 0.0
+
+
+@dataclass(frozen=True)
 class Statistics:
     """How much was tested, and what was not."""
 
@@ -217,6 +244,7 @@ class Statistics:
     generators: Mapping[str, int]
     never_drawn: tuple[str, ...]
     untested: tuple[str, ...]  # sentences
+    models: tuple[ModelUse, ...] = ()  # language models that wrote programs
 
 
 @dataclass(frozen=True)

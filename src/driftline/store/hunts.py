@@ -15,6 +15,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.text import to_json
 from driftline.core.wire import Json, encode
 from driftline.store.store import Store, now
+from driftline.store.tries import ModelTry
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class TurnBody:
     interesting: tuple[Json, ...] = ()  # graphs worth changing
     keys: tuple[str, ...] = ()  # what was new about failures
     generator: str = ""  # of a turn of one generator, which has no arms
+    tries: tuple[ModelTry, ...] = ()  # programs that a language model was asked for
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,18 @@ class HuntLog:
         """How many suspects are in each state."""
         rows = self._store.query("SELECT state, COUNT(*) FROM suspects WHERE hunt = ? GROUP BY state", (hunt.id,))
         return dict(rows)
+
+    def bugs_by_mode(self, hunt: Hunt) -> dict[str, set[str]]:
+        """The bugs that programs of a language model showed, by what it was asked to do."""
+        rows = self._store.query(
+            "SELECT json_extract(body, '$.request.mode'), bug FROM suspects WHERE hunt = ? AND bug != ''"
+            " AND CASE WHEN json_valid(body) THEN json_extract(body, '$.request.mode') END IS NOT NULL",
+            (hunt.id,),
+        )
+        found: dict[str, set[str]] = {}
+        for mode, bugs in rows:
+            found.setdefault(mode, set()).update(bugs.split())
+        return found
 
     def sightings(self, hunt: Hunt | None = None) -> dict[str, int]:
         """How many suspects turned out to be each bug."""

@@ -1,0 +1,120 @@
+"""What one lane has learnt about writing programs with a model: which way of asking fires rules, which examples help.
+
+All of it follows from the tries of its own turns, so it is rebuilt from the store, and nothing of it depends on the
+clock or on other lanes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from driftline.core.rule import Rule
+from driftline.generate.llm import CHANGE, MODES
+from driftline.llm.allowance import Allowance
+from driftline.llm.answers import digest_of
+from driftline.llm.chat import NO_ANSWER
+from driftline.store.tries import DESCRIBE, SPENT, ModelTry
+
+MOST_FAILURES = 20  # requests without an answer, in a row
+FLOOR = 0.1  # the share of every mode, whatever it brings
+SHOWN = 3  # examples in a request for a new program
+_KEPT = 40  # examples of one rule
+
+
+@dataclass
+class Tally:
+    """How often something led to a program that fired its rule."""
+
+    fired: int = 0
+    missed: int = 0
+
+    def count(self, fired: bool) -> None:
+        self.fired += fired
+        self.missed += not fired
+
+    def drawn(self, rng: random.Random) -> float:
+        """A draw from what is believed of it: Beta(1, 1) at first."""
+        return rng.betavariate(1 + self.fired, 1 + self.missed)
+
+
+@dataclass
+class ModelLane:
+    """One lane's state. `rules`: those that it may aim at, by id."""
+
+    rules: Mapping[str, Rule]
+    allowance: Allowance
+    modes: Sequence[str] = MODES
+    tokens: int = 0
+    cost: float = 0.0
+    without_answer: int = 0  # in a row
+    described: set[str] = field(default_factory=set)  # rules whose description is counted
+    seen: set[str] = field(default_factory=set)  # digests of programs
+    spent: bool = False
+    _by_mode: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
+    _by_example: dict[tuple[str, str], Tally] = field(default_factory=lambda: defaultdict(Tally))  # rule, digest
+    _first: dict[str, str] = field(default_factory=dict)  # rule -> the program that an audit finds for it
+    _fired: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))  # rule -> digest -> program
+
+    @property
+    def stopped(self) -> str:
+        """Why it asks no more; empty while it does."""
+        if self.without_answer >= MOST_FAILURES:
+            return f"{MOST_FAILURES} requests in a row had no answer"
+        if self.spent and not self.allowance.left(self.tokens, self.cost):  # a resumed hunt may have been given more
+            return f"its allowance of {self.allowance.words()} is spent"
+        return ""
+
+    # -- choosing ----------------------------------------------------------------------------------------------------
+
+    def add_first(self, rule: str, program: str) -> None:
+        """The program that an audit would find for the rule: nobody starts from nothing."""
+        if program:
+            self._first[rule] = program
+
+    def _texts(self, rule: str) -> dict[str, str]:
+        """All examples of a rule by digest, always in the same order."""
+        first = self._first.get(rule)
+        return {**({digest_of(first): first} if first else {}), **self._fired[rule]}
+
+    def mode(self, rule: str, rng: random.Random) -> str:
+        """Thompson sampling over the modes, with a floor."""
+        able = [mode for mode in self.modes if mode != CHANGE or self._texts(rule)] or [
+            mode for mode in MODES if mode != CHANGE
+        ]
+        if rng.random() < FLOOR * len(able):
+            return rng.choice(able)
+        return max(able, key=lambda mode: self._by_mode[mode].drawn(rng))
+
+    def examples(self, rule: str, count: int, rng: random.Random) -> dict[str, str]:
+        """The most promising examples of a rule, by digest."""
+        texts = self._texts(rule)
+        drawn = {digest: self._by_example[(rule, digest)].drawn(rng) for digest in texts}
+        best = sorted(drawn, key=lambda digest: -drawn[digest])[:count]
+        return {digest: texts[digest] for digest in best}
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+
+    def absorb(self, tries: Iterable[ModelTry]) -> None:
+        """Take over what a turn brought: one that was just done, or one from the store."""
+        for one in tries:
+            self.tokens += one.tokens
+            self.cost += one.cost
+            self.spent |= one.outcome == SPENT
+            if one.outcome != SPENT:
+                self.without_answer = self.without_answer + 1 if one.outcome == NO_ANSWER else 0
+            if one.mode == DESCRIBE:
+                self.described.add(one.rule)
+            elif one.outcome not in (SPENT, NO_ANSWER):
+                self._learn(one)
+
+    def _learn(self, one: ModelTry) -> None:
+        self._by_mode[one.mode].count(one.fired)
+        for digest in one.examples:
+            self._by_example[(one.rule, digest)].count(one.fired)
+        if one.digest:
+            self.seen.add(one.digest)
+        if one.fired and one.text and len(self._fired[one.rule]) < _KEPT:
+            self._fired[one.rule].setdefault(digest_of(one.text), one.text)

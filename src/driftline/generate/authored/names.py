@@ -1,0 +1,28 @@
+"""What can be wrong with a program of a model: the names under which reports count it. Imports no framework."""
+
+from __future__ import annotations
+
+from driftline.generate.base import NoProgram
+
+NOT_PYTHON = "not Python"
+FORBIDDEN_IMPORT = "forbidden import"
+FORBIDDEN_CALL = "forbidden call"
+NO_MODEL = "no model"  # neither a factory nor anything that it could be made of
+DOES_NOT_RUN = "does not run"  # in eager, on its own inputs
+NO_TENSOR = "no tensor"  # is returned
+RANDOM = "random"  # gives other numbers each time
+ENDLESS = "endless"
+MEMORY = "memory"
+KILLED = "killed"  # its process
+NO_OPERATORS = "no operators"  # a sketch without two names that exist
+
+REPAIRABLE = (NOT_PYTHON, FORBIDDEN_IMPORT, FORBIDDEN_CALL, NO_MODEL, DOES_NOT_RUN, NO_TENSOR)
+
+
+class Unusable(NoProgram):
+    """A program that cannot be used, by the name of its fault; the detail goes back to the model."""
+
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(f"{name}: {detail}")
+        self.name = name
+        self.detail = detail

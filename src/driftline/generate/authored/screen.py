@@ -1,0 +1,85 @@
+"""The first look at a program, as text: is it Python, and does it keep to what programs may do?
+
+This is no protection, the sandbox is: it saves the time of running what cannot be a test, and gives it a name.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from driftline.generate.authored.names import FORBIDDEN_CALL, FORBIDDEN_IMPORT, NOT_PYTHON, Unusable
+
+LONGEST = 40_000  # characters
+_IMPORTS = (
+    "torch", "math", "typing", "typing_extensions", "collections", "functools", "itertools", "operator", "numpy",
+    "copy", "dataclasses", "enum", "numbers", "warnings", "random", "__future__", "abc", "string", "cmath", "fractions",
+)  # fmt: skip
+# Parts of torch that start processes, use the network or files, or compile by themselves.
+_NOT_OF_TORCH = (
+    "compile", "load", "save", "hub", "distributed", "multiprocessing", "jit", "package", "_dynamo", "_inductor",
+    "_export", "export", "onnx", "cpp_extension", "classes", "load_library", "tensorboard", "data", "_C", "mtia",
+    "from_file",
+)  # fmt: skip
+_CALLS = (
+    "eval", "exec", "compile", "open", "__import__", "input", "breakpoint", "exit", "quit", "globals", "locals", "vars",
+    "memoryview",
+)  # fmt: skip
+_DUNDERS = ("__init__", "__call__", "__name__", "__class__", "__version__", "__main__", "__doc__", "__dict__")
+
+
+def screened(text: str) -> ast.Module:
+    """The program as a tree. Raises `Unusable`."""
+    if len(text) > LONGEST:
+        raise Unusable(NOT_PYTHON, f"the program has more than {LONGEST:,} characters")
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        raise Unusable(NOT_PYTHON, f"{type(error).__name__}: {error.msg} (line {error.lineno})") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise Unusable(NOT_PYTHON, f"{type(error).__name__}: {error}") from error
+    if not tree.body:
+        raise Unusable(NOT_PYTHON, "there is no program in the answer")
+    for node in ast.walk(tree):
+        _look_at(node)
+    return tree
+
+
+def _look_at(node: ast.AST) -> None:
+    if isinstance(node, ast.Import):
+        for name in node.names:
+            _require_import(name.name)
+    elif isinstance(node, ast.ImportFrom):
+        if node.level:
+            raise Unusable(FORBIDDEN_IMPORT, "a relative import; import torch alone")
+        for name in node.names:
+            _require_import(f"{node.module}.{name.name}")
+    elif isinstance(node, ast.Attribute):
+        if node.attr.startswith("__") and node.attr not in _DUNDERS:
+            raise Unusable(FORBIDDEN_CALL, f"{node.attr} may not be used")
+        if path := _torch_path(node):
+            _require_torch(path)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS:
+        raise Unusable(FORBIDDEN_CALL, f"{node.func.id} may not be called")
+
+
+def _require_import(name: str) -> None:
+    parts = name.split(".")
+    if parts[0] not in _IMPORTS:
+        raise Unusable(FORBIDDEN_IMPORT, f"{parts[0]} may not be imported; import torch alone")
+    if parts[0] == "torch":
+        _require_torch(parts)
+
+
+def _require_torch(parts: list[str]) -> None:
+    for part in parts[1:3]:
+        if part in _NOT_OF_TORCH:
+            raise Unusable(FORBIDDEN_CALL, f"torch's {part} may not be used")
+
+
+def _torch_path(node: ast.expr) -> list[str]:
+    """`torch.a.b` as its parts; nothing for what does not begin with torch."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ["torch", *reversed(parts)] if isinstance(node, ast.Name) and node.id == "torch" else []

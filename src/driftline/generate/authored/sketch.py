@@ -1,0 +1,29 @@
+"""A list of operators that a model chose, as a valid program: their types are worked out by the operator table."""
+
+from __future__ import annotations
+
+from driftline.core.text import did_you_mean
+from driftline.generate.authored.names import NO_OPERATORS, Unusable
+from driftline.generate.base import Blueprint, GeneratorRequest
+from driftline.generate.blueprint import LANGUAGE, blueprint
+from driftline.generate.random_graph import graph_of
+from driftline.generate.table import OPERATORS
+from driftline.llm.answers import names_in
+
+LONGEST = 10
+
+
+def operator_names(form: str) -> list[str]:
+    """The operators that a sketch may name."""
+    return [name for name, operator in OPERATORS.items() if operator.form(LANGUAGE[form])]
+
+
+def make_sketch(request: GeneratorRequest) -> Blueprint:
+    """The program of a sketch. Raises `Unusable` where it names fewer than two operators."""
+    known = set(operator_names(request.form))
+    named = names_in(request.text)
+    chosen = [name for name in named if name in known][:LONGEST]
+    if len(chosen) < 2:
+        words = next((f" for {word}:{hint}" for word in named if (hint := did_you_mean(word, known))), "")
+        raise Unusable(NO_OPERATORS, f"fewer than two names are operators{words}")
+    return blueprint(graph_of(chosen, request), request.form)

@@ -1,0 +1,206 @@
+"""A torch program of a model, run in eager before it is handed out. Runs in a worker: it executes the program."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from driftline.core.structure import flatten
+from driftline.core.tensors import DTYPES, TensorSpec
+from driftline.core.text import first_line
+from driftline.generate.authored.bounds import OutOfTime, bounded
+from driftline.generate.authored.factory import FACTORY, factory_text, with_inputs
+from driftline.generate.authored.names import (
+    DOES_NOT_RUN,
+    ENDLESS,
+    MEMORY,
+    NO_MODEL,
+    NO_TENSOR,
+    RANDOM,
+    Unusable,
+)
+from driftline.generate.authored.screen import screened
+from driftline.generate.authored.sizes import Shape, other_shapes
+from driftline.generate.base import Blueprint
+from driftline.generate.torch_samples import dtype_name, twin
+from driftline.generate.torch_text import example_text
+from driftline.inputs.plan import InputPlan
+from driftline.programs.live import LiveProgram
+from driftline.programs.operators import operators_in
+from driftline.programs.source import seed_everything
+from driftline.programs.torch_tensors import array_from_tensor
+
+_WRITTEN = 64  # elements of an input of integers that are written out
+_NO_MEMORY = (
+    "allocate memory",
+    "not enough memory",
+    "out of memory",
+    "bad_alloc",
+    "Storage size calculation overflowed",
+)
+
+
+def make_program(text: str) -> Blueprint:
+    """The program in this text, if it can be used. Raises `Unusable`."""
+    made = factory_text(screened(text), text)
+    screened(made)
+    operators = operators_in(made, FACTORY) or ("program",)
+    live, inputs = _loaded(made)
+    error = _refused(live.function, inputs)
+    if error:
+        found = _fitting(live, inputs, error, made) if _resizable(live) else None
+        if found is None:
+            raise error
+        inputs = found
+    evaluating = isinstance(live.function, torch.nn.Module) and live.function.training
+    if error or evaluating:
+        made = with_inputs(made, [_example(tensor) for tensor in inputs] if error else (), evaluating=evaluating)
+        live, inputs = _loaded(made)
+        if again := _refused(live.function, inputs):
+            raise again
+    if _outcome(live.function, inputs, 1) != _outcome(live.function, inputs, 2):
+        raise Unusable(RANDOM, "it gives other numbers each time")
+    return _blueprint(made, live, operators)
+
+
+def _blueprint(text: str, live: LiveProgram, operators: tuple[str, ...]) -> Blueprint:
+    examples = live.example_arrays()
+    if not examples:
+        raise Unusable(NO_TENSOR, f"{FACTORY}() returns no input that is a tensor")
+    plans = tuple(
+        InputPlan(
+            TensorSpec(name, array.dtype.name, array.shape), "any" if _inexact(array.dtype.name) else "like", array
+        )
+        for name, array in examples.items()
+    )
+    return Blueprint(
+        form="torch",
+        content=text,
+        inputs=plans,
+        operators=operators,
+        coverage=tuple((name, plans[0].spec.dtype) for name in operators),
+        example=dict(examples),
+    )
+
+
+def _inexact(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat", "complex"))
+
+
+def _loaded(text: str) -> tuple[LiveProgram, list[Any]]:
+    """The model and its inputs, each named."""
+    space: dict[str, Any] = {"__name__": "authored_program"}
+    seed_everything(0)
+
+    def load() -> Any:
+        exec(compile(text, "<program>", "exec"), space)
+        return space[FACTORY]()
+
+    made = _within_bounds(load)
+    if not isinstance(made, tuple) or len(made) != 2:
+        raise Unusable(NO_MODEL, f"{FACTORY}() must return a model and a tuple of inputs, not {type(made).__name__}")
+    model, inputs = made
+    if not callable(model):
+        raise Unusable(NO_MODEL, f"{FACTORY}() must return something that can be called, not {type(model).__name__}")
+    inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
+    live = LiveProgram.bind("torch", model, inputs)
+    for name, leaf in flatten(live.arguments, "input").items():
+        if isinstance(leaf, torch.Tensor) and not _comparable(leaf):
+            raise Unusable(DOES_NOT_RUN, f"the input {name} is no ordinary tensor on the CPU")
+    return live, list(inputs)
+
+
+def _refused(model: Callable[..., Any], inputs: Sequence[Any]) -> Unusable | None:
+    """Why eager does not run it, if so. What other sizes would not help with is raised."""
+    try:
+        _outcome(model, inputs, 0)
+    except Unusable as error:
+        if error.name != DOES_NOT_RUN:
+            raise
+        return error
+    return None
+
+
+def _outcome(model: Callable[..., Any], inputs: Sequence[Any], seed: int) -> list[tuple[str, tuple[int, ...], bytes]]:
+    """All that the model returns, to be compared. Random operators show themselves by the seed."""
+
+    def call() -> Any:
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            return model(*(twin(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in inputs))
+
+    found = list(flatten(_within_bounds(call), "output").values())
+    tensors = [leaf for leaf in found if isinstance(leaf, torch.Tensor)]
+    if not tensors:
+        raise Unusable(NO_TENSOR, "the model returns no tensor")
+    if len(tensors) < len(found) or not all(map(_comparable, tensors)):
+        raise Unusable(NO_TENSOR, "the model returns something else than ordinary tensors")
+    arrays = [array_from_tensor(tensor) for tensor in tensors]
+    return [(array.dtype.name, array.shape, array.tobytes()) for array in arrays]
+
+
+def _comparable(tensor: torch.Tensor) -> bool:
+    return (
+        tensor.layout == torch.strided
+        and tensor.device.type == "cpu"
+        and not tensor.is_quantized
+        and dtype_name(tensor.dtype) in DTYPES
+    )
+
+
+def _within_bounds(work: Callable[[], Any]) -> Any:
+    """Run code of the model's; whatever it does is an `Unusable`."""
+    try:
+        with warnings.catch_warnings(), bounded():
+            warnings.simplefilter("ignore")
+            return work()
+    except OutOfTime as error:
+        raise Unusable(ENDLESS, "it does not come to an end") from error
+    except MemoryError as error:
+        raise Unusable(MEMORY, "it takes too much memory") from error
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        said = first_line(str(error), 300)
+        if any(words in str(error) for words in _NO_MEMORY):
+            raise Unusable(MEMORY, said) from error
+        raise Unusable(DOES_NOT_RUN, f"{type(error).__name__}: {said}") from error
+
+
+# -- other sizes -------------------------------------------------------------------------------------------------------
+
+
+def _resizable(live: LiveProgram) -> bool:
+    return live.is_flat and live.positional
+
+
+def _fitting(
+    live: LiveProgram, inputs: Sequence[torch.Tensor], error: Unusable, text: str
+) -> list[torch.Tensor] | None:
+    """Inputs of other sizes on which the model runs."""
+    for shapes in other_shapes([tuple(tensor.shape) for tensor in inputs], error.detail, text):
+        resized = [_resized(tensor, shape) for tensor, shape in zip(inputs, shapes, strict=True)]
+        try:
+            _outcome(live.function, resized, 0)
+        except Unusable as other:
+            if other.name != DOES_NOT_RUN:
+                return None
+            continue
+        return resized
+    return None
+
+
+def _resized(tensor: torch.Tensor, shape: Shape) -> torch.Tensor:
+    """A tensor of another shape with the same sort of numbers."""
+    count = int(torch.Size(shape).numel())
+    flat = tensor.detach().flatten()
+    if not flat.numel():
+        return torch.ones(shape, dtype=tensor.dtype)
+    return flat.repeat(-(-count // flat.numel()))[:count].reshape(shape)
+
+
+def _example(tensor: torch.Tensor) -> str:
+    """Integers are often indices: those keep their numbers, as far as they are few."""
+    few = not _inexact(dtype_name(tensor.dtype)) and tensor.numel() <= _WRITTEN
+    return example_text(tensor, numbers=few, fill="zeros" if not _inexact(dtype_name(tensor.dtype)) else "ones")

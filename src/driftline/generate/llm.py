@@ -1,0 +1,37 @@
+"""The generator `llm`: programs that a language model wrote, changed or sketched, each aimed at one rewrite rule.
+
+The model is asked by the main process (`campaign/authoring.py`), which has the network and the key and runs nothing; a
+worker, which has neither, makes a program of the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from driftline.generate.base import Blueprint, Generator, GeneratorRequest, NoProgram
+
+CHANGE, WRITE, SKETCH = "change", "write", "sketch"
+MODES = (CHANGE, WRITE, SKETCH)
+
+
+class ModelPrograms(Generator):
+    """Arms are rules of the target's compiler: which ones is known to the hunt alone."""
+
+    name = "llm"
+    forms: ClassVar[tuple[str, ...]] = ("torch",)
+    on_request = True
+
+    def arms(self, form: str) -> Sequence[str]:
+        return ()
+
+    def make(self, request: GeneratorRequest) -> Blueprint:
+        if not request.text:
+            raise NoProgram("no model has written it")
+        if request.mode == SKETCH:
+            from driftline.generate.authored.sketch import make_sketch
+
+            return make_sketch(request)
+        from driftline.generate.authored.torch_program import make_program
+
+        return make_program(request.text)

@@ -1,0 +1,37 @@
+"""What came of one answer of a language model in a hunt: kept with the turn, and all that is learnt comes from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RAN = "ran"  # the outcome of a program that could be made; all others are names of what is wrong
+COPY = "copy"  # of a program that ran before, or that was shown
+DESCRIBED = "described"  # the outcome of a question about a rule
+DESCRIBE = "describe"  # the mode of such a question
+SPENT = "allowance spent"  # it was not asked
+INPUTS_REFUSED = "inputs refused"  # it runs on its own inputs and not on those that were drawn
+
+
+@dataclass(frozen=True)
+class ModelTry:
+    """One program that a model was asked for, or one question about a rule. Kept as JSON: fields may be added, with a
+    default."""
+
+    rule: str  # that it was aimed at
+    mode: str
+    model: str
+    outcome: str
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+    cost: float = 0.0
+    estimated: bool = False
+    answers: int = 1  # with a repair there are two
+    fired: bool = False  # the rule that it was aimed at
+    rules: tuple[str, ...] = ()  # all that fired
+    examples: tuple[str, ...] = ()  # digests of the programs that the model was shown
+    digest: str = ""  # of the program
+    text: str = ""  # the program, where it fired the rule
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.answer_tokens
