@@ -26,7 +26,7 @@ from driftline.generate.authored.sketch import operator_names
 from driftline.generate.llm import CHANGE, MODES, SKETCH, WRITE
 from driftline.llm.allowance import Allowance
 from driftline.llm.answers import code_of, digest_of
-from driftline.llm.chat import NO_ANSWER, ChatAnswer, ChatRequest, Message, Sampling
+from driftline.llm.chat import CUT_OFF, NO_ANSWER, ChatAnswer, ChatRequest, Message, Sampling
 from driftline.llm.client import Closed
 from driftline.llm.model import RecordedModel
 from driftline.llm.prompts import IDEAS, change_messages, repair_messages, sketch_messages, write_messages
@@ -37,7 +37,7 @@ from driftline.store import Store
 from driftline.store.tries import COPY, DESCRIBE, DESCRIBED, INPUTS_REFUSED, RAN, SPENT, ModelTry
 
 GENERATOR = "llm"
-_SKETCH_TOKENS = 256
+_SKETCH_TOKENS = 96
 _ENDINGS: Mapping[str, str] = {Ending.TIMEOUT: ENDLESS, Ending.MEMORY: MEMORY, Ending.DIED: KILLED}
 _Asked = TypeVar("_Asked")
 
@@ -306,7 +306,7 @@ class Author:
         if answer is None:
             return Draft(question.asked, replace(record, outcome=SPENT, answers=0))
         record = self._paid(record, answer)
-        if answer.problem:
+        if answer.problem and not (answer.problem == CUT_OFF and question.mode == SKETCH):  # names need no end
             return Draft(question.asked, replace(record, outcome=answer.problem), question.chat.messages)
         text = answer.text if question.mode == SKETCH else code_of(answer.text)
         digest = "" if question.mode == SKETCH else digest_of(text)

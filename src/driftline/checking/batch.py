@@ -43,7 +43,7 @@ class Screening(Screener[ProgramRequest]):
     def prepare(self, requests: Sequence[ProgramRequest], *, sizes: bool = True) -> list[Prepared]:
         folder = self._new_folder()
         request = PrepareRequest(folder, self._form, self._seed, sizes, tuple(requests), self._plugins)
-        report = self._ask(PREPARE, request)
+        report = self._ask(PREPARE, request, fresh=any(one.text for one in requests))
         if report.answer is not None:
             return list(report.answer.programs)
         if len(requests) == 1:

@@ -127,6 +127,7 @@ def _prepare_one(item: ProgramRequest, batch: PrepareRequest, path: Path, shelf:
         company="gradients" if made.grad else "several sizes" if made.sizes else "plain",
         coverage=coverage,
         graph=made.graph,
+        authored=bool(item.text) and made.graph is None,
     )
 
 

@@ -21,7 +21,6 @@ from driftline.backends import BACKENDS, resolve
 from driftline.checking.batch_requests import (
     JUDGE_MANY,
     InvalidProgram,
-    JudgedPrograms,
     JudgeItem,
     JudgeRequest,
     NothingMade,
@@ -226,7 +225,9 @@ class Screener(ABC, Generic[Asked]):
             request = RunManyRequest(
                 target.backend, backend.told(target.told), tuple(waiting.values()), folder, self._plugins
             )
-            report = self._pool.run(worker, RUN_MANY, request, timeout=self._timeout * max(1, backend.together / 4))
+            fresh = any(programs[number].authored for number in waiting)
+            limit = self._timeout * max(1, backend.together / 4)
+            report = self._pool.run(worker, RUN_MANY, request, timeout=limit, fresh=fresh)
             results, unfinished = _read_results(folder)
             done |= results
             if report.answer is None:
@@ -244,7 +245,10 @@ class Screener(ABC, Generic[Asked]):
         backend = BACKENDS.get(target.backend)
         items = [_to_judge(programs[number], ran[number].outputs) for number in ran]
         arithmetic = declared_arithmetic(backend, target)
-        report = self._ask_judge(items, backend.mutates, backend.renames_outputs, arithmetic, runs_on_gpu(target))
+        request = JudgeRequest(
+            tuple(items), backend.mutates, backend.renames_outputs, arithmetic, runs_on_gpu(target), self._plugins
+        )
+        report = self._ask(JUDGE_MANY, request, fresh=any(programs[number].authored for number in ran))
         if report.answer is not None:
             return dict(zip(ran, report.answer.verdicts, strict=True))
         if len(ran) == 1:
@@ -255,24 +259,21 @@ class Screener(ABC, Generic[Asked]):
             verdicts |= self._judge(programs, {number: ran[number]}, target)
         return verdicts
 
-    def _ask_judge(
-        self, items: Sequence[JudgeItem], mutates: bool, renames: bool, arithmetic: str = "", on_gpu: bool = False
-    ) -> TaskReport[JudgedPrograms]:
-        return self._ask(JUDGE_MANY, JudgeRequest(tuple(items), mutates, renames, arithmetic, on_gpu, self._plugins))
-
     def contradicts(self, made: PreparedProgram, outputs: Sequence[Arrays]) -> str:
         """Is this what the reference of a program would fail, had a compiler returned it? The reason, or nothing."""
         with Shelf(self._new_folder() / TENSORS) as shelf:
             places = tuple(shelf.put(arrays) for arrays in outputs)
-        report = self._ask_judge([_to_judge(made, places)], mutates=False, renames=True)
+        request = JudgeRequest((_to_judge(made, places),), mutates=False, renames=True, plugins=self._plugins)
+        report = self._ask(JUDGE_MANY, request, fresh=made.authored)
         if report.answer is None:
             return ""
         verdict = report.answer.verdicts[0].verdict
         return verdict.reason if verdict.judgement == "fail" else ""
 
-    def _ask(self, task: Task[Request, Answer], request: Request) -> TaskReport[Answer]:
+    def _ask(self, task: Task[Request, Answer], request: Request, *, fresh: bool = False) -> TaskReport[Answer]:
+        """`fresh`: in a process that does nothing else, since the programs are not ours."""
         worker = worker_for_framework(self._form, self._plugins)  # forms go by the names of their frameworks
-        return self._pool.run(worker, task, request, timeout=self._timeout)
+        return self._pool.run(worker, task, request, timeout=self._timeout, fresh=fresh)
 
 
 def _to_judge(made: PreparedProgram, outputs: tuple[str, ...]) -> JudgeItem:

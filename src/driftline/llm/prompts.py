@@ -92,10 +92,11 @@ def write_messages(rule: Rule, requirement: str, examples: Sequence[str], idea: 
 
 
 def sketch_messages(rule: Rule, requirement: str, operators: Sequence[str]) -> tuple[Message, ...]:
-    """Ask for a list of operators, which Driftline makes a program of."""
+    """Ask for a list of operators, which Driftline makes a program of. The operators come first: servers keep what
+    they made of the beginning of a request, and so all sketches share it."""
     asked = (
-        f"A compiler has the rewrite rule `{rule.name}`. What a program needs for it to fire:\n{requirement}\n\n"
         f"These operators exist:\n{', '.join(operators)}\n\n"
+        f"A compiler has the rewrite rule `{rule.name}`. What a program needs for it to fire:\n{requirement}\n\n"
         "Name two to eight of them, in the order in which a program that makes the rule fire would apply them, one in"
         " a line."
     )

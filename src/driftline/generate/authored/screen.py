@@ -6,6 +6,7 @@ This is no protection, the sandbox is: it saves the time of running what cannot 
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from driftline.generate.authored.names import FORBIDDEN_CALL, FORBIDDEN_IMPORT, NOT_PYTHON, Unusable
 
@@ -14,11 +15,11 @@ _IMPORTS = (
     "torch", "math", "typing", "typing_extensions", "collections", "functools", "itertools", "operator", "numpy",
     "copy", "dataclasses", "enum", "numbers", "warnings", "random", "__future__", "abc", "string", "cmath", "fractions",
 )  # fmt: skip
-# Parts of torch that start processes, use the network or files, or compile by themselves.
+# Parts of torch that start processes, use the network or files, compile by themselves, or change how others compute.
 _NOT_OF_TORCH = (
     "compile", "load", "save", "hub", "distributed", "multiprocessing", "jit", "package", "_dynamo", "_inductor",
     "_export", "export", "onnx", "cpp_extension", "classes", "load_library", "tensorboard", "data", "_C", "mtia",
-    "from_file",
+    "from_file", "backends", "use_deterministic_algorithms", "library", "testing",
 )  # fmt: skip
 _CALLS = (
     "eval", "exec", "compile", "open", "__import__", "input", "breakpoint", "exit", "quit", "globals", "locals", "vars",
@@ -39,12 +40,27 @@ def screened(text: str) -> ast.Module:
         raise Unusable(NOT_PYTHON, f"{type(error).__name__}: {error}") from error
     if not tree.body:
         raise Unusable(NOT_PYTHON, "there is no program in the answer")
+    imported = _imported(tree)
     for node in ast.walk(tree):
-        _look_at(node)
+        _look_at(node, imported)
     return tree
 
 
-def _look_at(node: ast.AST) -> None:
+def _imported(tree: ast.Module) -> dict[str, list[str]]:
+    """What names stand for that are imported: F -> torch, nn, functional."""
+    found: dict[str, list[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                path = name.name.split(".")
+                found[name.asname or path[0]] = path if name.asname else path[:1]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for name in node.names:
+                found[name.asname or name.name] = [*node.module.split("."), name.name]
+    return found
+
+
+def _look_at(node: ast.AST, imported: Mapping[str, list[str]]) -> None:
     if isinstance(node, ast.Import):
         for name in node.names:
             _require_import(name.name)
@@ -56,8 +72,11 @@ def _look_at(node: ast.AST) -> None:
     elif isinstance(node, ast.Attribute):
         if node.attr.startswith("__") and node.attr not in _DUNDERS:
             raise Unusable(FORBIDDEN_CALL, f"{node.attr} may not be used")
-        if path := _torch_path(node):
-            _require_torch(path)
+        if path := _path(node, imported):
+            if not isinstance(node.ctx, ast.Load):
+                raise Unusable(FORBIDDEN_CALL, f"{'.'.join(path)} may not be changed")
+            if path[0] == "torch":
+                _require_torch(path)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS:
         raise Unusable(FORBIDDEN_CALL, f"{node.func.id} may not be called")
 
@@ -71,15 +90,15 @@ def _require_import(name: str) -> None:
 
 
 def _require_torch(parts: list[str]) -> None:
-    for part in parts[1:3]:
-        if part in _NOT_OF_TORCH:
+    for part in parts[1:4]:
+        if part in _NOT_OF_TORCH or part.startswith("set_"):
             raise Unusable(FORBIDDEN_CALL, f"torch's {part} may not be used")
 
 
-def _torch_path(node: ast.expr) -> list[str]:
-    """`torch.a.b` as its parts; nothing for what does not begin with torch."""
+def _path(node: ast.expr, imported: Mapping[str, list[str]]) -> list[str]:
+    """`F.relu` as torch, nn, functional, relu; nothing for what does not begin with an import."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    return ["torch", *reversed(parts)] if isinstance(node, ast.Name) and node.id == "torch" else []
+    return [*imported[node.id], *reversed(parts)] if isinstance(node, ast.Name) and node.id in imported else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from driftline.core.text import did_you_mean
 from driftline.generate.authored.names import NO_OPERATORS, Unusable
-from driftline.generate.base import Blueprint, GeneratorRequest
+from driftline.generate.base import Blueprint, GeneratorRequest, NoProgram
 from driftline.generate.blueprint import LANGUAGE, blueprint
 from driftline.generate.random_graph import graph_of
 from driftline.generate.table import OPERATORS
@@ -26,4 +26,8 @@ def make_sketch(request: GeneratorRequest) -> Blueprint:
     if len(chosen) < 2:
         words = next((f" for {word}:{hint}" for word in named if (hint := did_you_mean(word, known))), "")
         raise Unusable(NO_OPERATORS, f"fewer than two names are operators{words}")
-    return blueprint(graph_of(chosen, request), request.form)
+    try:
+        graph = graph_of(chosen, request)
+    except NoProgram as reason:
+        raise Unusable(NO_OPERATORS, str(reason)) from reason
+    return blueprint(graph, request.form)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -19,6 +19,7 @@ from driftline.generate.authored.names import (
     MEMORY,
     NO_MODEL,
     NO_TENSOR,
+    NOT_PYTHON,
     RANDOM,
     Unusable,
 )
@@ -33,6 +34,7 @@ from driftline.programs.operators import operators_in
 from driftline.programs.source import seed_everything
 from driftline.programs.torch_tensors import array_from_tensor
 
+_Made = TypeVar("_Made")
 _WRITTEN = 64  # elements of an input of integers that are written out
 _NO_MEMORY = (
     "allocate memory",
@@ -45,8 +47,10 @@ _NO_MEMORY = (
 
 def make_program(text: str) -> Blueprint:
     """The program in this text, if it can be used. Raises `Unusable`."""
-    made = factory_text(screened(text), text)
-    screened(made)
+    try:
+        made = factory_text(screened(text), text)
+    except RecursionError as error:
+        raise Unusable(NOT_PYTHON, "it is nested too deep") from error
     operators = operators_in(made, FACTORY) or ("program",)
     live, inputs = _loaded(made)
     error = _refused(live.function, inputs)
@@ -95,22 +99,26 @@ def _loaded(text: str) -> tuple[LiveProgram, list[Any]]:
     space: dict[str, Any] = {"__name__": "authored_program"}
     seed_everything(0)
 
-    def load() -> Any:
+    def load() -> tuple[LiveProgram, list[Any]]:
         exec(compile(text, "<program>", "exec"), space)
-        return space[FACTORY]()
+        made = space[FACTORY]()
+        if not isinstance(made, tuple) or len(made) != 2:
+            raise Unusable(
+                NO_MODEL, f"{FACTORY}() must return a model and a tuple of inputs, not {type(made).__name__}"
+            )
+        model, inputs = made
+        if not callable(model):
+            raise Unusable(
+                NO_MODEL, f"{FACTORY}() must return something that can be called, not {type(model).__name__}"
+            )
+        inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
+        live = LiveProgram.bind("torch", model, inputs)
+        for name, leaf in flatten(live.arguments, "input").items():
+            if isinstance(leaf, torch.Tensor) and not _comparable(leaf):
+                raise Unusable(DOES_NOT_RUN, f"the input {name} is no ordinary tensor on the CPU")
+        return live, list(inputs)
 
-    made = _within_bounds(load)
-    if not isinstance(made, tuple) or len(made) != 2:
-        raise Unusable(NO_MODEL, f"{FACTORY}() must return a model and a tuple of inputs, not {type(made).__name__}")
-    model, inputs = made
-    if not callable(model):
-        raise Unusable(NO_MODEL, f"{FACTORY}() must return something that can be called, not {type(model).__name__}")
-    inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-    live = LiveProgram.bind("torch", model, inputs)
-    for name, leaf in flatten(live.arguments, "input").items():
-        if isinstance(leaf, torch.Tensor) and not _comparable(leaf):
-            raise Unusable(DOES_NOT_RUN, f"the input {name} is no ordinary tensor on the CPU")
-    return live, list(inputs)
+    return _within_bounds(load)
 
 
 def _refused(model: Callable[..., Any], inputs: Sequence[Any]) -> Unusable | None:
@@ -127,19 +135,20 @@ def _refused(model: Callable[..., Any], inputs: Sequence[Any]) -> Unusable | Non
 def _outcome(model: Callable[..., Any], inputs: Sequence[Any], seed: int) -> list[tuple[str, tuple[int, ...], bytes]]:
     """All that the model returns, to be compared. Random operators show themselves by the seed."""
 
-    def call() -> Any:
+    def call() -> list[tuple[str, tuple[int, ...], bytes]]:
         torch.manual_seed(seed)
         with torch.no_grad():
-            return model(*(twin(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in inputs))
+            result = model(*(twin(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in inputs))
+        found = list(flatten(result, "output").values())
+        tensors = [leaf for leaf in found if isinstance(leaf, torch.Tensor)]
+        if not tensors:
+            raise Unusable(NO_TENSOR, "the model returns no tensor")
+        if len(tensors) < len(found) or not all(map(_comparable, tensors)):
+            raise Unusable(NO_TENSOR, "the model returns something else than ordinary tensors")
+        arrays = [array_from_tensor(tensor) for tensor in tensors]
+        return [(array.dtype.name, array.shape, array.tobytes()) for array in arrays]
 
-    found = list(flatten(_within_bounds(call), "output").values())
-    tensors = [leaf for leaf in found if isinstance(leaf, torch.Tensor)]
-    if not tensors:
-        raise Unusable(NO_TENSOR, "the model returns no tensor")
-    if len(tensors) < len(found) or not all(map(_comparable, tensors)):
-        raise Unusable(NO_TENSOR, "the model returns something else than ordinary tensors")
-    arrays = [array_from_tensor(tensor) for tensor in tensors]
-    return [(array.dtype.name, array.shape, array.tobytes()) for array in arrays]
+    return _within_bounds(call)
 
 
 def _comparable(tensor: torch.Tensor) -> bool:
@@ -151,12 +160,14 @@ def _comparable(tensor: torch.Tensor) -> bool:
     )
 
 
-def _within_bounds(work: Callable[[], Any]) -> Any:
+def _within_bounds(work: Callable[[], _Made]) -> _Made:
     """Run code of the model's; whatever it does is an `Unusable`."""
     try:
         with warnings.catch_warnings(), bounded():
             warnings.simplefilter("ignore")
             return work()
+    except Unusable:
+        raise
     except OutOfTime as error:
         raise Unusable(ENDLESS, "it does not come to an end") from error
     except MemoryError as error:

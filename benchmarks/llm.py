@@ -1,0 +1,178 @@
+"""What language models are worth to a hunt, and what asking them costs.
+
+    python benchmarks/llm.py answers DIR --draw 610             # published answers, one file each: how many run?
+    python benchmarks/llm.py model --mode sketch --programs 100   # the model that OPENAI_BASE_URL serves
+    python benchmarks/llm.py pace --programs 100                # a server that answers at once, against optests
+
+`answers` gives every file to a worker as a hunt would, without a compiler and without a repair: which share gets
+through the screen, and which runs in eager, on its own inputs or on other sizes. `model` is a hunt on TorchInductor in
+one mode; shares have a 95 % interval (Wilson). `pace` is the same hunt with a scripted model, which changes a number of
+the example that it is shown, against one of `optests` on the same target: programs a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import re
+import sys
+import tempfile
+import time
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from driftline.campaign.authoring import Author
+from driftline.campaign.hunt import Hunter, HuntResult
+from driftline.campaign.plan import HuntPlan, ModelPlan
+from driftline.checking.batch import Screening
+from driftline.checking.batch_requests import NothingMade, PreparedProgram, ProgramRequest
+from driftline.checking.checker import Checker
+from driftline.core.target import Target
+from driftline.events import ignore
+from driftline.execute.pool import Pool
+from driftline.generate.authored.names import FORBIDDEN_CALL, FORBIDDEN_IMPORT, NO_MODEL, NOT_PYTHON
+from driftline.generate.llm import MODES
+from driftline.llm.allowance import Allowance
+from driftline.llm.answers import code_of
+from driftline.llm.client import ChatClient
+from driftline.llm.model import RecordedModel
+from driftline.llm.settings import LlmSettings, llm_settings
+from driftline.patterns.rule_book import CompilerRules
+from driftline.report.model_use import HEAD, model_cells, model_use, wasted
+from driftline.store import Store
+from driftline.store.hunts import HuntLog
+from driftline.testing.chat_server import MODEL, ChatServer, Reply, reply
+
+_SCREEN = (NOT_PYTHON, FORBIDDEN_IMPORT, FORBIDDEN_CALL, NO_MODEL)
+BATCH = 10
+
+
+def interval(hits: int, of: int, z: float = 1.96) -> str:
+    """A share with its 95 % interval, by Wilson."""
+    if not of:
+        return "-"
+    share = hits / of
+    middle = (share + z * z / (2 * of)) / (1 + z * z / of)
+    half = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of)) / (1 + z * z / of)
+    return f"{hits} of {of}: {100 * share:.0f} % ({100 * (middle - half):.0f} to {100 * (middle + half):.0f})"
+
+
+def answers(folder: Path, draw: int, seed: int) -> None:
+    files = sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".txt", ".md"))
+    if not files:
+        sys.exit(f"There are no answers (.py, .txt, .md) in {folder}.")
+    chosen = random.Random(seed).sample(files, min(draw, len(files)))
+    names: Counter[str] = Counter()
+    with Pool() as pool:
+        for at in range(0, len(chosen), BATCH):
+            requests = [
+                ProgramRequest("llm", path.stem, number, ("random",), str(number), text=_read(path), mode="write")
+                for number, path in enumerate(chosen[at : at + BATCH], at)
+            ]
+            with Screening(pool, "torch") as screening:
+                for made in screening.prepared(requests, Target("inductor")):
+                    if isinstance(made, PreparedProgram):
+                        names["ran"] += 1
+                    else:
+                        names[made.name if isinstance(made, NothingMade) else made.died or "inputs refused"] += 1
+    rejected = sum(names[name] for name in _SCREEN)
+    print(f"through the screen   {interval(len(chosen) - rejected, len(chosen))}")
+    print(f"run in eager         {interval(names['ran'] + names['inputs refused'], len(chosen))}")
+    for name, count in names.most_common():
+        print(f"  {count:5d}  {name}")
+
+
+def _read(path: Path) -> str:
+    return code_of(path.read_text(errors="replace"))
+
+
+def hunted(
+    store: Path, programs: int, seed: int, *, settings: LlmSettings | None = None, mode: str = "", jobs: int = 1
+) -> HuntResult:
+    """A hunt on Inductor: with a model, or of optests."""
+    plan = HuntPlan(("inductor",), ("llm",) if settings else ("optests",), seconds=0.0, programs=programs, seed=seed)
+    with Pool() as pool, Store.create(store) as opened:
+        if settings is None:
+            return Hunter(pool, opened, plan, jobs=jobs, listener=ignore).run()
+        client = ChatClient(settings)
+        client.require_model(settings.model)
+        book = CompilerRules(Checker(pool, jobs), opened)
+        modes = [mode] if mode else MODES
+        author = Author(opened, RecordedModel(opened, client), settings, book, Allowance(), seed=seed, modes=modes)
+        plan = replace(plan, llm=ModelPlan.of(settings, Allowance()))
+        try:
+            return Hunter(pool, opened, plan, jobs=jobs, listener=ignore, author=author).run()
+        finally:
+            author.close()
+
+
+def model(store: Path, programs: int, seed: int, mode: str) -> None:
+    settings = llm_settings()
+    began = time.monotonic()
+    result = hunted(store, programs, seed, settings=settings, mode=mode)
+    with Store.open(store) as opened:
+        uses = model_use(HuntLog(opened), [result.hunt])
+    print("  ".join(HEAD))
+    for use in uses:
+        print("  ".join(model_cells(use)))
+        if use.mode != "describe":
+            print(f"  ran     {interval(use.ran, use.asked)}\n  fired   {interval(use.fired, use.asked)}")
+    print(f"no programs: {wasted(uses) or 'none'}; {len(result.bugs)} bugs; {time.monotonic() - began:.0f} s")
+
+
+def _at_once(body: dict[str, Any]) -> Reply:
+    """A model that changes one number of the example, or writes a small program."""
+    asked = body["messages"][-1]["content"]
+    example = re.search(r"```python\n(.*?)```", asked, re.S)
+    if example is None:
+        return reply("PATTERN:\nx\nCONSTRAINTS:\n- none")
+    return reply(f"```python\n{example[1]}\nNUMBER = {zlib.crc32(asked.encode())}\n```")
+
+
+def pace(store: Path, programs: int, seed: int) -> None:
+    with ChatServer(_at_once) as server:
+        settings = LlmSettings(server.url, MODEL)
+        hunted(store / "warm", 10, seed, settings=settings, mode="change")  # rules are shown once for each release
+        rates = {"llm": _rate(hunted(store / "llm", programs, seed, settings=settings, mode="change"), store / "llm")}
+    rates["optests"] = _rate(hunted(store / "optests", programs, seed), store / "optests")
+    for name, rate in rates.items():
+        print(f"{name:10} {rate:6.1f} programs a minute")
+    print(f"share      {100 * rates['llm'] / rates['optests']:6.0f} %")
+
+
+def _rate(result: HuntResult, store: Path) -> float:
+    """Programs a minute of the turns after the first, in which the compiler is started."""
+    with Store.open(store) as opened:
+        turns = [turn.body for turn in HuntLog(opened).turns(result.hunt)][1:]
+    return 60 * sum(body.programs for body in turns) / max(1e-9, sum(body.seconds for body in turns))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("answers", "model", "pace"))
+    parser.add_argument("folder", type=Path, nargs="?", help="of published answers")
+    parser.add_argument("--draw", type=int, default=610)
+    parser.add_argument("--programs", type=int, default=100)
+    parser.add_argument("--mode", choices=MODES, default="change")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--store", type=Path, help="kept, with every answer; default: a temporary one")
+    told = parser.parse_args(arguments)
+    if (told.what == "answers") != (told.folder is not None):
+        parser.error("`answers` takes a folder, the others take none")
+    with tempfile.TemporaryDirectory() as folder:
+        store = told.store or Path(folder) / "store"
+        if told.what == "answers":
+            answers(told.folder, told.draw, told.seed)
+        elif told.what == "model":
+            model(store, told.programs, told.seed, told.mode)
+        else:
+            pace(store, told.programs, told.seed)
+
+
+if __name__ == "__main__":
+    main()
