@@ -46,7 +46,7 @@ from driftline.patterns.rule_book import CompilerRules
 from driftline.report.model_use import HEAD, model_cells, model_use, wasted
 from driftline.store import Store
 from driftline.store.hunts import HuntLog
-from driftline.testing.chat_server import MODEL, ChatServer, Reply, reply
+from driftline.testing.chat_server import MODEL, ChatReply, ChatServer, reply
 
 _SCREEN = (NOT_PYTHON, FORBIDDEN_IMPORT, FORBIDDEN_CALL, NO_MODEL)
 BATCH = 10
@@ -125,7 +125,7 @@ def model(store: Path, programs: int, seed: int, mode: str) -> None:
     print(f"no programs: {wasted(uses) or 'none'}; {len(result.bugs)} bugs; {time.monotonic() - began:.0f} s")
 
 
-def _at_once(body: dict[str, Any]) -> Reply:
+def _at_once(body: dict[str, Any]) -> ChatReply:
     """A model that changes one number of the example, or writes a small program."""
     asked = body["messages"][-1]["content"]
     example = re.search(r"```python\n(.*?)```", asked, re.S)

@@ -6,7 +6,7 @@ import hashlib
 import re
 from typing import Any
 
-from driftline.testing.chat_server import Reply, reply
+from driftline.testing.chat_server import ChatReply, reply
 
 REQUIREMENT = "PATTERN:\ny = relu(x)\nCONSTRAINTS:\n- x is a float"
 WRITTEN = """\
@@ -29,7 +29,7 @@ MISTAKES = (
 )
 
 
-def author(body: dict[str, Any]) -> Reply:
+def author(body: dict[str, Any]) -> ChatReply:
     """The same answer to the same question: which one is drawn from its words."""
     asked = [message["content"] for message in body["messages"]]
     draw = hashlib.sha256("\0".join(asked).encode()).digest()

@@ -45,7 +45,7 @@ def test_an_answer_has_its_text_and_its_tokens() -> None:
     [failure(429), failure(500), failure(503), DROPPED, HALF, HTML, NO_CHOICE, reply("cut stream", finish=None)],
     ids=["429", "500", "503", "dropped", "half", "html", "no choice", "no finish reason"],
 )
-def test_what_passes_is_tried_again(fault: chat_server.Reply) -> None:
+def test_what_passes_is_tried_again(fault: chat_server.ChatReply) -> None:
     with ChatServer([fault, fault, reply("done")]) as server, client_of(server) as (client, pauses):
         assert client.complete(QUESTION).text == "done"
     assert len(server.requests) == 3
@@ -99,7 +99,7 @@ def test_a_client_that_is_closed_waits_no_longer() -> None:
         (failure(400, "this model's maximum context length is 4096 tokens"), REFUSED),
     ],
 )
-def test_answers_without_use_have_a_name(answer: chat_server.Reply, problem: str) -> None:
+def test_answers_without_use_have_a_name(answer: chat_server.ChatReply, problem: str) -> None:
     with ChatServer([answer]) as server, client_of(server) as (client, _):
         assert client.complete(QUESTION).problem == problem
     assert len(server.requests) == 1

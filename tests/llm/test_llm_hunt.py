@@ -25,7 +25,7 @@ from driftline.report.markdown import render
 from driftline.store import Store
 from driftline.store.hunts import HuntLog
 from driftline.store.tries import COPY, RAN
-from driftline.testing.chat_server import MODEL, ChatServer, Reply, failure, reply
+from driftline.testing.chat_server import MODEL, ChatReply, ChatServer, failure, reply
 from driftline.workbench import Workbench
 from llm.hunting import hunt, hunted
 from llm.scripted_author import WRITTEN, author
@@ -103,7 +103,7 @@ def test_killed_again_and_again_it_pays_for_no_answer_twice(undisturbed: tuple[P
     process: list[subprocess.Popen[str]] = []
     answered: list[dict[str, Any]] = []
 
-    def deadly(body: dict[str, Any]) -> Reply:
+    def deadly(body: dict[str, Any]) -> ChatReply:
         answered.append(body)
         if len(answered) in (7, 20):
             os.kill(process[-1].pid, signal.SIGKILL)

@@ -43,7 +43,7 @@ _Asked = TypeVar("_Asked")
 
 
 @dataclass(frozen=True)
-class Draft:
+class ProgramDraft:
     """One program that was asked of the model: the request, and what is known of it so far."""
 
     request: ProgramRequest  # with its text, where there is one
@@ -58,7 +58,7 @@ class WrittenTurn:
 
     requests: tuple[ProgramRequest, ...]
     made: tuple[Prepared, ...]
-    drafts: Mapping[int, Draft]  # by the place of the request
+    drafts: Mapping[int, ProgramDraft]  # by the place of the request
     descriptions: tuple[ModelTry, ...] = ()
 
     def tries(self, results: Sequence[Screened]) -> tuple[ModelTry, ...]:
@@ -68,7 +68,7 @@ class WrittenTurn:
 
 @dataclass(frozen=True)
 class _Drafted:
-    drafts: tuple[Draft, ...]
+    drafts: tuple[ProgramDraft, ...]
     descriptions: tuple[ModelTry, ...]
 
 
@@ -165,7 +165,7 @@ class Author:
     def _made(
         self,
         whole: Sequence[ProgramRequest],
-        drafts: Mapping[int, Draft],
+        drafts: Mapping[int, ProgramDraft],
         target: Target,
         screening: Screening,
     ) -> list[Prepared]:
@@ -181,7 +181,7 @@ class Author:
         self,
         state: ModelLane,
         whole: list[ProgramRequest],
-        drafts: dict[int, Draft],
+        drafts: dict[int, ProgramDraft],
         descriptions: Sequence[ModelTry],
         made: list[Prepared],
         target: Target,
@@ -218,8 +218,8 @@ class Author:
                 made[at] = prepared
 
     def _repaired(
-        self, draft: Draft, answer: ChatAnswer | None, state: ModelLane, drafts: Mapping[int, Draft]
-    ) -> Draft:
+        self, draft: ProgramDraft, answer: ChatAnswer | None, state: ModelLane, drafts: Mapping[int, ProgramDraft]
+    ) -> ProgramDraft:
         """The draft with what the model made of the error; as it was, where that is no use."""
         if answer is None or answer.problem == NO_ANSWER:
             return draft
@@ -229,14 +229,14 @@ class Author:
         known = digest in state.seen or any(digest == other.record.digest for other in drafts.values())
         if answer.problem or known:
             return replace(draft, record=record)
-        return Draft(replace(draft.request, text=text), replace(record, digest=digest))
+        return ProgramDraft(replace(draft.request, text=text), replace(record, digest=digest))
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def _drafted(self, state: ModelLane, wanted: tuple[ProgramRequest, ...]) -> _Drafted:
         """Ask for all programs of a turn."""
         descriptions: list[ModelTry] = []
-        drafts: list[Draft] = []
+        drafts: list[ProgramDraft] = []
         spent = _Spending(state, descriptions)
         try:
             questions = [self._question(state, request, spent, descriptions) for request in wanted]
@@ -298,20 +298,20 @@ class Author:
     def _answer(self, question: _Question) -> ChatAnswer:
         return self._model.ask(question.chat, f"{question.mode} for {question.asked.arm}")
 
-    def _draft(self, question: _Question, answer: ChatAnswer | None) -> Draft:
+    def _draft(self, question: _Question, answer: ChatAnswer | None) -> ProgramDraft:
         """The answer as a program that may be made: what can be told from the text alone."""
         record = ModelTry(
             question.asked.arm, question.mode, self._settings.model, RAN, answers=1, examples=question.examples
         )
         if answer is None:
-            return Draft(question.asked, replace(record, outcome=SPENT, answers=0))
+            return ProgramDraft(question.asked, replace(record, outcome=SPENT, answers=0))
         record = self._paid(record, answer)
         if answer.problem and not (answer.problem == CUT_OFF and question.mode == SKETCH):  # names need no end
-            return Draft(question.asked, replace(record, outcome=answer.problem), question.chat.messages)
+            return ProgramDraft(question.asked, replace(record, outcome=answer.problem), question.chat.messages)
         text = answer.text if question.mode == SKETCH else code_of(answer.text)
         digest = "" if question.mode == SKETCH else digest_of(text)
         outcome = COPY if digest and digest in question.examples else RAN
-        return Draft(
+        return ProgramDraft(
             replace(question.asked, text=text), replace(record, outcome=outcome, digest=digest), question.chat.messages
         )
 
@@ -370,7 +370,7 @@ class _Spending:
         return self._state.allowance.left(tokens, cost)
 
 
-def _finished(draft: Draft, result: Screened) -> ModelTry:
+def _finished(draft: ProgramDraft, result: Screened) -> ModelTry:
     """The try with what became of the program."""
     record = draft.record
     if record.outcome != RAN:

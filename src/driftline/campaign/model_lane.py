@@ -25,7 +25,7 @@ _KEPT = 40  # examples of one rule
 
 
 @dataclass
-class Tally:
+class FiringTally:
     """How often something led to a program that fired its rule."""
 
     fired: int = 0
@@ -53,8 +53,10 @@ class ModelLane:
     described: set[str] = field(default_factory=set)  # rules whose description is counted
     seen: set[str] = field(default_factory=set)  # digests of programs
     spent: bool = False
-    _by_mode: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
-    _by_example: dict[tuple[str, str], Tally] = field(default_factory=lambda: defaultdict(Tally))  # rule, digest
+    _by_mode: dict[str, FiringTally] = field(default_factory=lambda: defaultdict(FiringTally))
+    _by_example: dict[tuple[str, str], FiringTally] = field(
+        default_factory=lambda: defaultdict(FiringTally)
+    )  # rule, digest
     _first: dict[str, str] = field(default_factory=dict)  # rule -> the program that an audit finds for it
     _fired: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))  # rule -> digest -> program
 

@@ -232,7 +232,8 @@ def _text(content: Any) -> str | None:
         return content
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "".join(parts) if parts and all(isinstance(part, str) for part in parts) else None
+        texts = [part for part in parts if isinstance(part, str)]
+        return "".join(texts) if texts and len(texts) == len(parts) else None
     return None
 
 

@@ -43,7 +43,7 @@ class Requirement:
 
 
 @dataclass(frozen=True)
-class Described:
+class RequirementAnswer:
     """What came of asking for a requirement: it, or why there is none; and the answer that it comes from."""
 
     requirement: Requirement | None
@@ -66,19 +66,19 @@ class Analyst:
     def request(self, rule: Rule, text: RuleText) -> ChatRequest:
         return ChatRequest(self.name, describe_messages(rule, text), Sampling(_TEMPERATURE, _MOST_TOKENS))
 
-    def describe(self, rule: Rule, text: RuleText) -> Described:
+    def describe(self, rule: Rule, text: RuleText) -> RequirementAnswer:
         """The requirement, from the store or from the model."""
         request = self.request(rule, text)
         known = self.known(rule, text)
         if known is not None:
-            return Described(known, answer=self._model.kept(request))
+            return RequirementAnswer(known, answer=self._model.kept(request))
         answer = self._model.ask(request, f"what {rule.name} needs")
         if answer.problem and not answer.text.strip():
             said = f" ({answer.finish_reason})" if answer.finish_reason else ""
-            return Described(None, answer.problem + said, answer)
+            return RequirementAnswer(None, answer.problem + said, answer)
         made = Requirement.read(answer.text)  # one that was cut off still says something
         self._kept.keep(rule.id, text.digest, VERSION, self.name, encode(Requirement, made))
-        return Described(made, answer=answer)
+        return RequirementAnswer(made, answer=answer)
 
 
 def _lines(text: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from driftline.core.rule import Rule
 from driftline.llm.allowance import Allowance
-from driftline.llm.requirement import Analyst, Described
+from driftline.llm.requirement import Analyst, RequirementAnswer
 from driftline.llm.rules import RuleBook, RuleText
 from driftline.llm.settings import LlmSettings
 
@@ -17,12 +17,12 @@ SPENT = "the allowance was spent before"
 
 
 @dataclass(frozen=True)
-class DescribedRule:
+class AskedRule:
     """One rule and what came of asking about it."""
 
     rule: Rule
     text: RuleText
-    described: Described
+    described: RequirementAnswer
 
     @property
     def tokens(self) -> int:
@@ -35,7 +35,7 @@ def describe_rules(
     analyst: Analyst,
     settings: LlmSettings,
     allowance: Allowance,
-) -> Iterator[DescribedRule]:
+) -> Iterator[AskedRule]:
     """Each rule with its requirement, in their order. As many are asked at once as there may be connections; when the
     allowance is spent, the rest are given back without one."""
     tokens, cost = 0, 0.0
@@ -44,17 +44,17 @@ def describe_rules(
             wave = [(rule, book.text(rule)) for rule in rules[at : at + settings.connections]]
             may_ask = allowance.left(tokens, cost)
 
-            def one(pair: tuple[Rule, RuleText], may_ask: bool = may_ask) -> Described:
+            def one(pair: tuple[Rule, RuleText], may_ask: bool = may_ask) -> RequirementAnswer:
                 rule, text = pair
                 if not text:
-                    return Described(None, NO_SOURCE)
+                    return RequirementAnswer(None, NO_SOURCE)
                 known = analyst.known(rule, text)
                 if known is not None or not may_ask:
-                    return Described(known, "" if known else SPENT)
+                    return RequirementAnswer(known, "" if known else SPENT)
                 return analyst.describe(rule, text)
 
             for (rule, text), found in zip(wave, threads.map(one, wave), strict=True):
                 if found.answer:
                     tokens += found.answer.tokens
                     cost += settings.cost(found.answer.prompt_tokens, found.answer.answer_tokens)
-                yield DescribedRule(rule, text, found)
+                yield AskedRule(rule, text, found)

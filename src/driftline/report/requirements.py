@@ -13,10 +13,10 @@ from driftline.report.words import plural
 
 if TYPE_CHECKING:
     from driftline.llm.settings import LlmSettings
-    from driftline.patterns.requirements import DescribedRule
+    from driftline.patterns.requirements import AskedRule
 
 
-def requirements_json(found: Sequence[DescribedRule], settings: LlmSettings) -> dict[str, Any]:
+def requirements_json(found: Sequence[AskedRule], settings: LlmSettings) -> dict[str, Any]:
     """The answer of `patterns describe --json`; schema in docs/json.md."""
     return {
         "schema": 1,
@@ -28,7 +28,7 @@ def requirements_json(found: Sequence[DescribedRule], settings: LlmSettings) -> 
     }
 
 
-def _rule_json(one: DescribedRule) -> dict[str, Any]:
+def _rule_json(one: AskedRule) -> dict[str, Any]:
     requirement = one.described.requirement
     return {
         "id": one.rule.id,
@@ -44,7 +44,7 @@ def _rule_json(one: DescribedRule) -> dict[str, Any]:
     }
 
 
-def show_requirements(found: Sequence[DescribedRule], settings: LlmSettings) -> None:
+def show_requirements(found: Sequence[AskedRule], settings: LlmSettings) -> None:
     """Each rule with what it is said to need; then what it took."""
     out = Screen(width=None if sys.stdout.isatty() else 150, highlight=False)
     for one in found:
@@ -69,6 +69,6 @@ def show_requirements(found: Sequence[DescribedRule], settings: LlmSettings) -> 
     )
 
 
-def _cost(found: Sequence[DescribedRule], settings: LlmSettings) -> float:
+def _cost(found: Sequence[AskedRule], settings: LlmSettings) -> float:
     answers = [one.described.answer for one in found if one.described.answer]
     return sum(settings.cost(answer.prompt_tokens, answer.answer_tokens) for answer in answers)

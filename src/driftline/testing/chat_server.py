@@ -19,7 +19,7 @@ MODEL = "scripted-1"
 
 
 @dataclass(frozen=True)
-class Reply:
+class ChatReply:
     """What goes over the wire: `body` as JSON, or `raw` as it is."""
 
     status: int = 200
@@ -31,7 +31,7 @@ class Reply:
     silent: bool = False  # nothing is said until the server ends
 
 
-def reply(text: Any, *, finish: str | None = "stop", usage: tuple[int, int] | None = (100, 50)) -> Reply:
+def reply(text: Any, *, finish: str | None = "stop", usage: tuple[int, int] | None = (100, 50)) -> ChatReply:
     """An answer of a model. `finish=None` is a stream that was cut; `usage=None` a server that does not count."""
     body: dict[str, Any] = {
         "id": "chatcmpl-1",
@@ -42,27 +42,29 @@ def reply(text: Any, *, finish: str | None = "stop", usage: tuple[int, int] | No
     }
     if usage:
         body["usage"] = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
-    return Reply(body=body)
+    return ChatReply(body=body)
 
 
-def failure(status: int, message: str = "", *, retry_after: str = "") -> Reply:
+def failure(status: int, message: str = "", *, retry_after: str = "") -> ChatReply:
     headers = {"Retry-After": retry_after} if retry_after else {}
-    return Reply(status, {"error": {"message": message, "type": "error", "code": None}}, headers=headers)
+    return ChatReply(status, {"error": {"message": message, "type": "error", "code": None}}, headers=headers)
 
 
-DROPPED = Reply(dropped=True)
-HALF = Reply(body=reply("half of it").body, cut=True)
-SILENT = Reply(silent=True)
-HTML = Reply(raw=b"<html><body>Sign in to the network</body></html>", headers={"Content-Type": "text/html"})
-NO_CHOICE = Reply(body={**reply("").body, "choices": []})
+DROPPED = ChatReply(dropped=True)
+HALF = ChatReply(body=reply("half of it").body, cut=True)
+SILENT = ChatReply(silent=True)
+HTML = ChatReply(raw=b"<html><body>Sign in to the network</body></html>", headers={"Content-Type": "text/html"})
+NO_CHOICE = ChatReply(body={**reply("").body, "choices": []})
 
-Script = Callable[[dict[str, Any]], Reply]
+Script = Callable[[dict[str, Any]], ChatReply]
 
 
 class ChatServer:
     """Runs in a thread of the test, on a port of its own."""
 
-    def __init__(self, script: Script | Sequence[Reply], *, key: str = "", models: Sequence[str] = (MODEL,)) -> None:
+    def __init__(
+        self, script: Script | Sequence[ChatReply], *, key: str = "", models: Sequence[str] = (MODEL,)
+    ) -> None:
         """`key`: the only one that is taken; empty: any. `models`: those that are listed; none: there is no list."""
         self.requests: list[dict[str, Any]] = []  # bodies of chat requests, in their order
         self.connections = 0
@@ -88,7 +90,7 @@ class ChatServer:
         self._http.shutdown()
         self._http.server_close()
 
-    def _next(self, body: dict[str, Any]) -> Reply:
+    def _next(self, body: dict[str, Any]) -> ChatReply:
         with self._lock:
             self.requests.append(body)
             number = len(self.requests) - 1
@@ -114,14 +116,14 @@ class ChatServer:
                     self._send(failure(404, "not found"))
                     return
                 listed = [{"id": name, "object": "model", "created": 0, "owned_by": "test"} for name in server._models]
-                self._send(Reply(body={"object": "list", "data": listed}))
+                self._send(ChatReply(body={"object": "list", "data": listed}))
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 if not self._allowed():
                     return
                 if self.path != "/v1/chat/completions":
-                    self._send(Reply(404, raw=b"not found"))
+                    self._send(ChatReply(404, raw=b"not found"))
                 elif server._models and body["model"] not in server._models:
                     self._send(failure(404, f"The model `{body['model']}` does not exist"))
                 else:
@@ -134,7 +136,7 @@ class ChatServer:
                 self._send(failure(401, f"Incorrect API key provided: {given.partition(' ')[2]}"))
                 return False
 
-            def _send(self, answer: Reply) -> None:
+            def _send(self, answer: ChatReply) -> None:
                 if answer.silent:
                     server._ended.wait()
                 if answer.dropped or answer.silent:

@@ -11,7 +11,8 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-Shape = tuple[int, ...]
+from driftline.core.tensors import Shape
+
 TRIES = 60
 _MOST_ELEMENTS = 1 << 20
 _MOST_NUMBERS = 12

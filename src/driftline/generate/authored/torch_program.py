@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import torch
 
 from driftline.core.structure import flatten
-from driftline.core.tensors import DTYPES, TensorSpec
+from driftline.core.tensors import DTYPES, Shape, TensorSpec
 from driftline.core.text import first_line
 from driftline.generate.authored.bounds import OutOfTime, bounded
 from driftline.generate.authored.factory import FACTORY, factory_text, with_inputs
@@ -24,7 +24,7 @@ from driftline.generate.authored.names import (
     Unusable,
 )
 from driftline.generate.authored.screen import screened
-from driftline.generate.authored.sizes import Shape, other_shapes
+from driftline.generate.authored.sizes import other_shapes
 from driftline.generate.base import Blueprint
 from driftline.generate.torch_samples import dtype_name, twin
 from driftline.generate.torch_text import example_text
@@ -47,27 +47,31 @@ _NO_MEMORY = (
 
 def make_program(text: str) -> Blueprint:
     """The program in this text, if it can be used. Raises `Unusable`."""
-    try:
-        made = factory_text(screened(text), text)
-    except RecursionError as error:
-        raise Unusable(NOT_PYTHON, "it is nested too deep") from error
+    made = _factory(text)
     operators = operators_in(made, FACTORY) or ("program",)
     live, inputs = _loaded(made)
-    error = _refused(live.function, inputs)
-    if error:
-        found = _fitting(live, inputs, error, made) if _resizable(live) else None
+    refused = _refused(live.function, inputs)
+    if refused:
+        found = _fitting(live, inputs, refused, made) if _resizable(live) else None
         if found is None:
-            raise error
+            raise refused
         inputs = found
     evaluating = isinstance(live.function, torch.nn.Module) and live.function.training
-    if error or evaluating:
-        made = with_inputs(made, [_example(tensor) for tensor in inputs] if error else (), evaluating=evaluating)
+    if refused or evaluating:
+        made = with_inputs(made, [_example(tensor) for tensor in inputs] if refused else (), evaluating=evaluating)
         live, inputs = _loaded(made)
         if again := _refused(live.function, inputs):
             raise again
     if _outcome(live.function, inputs, 1) != _outcome(live.function, inputs, 2):
         raise Unusable(RANDOM, "it gives other numbers each time")
     return _blueprint(made, live, operators)
+
+
+def _factory(text: str) -> str:
+    try:
+        return factory_text(screened(text), text)
+    except RecursionError as error:
+        raise Unusable(NOT_PYTHON, "it is nested too deep") from error
 
 
 def _blueprint(text: str, live: LiveProgram, operators: tuple[str, ...]) -> Blueprint:
