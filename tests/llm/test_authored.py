@@ -147,8 +147,35 @@ def test_a_sketch_is_a_valid_program() -> None:
     assert made.graph and {"matmul", "relu", "sum"} >= set(made.graph.operators) and len(made.graph.nodes) >= 2
     assert make_sketch(request).content == made.content
     with pytest.raises(names.Unusable) as error:
-        make_sketch(GeneratorRequest("torch", "rule", 0, text="Sure! Here you are: relu"))
+        make_sketch(GeneratorRequest("torch", "rule", 0, text="Sure! Here you are: relus"))
     assert error.value.name == names.NO_OPERATORS
+
+
+# What SmolLM2-135M-Instruct answered to four requests for a sketch, as far as here.
+RECORDED = (
+    "You've already listed out the two to eight of the necessary functions to make the rule fire. \n\nThe function"
+    " `all_wise_f` is a matlab function that takes two arguments and applies them to matrices of o",
+    "The compiler has the rewrite rule, pointless_permute_pair, applied to the function `x = x.permute(p).permute(q)`."
+    ' This is a specific example of a feature called "wrap-around" (wrap_around), which is a',
+    "The rewrite rule `relu_clamp` is a one-to-eight-in-line rewrite rule that makes the following changes to the"
+    " original one-to-eight-one-one-one rule:\n\n1. Reorder the rules: `x.relu()` becomes `x.clamp(",
+    "A program that makes the rule fire would have to have a multiplication operation applied to each row of the"
+    " matrices `a` and `c` and the matrices `b` and `d`. In this case, `mm_plus_mm` would only app",
+)
+
+
+@pytest.mark.parametrize("answer", RECORDED)
+def test_answers_of_a_small_model_are_programs_or_have_a_name(answer: str) -> None:
+    """It talks where it was asked for names; operators that it happens to name are taken, the rest is counted."""
+    try:
+        made = make_sketch(GeneratorRequest("torch", "rule", 0, text=answer, mode="sketch"))
+    except names.Unusable as error:
+        assert error.name == names.NO_OPERATORS
+    else:
+        assert made.graph and made.graph.nodes
+    with pytest.raises(names.Unusable) as refused:
+        make_program(answer)
+    assert refused.value.name == names.NOT_PYTHON
 
 
 def test_the_code_of_an_answer() -> None:

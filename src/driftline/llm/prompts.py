@@ -97,8 +97,8 @@ def sketch_messages(rule: Rule, requirement: str, operators: Sequence[str]) -> t
     asked = (
         f"These operators exist:\n{', '.join(operators)}\n\n"
         f"A compiler has the rewrite rule `{rule.name}`. What a program needs for it to fire:\n{requirement}\n\n"
-        "Name two to eight of them, in the order in which a program that makes the rule fire would apply them, one in"
-        " a line."
+        "Name two to eight of them, in the order in which a program that makes the rule fire would apply them. Answer"
+        " like this, one name in a line and nothing else:\nmatmul\nadd\nrelu"
     )
     return Message("system", _CHOOSER), Message("user", asked)
 

@@ -14,7 +14,7 @@ RANDOM = "random"  # gives other numbers each time
 ENDLESS = "endless"
 MEMORY = "memory"
 KILLED = "killed"  # its process
-NO_OPERATORS = "no operators"  # a sketch without two names that exist
+NO_OPERATORS = "no operators"  # a sketch that names none
 
 REPAIRABLE = (NOT_PYTHON, FORBIDDEN_IMPORT, FORBIDDEN_CALL, NO_MODEL, DOES_NOT_RUN, NO_TENSOR)
 

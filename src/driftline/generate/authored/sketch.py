@@ -19,13 +19,13 @@ def operator_names(form: str) -> list[str]:
 
 
 def make_sketch(request: GeneratorRequest) -> Blueprint:
-    """The program of a sketch. Raises `Unusable` where it names fewer than two operators."""
+    """The program of a sketch. Raises `Unusable` where it names no operator."""
     known = set(operator_names(request.form))
     named = names_in(request.text)
     chosen = [name for name in named if name in known][:LONGEST]
-    if len(chosen) < 2:
+    if not chosen:
         words = next((f" for {word}:{hint}" for word in named if (hint := did_you_mean(word, known))), "")
-        raise Unusable(NO_OPERATORS, f"fewer than two names are operators{words}")
+        raise Unusable(NO_OPERATORS, f"none of the words is an operator{words}")
     try:
         graph = graph_of(chosen, request)
     except NoProgram as reason:
