@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from driftline.checking.batch_requests import (
     PREPARE,
     InvalidProgram,
     Prepared,
-    PreparedBatch,
     PreparedProgram,
     PrepareRequest,
     ProgramRequest,
@@ -51,7 +51,7 @@ class Screening(Screener[ProgramRequest]):
         return [answer for alone in requests for answer in self.prepare([alone], sizes=sizes)]
 
 
-def died(report: TaskReport[PreparedBatch]) -> InvalidProgram:
+def died(report: TaskReport[Any]) -> InvalidProgram:
     """The only program that a worker was to make, which took it down."""
     return InvalidProgram(f"its reference run ended with {report.ending} ({report.detail})", died=str(report.ending))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from driftline.backends import resolve
+from driftline.checking.batch import died
 from driftline.checking.batch_requests import InvalidProgram, Prepared, PreparedProgram, ProgramVerdict, SampleVerdict
 from driftline.checking.screener import Screener
 from driftline.core.execution import Outcome
@@ -37,7 +38,7 @@ class ModelScreener(Screener[ReferItem]):
         report = self._ask(REFER, ReferRequest(tuple(items), self._new_folder(), self._plugins))
         if report.answer is None:
             if len(items) == 1:
-                return [InvalidProgram(f"its reference run ended with {report.ending} ({report.detail})", died=True)]
+                return [died(report)]
             return [answer for item in items for answer in self.refer([item])]
         found: list[ReferredModel | InvalidProgram] = []
         for item, answer in zip(items, report.answer.items, strict=True):
