@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from driftline.backends import register_backend
-from driftline.backends._torch import TorchBackend, torch_runner
+from driftline.backends._torch import TorchBackend, TorchRunner
 from driftline.backends.base import Behaviour, Compiled, Options
 from driftline.core.program import SourceBundle
 from driftline.core.tensors import Arrays
@@ -21,7 +21,7 @@ class Telling(TorchBackend):
     batch = 10
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        run = torch_runner(program, program.live.function, "cpu")
+        run = TorchRunner(program, program.live.function, "cpu")
         if "tan(" not in _text(program):
             return run
 

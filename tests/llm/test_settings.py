@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from driftline.core.errors import DriftlineError
-from driftline.core.task import Context
+from driftline.core.task import Context, Task
 from driftline.execute.pool import Pool, WorkerKind
 from driftline.llm.allowance import Allowance
 from driftline.llm.settings import LlmSettings, check_table, llm_settings
@@ -70,6 +70,10 @@ def test_an_allowance_is_shared_out() -> None:
     assert Allowance().share(3).left(10**9, 1e9)
 
 
+SEEN = Task("llm.test_settings:environment_seen", dict[str, str], dict[str, str])
+
+
+@SEEN.serve
 def environment_seen(payload: dict[str, str], context: Context) -> dict[str, str]:
     """Runs in a worker: what it, and what it starts, can see of the key, in its own environment and its parents'."""
     ours = dict(os.environ)
@@ -103,6 +107,5 @@ def test_a_worker_sees_no_key() -> None:
 
 def ask() -> None:
     with Pool() as pool:
-        task = "llm.test_settings:environment_seen"
         assert llm_settings({}).key
-        print(pool.ask(WorkerKind("plain"), task, {"parent": str(os.getpid())})["all"])
+        print(pool.ask(WorkerKind("plain"), SEEN, {"parent": str(os.getpid())})["all"])
