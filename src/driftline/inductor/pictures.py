@@ -192,5 +192,5 @@ def _by_channel(axes: Any, error: Array) -> None:
         axes.step(at, mean, where="mid", color=_DARK, label="mean")
     axes.set(xlabel=f"index along axis {axis}", ylabel="absolute difference", title="By channel")
     _whole_numbers(axes.xaxis)
-    axes.set_ylim(bottom=0.0)
-    axes.legend(loc="best")
+    axes.set_ylim(0.0, 1.2 * float(largest.max(initial=0.0)) or 1.0)  # with room for the legend
+    axes.legend(loc="upper right", ncols=2)
