@@ -44,19 +44,17 @@ def test_a_small_model_is_measured_and_one_bad_target_does_not_end_it(
 
 
 @pytest.mark.slow
-def test_the_whole_suite_in_its_small_size(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.timeout(1800)
+def test_compilers_are_timed_and_judged(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "run"
-    backends = "inductor,onnxruntime,openvino,mock:profile=npu"
-    assert (
-        command(["bench", "--size", "small", "--backends", backends, "--repeat", "6", "--out", str(out), "--json"]) == 0
-    )
+    asked = ["--size", "small", "--models", "resnet18", "--backends", "inductor,onnxruntime,mock:profile=npu"]
+    assert command(["bench", *asked, "--repeat", "6", "--out", str(out), "--json"]) == 1  # the npu computes in bfloat16
     told = json.loads(capfd.readouterr().out)
-    assert len(told["rows"]) == len(SUITE) * 5 and told["complete"]
-    for one in read_run(out).rows:
-        assert one.outcome == "OK" and one.speedup, one
-        assert one.verdict in ("pass", "reduced-precision"), one
-        if one.target == "inductor":
-            assert one.graphs == 1 and one.breaks == () and (one.compile_seconds or 0) > 0.5
+    assert told["complete"] and [one["outcome"] for one in told["rows"]] == ["OK"] * 4
+    eager, inductor, onnxruntime, npu = read_run(out).rows
+    assert [one.verdict for one in (eager, inductor, onnxruntime, npu)] == ["pass", "pass", "pass", "fail"]
+    assert inductor.graphs == 1 and inductor.breaks == () and (inductor.compile_seconds or 0) > 0.5
+    assert npu.conclusion == "slower" and (npu.violations or 0) > 100
 
 
 @pytest.mark.parametrize(
