@@ -21,7 +21,7 @@ def test_a_small_model_is_measured_and_one_bad_target_does_not_end_it(
 ) -> None:
     targets = "onnxruntime,mock:profile=matrix32:strict=false,mock:profile=matrix32:strict=true,tensorrt"
     out = tmp_path / "run"
-    asked = ["--size", "small", "--models", "mamba", "--backends", targets, "--repeat", "6", "--no-verdict"]
+    asked = ["--size", "small", "--models", "mamba", "--backends", targets, "--repeat", "8", "--no-verdict"]
     code = command(["bench", *asked, "--out", str(out)])
     captured = capfd.readouterr()
     assert code == 4, captured.err  # tensorrt is not here
@@ -30,7 +30,7 @@ def test_a_small_model_is_measured_and_one_bad_target_does_not_end_it(
     eager, onnxruntime, mock, strict, missing = found.rows
     for timed in (eager, onnxruntime, mock):
         assert timed.outcome == "OK" and timed.speedup and timed.wall and timed.cpu and timed.rounds
-        assert timed.wall.low <= timed.wall.value <= timed.wall.high and len(timed.rounds.cpu) == 6
+        assert timed.wall.low <= timed.wall.value <= timed.wall.high and len(timed.rounds.cpu) == 8
         assert timed.compile_seconds is not None and timed.run_peak
     assert onnxruntime.converter and onnxruntime.conclusion in ("faster", "slower", "within noise")
     assert eager.graphs is None and mock.graphs == 1 and (mock.violations or 0) > 0
@@ -48,7 +48,7 @@ def test_a_small_model_is_measured_and_one_bad_target_does_not_end_it(
 def test_compilers_are_timed_and_judged(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "run"
     asked = ["--size", "small", "--models", "resnet18", "--backends", "inductor,onnxruntime,mock:profile=npu"]
-    assert command(["bench", *asked, "--repeat", "6", "--out", str(out), "--json"]) == 1  # the npu computes in bfloat16
+    assert command(["bench", *asked, "--repeat", "8", "--out", str(out), "--json"]) == 1  # the npu computes in bfloat16
     told = json.loads(capfd.readouterr().out)
     assert told["complete"] and [one["outcome"] for one in told["rows"]] == ["OK"] * 4
     eager, inductor, onnxruntime, npu = read_run(out).rows
@@ -65,7 +65,7 @@ def test_compilers_are_timed_and_judged(tmp_path: Path, capfd: pytest.CaptureFix
         ("--backends inductr", "inductor"),
         ("--backends mock:profile=nope", "nope"),
         ("--dtype float8", "float32"),
-        ("--repeat 3", "x>=6"),
+        ("--repeat 3", "x>=8"),
     ],
 )
 def test_bad_options_are_one_sentence(arguments: str, told: str, capfd: pytest.CaptureFixture[str]) -> None:

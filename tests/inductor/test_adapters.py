@@ -63,7 +63,7 @@ def test_it_is_hunted(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 def test_it_is_measured(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--size", "small", "--models", "mamba", "--backends", "tinychip", "--repeat", "6", "--json"]
+    arguments = ["--size", "small", "--models", "mamba", "--backends", "tinychip", "--repeat", "8", "--json"]
     assert command(["bench", *arguments, "--plugin", "tinychip.py", "--out", "run"]) == 0
     eager, chip = json.loads(capfd.readouterr().out)["rows"]
     assert eager["verdict"] == "pass" and eager["speedup"]

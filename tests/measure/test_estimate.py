@@ -16,11 +16,12 @@ def times(seed: int, count: int = 20, factor: float = 1.0, spread: float = 0.03)
     return [float(value) for value in drawn]
 
 
-def test_a_program_against_itself_is_within_the_interval() -> None:
-    outside = sum(
-        not ratio.low <= 1.0 <= ratio.high for ratio in (ratio_of(times(s), times(s + 500)) for s in range(60))
-    )
-    assert outside <= 2
+@pytest.mark.parametrize("rounds", [8, 15, 20])
+def test_a_program_against_itself_is_within_the_interval(rounds: int) -> None:
+    """99 of 100 times; by chance it may be some more or less."""
+    pairs = ((times(seed, rounds), times(seed + 500, rounds)) for seed in range(300))
+    outside = sum(not ratio.low <= 1.0 <= ratio.high for ratio in (ratio_of(*pair) for pair in pairs))
+    assert outside <= 7
 
 
 @pytest.mark.parametrize("factor", [1.5, 0.5, 4.0])
@@ -34,8 +35,8 @@ def test_a_real_factor_is_found_in_spite_of_outliers(factor: float) -> None:
 
 def test_what_disturbs_both_of_a_round_does_not_count() -> None:
     """The machine is three times slower in half of the rounds: paired ratios do not see it, medians do."""
-    slow = np.where(np.arange(20) % 2 == 0, 1.0, 3.0)
-    first, second = np.array(times(3, factor=1.2)) * slow, np.array(times(4)) * slow
+    slow = np.where(np.arange(40) % 2 == 0, 1.0, 3.0)
+    first, second = np.array(times(3, 40, factor=1.2)) * slow, np.array(times(4, 40)) * slow
     assert ratio_of(list(first), list(second)).high < 1.3
     assert median_of(list(first)).high / median_of(list(first)).low > 2.0
 

@@ -41,7 +41,7 @@ class _WithSuite(click.Group):
 @click.option("--dtype", type=click.Choice(DTYPES), default="float32", show_default=True, help="Of weights and inputs.")
 @click.option(
     "--repeat",
-    type=click.IntRange(6),
+    type=click.IntRange(8),
     default=20,
     show_default=True,
     help="Rounds in which eager and a target run in turn.",
@@ -51,7 +51,7 @@ class _WithSuite(click.Group):
     type=click.FloatRange(0.0),
     default=60.0,
     show_default=True,
-    help="Begin no further round of a target after so long; six are made in any case.",
+    help="Begin no further round of a target after so long; eight are made in any case.",
 )
 @click.option(
     "--verdict/--no-verdict", default=True, show_default=True, help="Also ask the oracle whether results are right."

@@ -1,7 +1,9 @@
 """Medians and ratios with their bootstrap intervals, and what may be concluded from them.
 
 Times are skewed and have outliers, so nothing here is a mean or assumes a normal distribution. A ratio is that of two
-times of the same round; its logarithm is what is resampled.
+times of the same round; its logarithm is what is resampled. Resampling a median of few rounds gives intervals that are
+too narrow (in place of 99 %, some 97 % at 6 to 15 rounds): an interval here also reaches as far as the order of the
+samples alone demands, which holds whatever their distribution.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+Samples = np.ndarray[tuple[int], np.dtype[np.float64]]
 CONFIDENCE = 0.99
 _RESAMPLES = 4000
 
@@ -32,14 +35,14 @@ class Estimate:
 def median_of(samples: Sequence[float], seed: int = 0) -> Estimate:
     """The median of independent samples."""
     values = np.asarray(samples, np.float64)
-    low, high = _interval(_medians(values, seed))
+    low, high = _interval_of_median(values, seed)
     return Estimate(float(np.median(values)), low, high)
 
 
 def ratio_of(first: Sequence[float], second: Sequence[float], seed: int = 0) -> Estimate:
     """How many times longer `first` takes than `second`; they were taken in pairs, round by round."""
     logs = np.log(np.asarray(first, np.float64)) - np.log(np.asarray(second, np.float64))
-    low, high = _interval(_medians(logs, seed))
+    low, high = _interval_of_median(logs, seed)
     return Estimate(math.exp(float(np.median(logs))), math.exp(low), math.exp(high))
 
 
@@ -63,16 +66,30 @@ def beyond(ratio: Estimate, floor: float) -> int:
     return -1 if ratio.high < 1 / floor else 0
 
 
-def _medians(
-    values: np.ndarray[tuple[int], np.dtype[np.float64]], seed: int
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _interval_of_median(values: Samples, seed: int) -> tuple[float, float]:
+    resampled, ordered = _interval(_medians(values, seed)), _order_interval(values)
+    return min(resampled[0], ordered[0]), max(resampled[1], ordered[1])
+
+
+def _order_interval(values: Samples) -> tuple[float, float]:
+    """From the k-th smallest to the k-th largest sample: the median lies outside only if fewer than k samples lie on
+    one side of it, which is a matter of coins. With too few samples it is all of them."""
+    ordered, count = np.sort(values), len(values)
+    k, chance = 1, 0.5**count
+    while chance + math.comb(count, k) * 0.5**count <= (1 - CONFIDENCE) / 2:
+        chance += math.comb(count, k) * 0.5**count
+        k += 1
+    return float(ordered[k - 1]), float(ordered[-k])
+
+
+def _medians(values: Samples, seed: int) -> Samples:
     """The medians of resamples, drawn with replacement."""
     draws = np.random.default_rng(seed).integers(0, len(values), (_RESAMPLES, len(values)))
-    medians: np.ndarray[tuple[int], np.dtype[np.float64]] = np.median(values[draws], axis=1)
+    medians: Samples = np.median(values[draws], axis=1)
     return medians
 
 
-def _interval(medians: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, float]:
+def _interval(medians: Samples) -> tuple[float, float]:
     rest = (1 - CONFIDENCE) / 2
     low, high = np.quantile(medians, [rest, 1 - rest])
     return float(low), float(high)
