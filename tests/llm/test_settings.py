@@ -9,8 +9,6 @@ import sys
 import pytest
 
 from driftline.core.errors import DriftlineError
-from driftline.core.task import Context, Task
-from driftline.execute.pool import Pool, WorkerKind
 from driftline.llm.allowance import Allowance
 from driftline.llm.settings import LlmSettings, check_table, llm_settings
 
@@ -70,27 +68,9 @@ def test_an_allowance_is_shared_out() -> None:
     assert Allowance().share(3).left(10**9, 1e9)
 
 
-SEEN = Task("llm.test_settings:environment_seen", dict[str, str], dict[str, str])
-
-
-@SEEN.serve
-def environment_seen(payload: dict[str, str], context: Context) -> dict[str, str]:
-    """Runs in a worker: what it, and what it starts, can see of the key, in its own environment and its parents'."""
-    ours = dict(os.environ)
-    child = subprocess.run([sys.executable, "-c", "import os; print(dict(os.environ))"], capture_output=True, text=True)
-    around = []
-    for pid in (os.getpid(), os.getppid(), int(payload["parent"])):
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                around.append(file.read().decode(errors="replace"))
-        except OSError as error:
-            around.append(str(error))
-    return {"all": repr([ours, child.stdout, around])}
-
-
 def test_a_worker_sees_no_key() -> None:
     key = "sk-nobody-may-see-this"
-    run = "from llm.test_settings import ask; ask()"
+    run = "from llm.seen import ask; ask()"
     here = {"OPENAI_BASE_URL": URL, "DRIFTLINE_LLM_MODEL": NAME}
     tests = os.path.dirname(os.path.dirname(__file__))
     done = subprocess.run(
@@ -103,9 +83,3 @@ def test_a_worker_sees_no_key() -> None:
     assert done.returncode == 0, done.stderr
     assert "PATH" in done.stdout  # it did look
     assert key not in done.stdout
-
-
-def ask() -> None:
-    with Pool() as pool:
-        assert llm_settings({}).key
-        print(pool.ask(WorkerKind("plain"), SEEN, {"parent": str(os.getpid())})["all"])
