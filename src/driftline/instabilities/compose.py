@@ -110,7 +110,7 @@ def _made(sequences: Iterator[tuple[Composable, ...]], base: TensorType) -> Iter
 
 def _composed(sequence: Sequence[Composable], arrangement: Arrangement, base: TensorType) -> Composition | None:
     """None where the arrangement is not possible, or a language has no form of an operator."""
-    builder = _Builder(base)
+    builder = _CompositionBuilder(base)
     try:
         match arrangement:
             case Arrangement.CHAIN:
@@ -133,7 +133,7 @@ def _composed(sequence: Sequence[Composable], arrangement: Arrangement, base: Te
     return Composition("-".join(names) + suffix, builder.text(at), names, arrangement, builder.graph(at))
 
 
-class _Builder:
+class _CompositionBuilder:
     """A graph that grows. While it does, inputs and results are told apart by sign: the number of leaves is not known
     yet, and results come after them."""
 

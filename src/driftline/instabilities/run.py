@@ -108,7 +108,7 @@ def run_models(
         raise DriftlineError(f"None of the frameworks is available here. {told}")
     folder = RunFolder(plan.out)
     folder.begin(plan.settings(), {"folder": str(plan.models.resolve()), "source": plan.inputs})
-    return _Run(checker, store, plan, folder, library, listener).run(models, here, skipped)
+    return _ModelRun(checker, store, plan, folder, library, listener).run(models, here, skipped)
 
 
 @dataclass
@@ -133,7 +133,7 @@ class _UnstablePair:
     made: RuntimeRecord
 
 
-class _Run:
+class _ModelRun:
     """One run while it goes on."""
 
     def __init__(

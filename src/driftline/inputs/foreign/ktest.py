@@ -28,7 +28,7 @@ class KtestFile:
 
 
 def read_ktest(data: bytes, where: str) -> KtestFile:
-    reader = _Reader(data, where)
+    reader = _ByteReader(data, where)
     if reader.take(5) not in (MAGIC, _OLD_MAGIC):
         raise DriftlineError(f"{where} is not a KLEE test case: it does not begin with KTEST.")
     version = reader.number()
@@ -64,7 +64,7 @@ def write_ktest(objects: Mapping[str, bytes], arguments: tuple[str, ...] = ()) -
     return b"".join(parts)
 
 
-class _Reader:
+class _ByteReader:
     def __init__(self, data: bytes, where: str) -> None:
         self._data, self._where, self._at = data, where, 0
 
