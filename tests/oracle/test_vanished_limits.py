@@ -36,6 +36,14 @@ def test_a_limit_that_is_only_rounded_stays_as_it_is_written() -> None:
     assert shadow.reference()["output"].tolist() == [0.1, 0.1]
 
 
+def test_a_zero_has_no_sign_of_its_own() -> None:
+    """Compilers may drop `+ 0.0`, which changes the sign of a zero; so either infinity is legal."""
+    shadow = shadow_of(lambda x: 1.0 / (x + 0.0), torch.zeros(8))
+    shadow.reference()
+    drawn = np.concatenate([shadow.sample(number)["output"] for number in range(4)])
+    assert {float(value) for value in drawn} == {np.inf, -np.inf}
+
+
 def test_a_number_that_vanishes_when_a_tensor_is_filled() -> None:
     shadow = shadow_of(lambda x: x / torch.full_like(x, 1e-12), torch.zeros(2, dtype=torch.float16))
     assert np.isnan(shadow.reference()["output"]).all()

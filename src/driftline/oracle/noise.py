@@ -140,6 +140,9 @@ class NoiseSource:
             if vanishing.any():
                 vanishing &= np.isfinite(result) & (np.abs(errors) < NOTHING)
                 moved = np.where(vanishing, 0.0, moved)
+            nothing = (result == 0) & (amplitude == 0)
+            if nothing.any() and result.dtype.kind == "f":  # exact, but which of the two zeros it is counts for nothing
+                moved = np.where(nothing, np.copysign(0.0, errors), moved)
             if joint is not None:
                 moved += joint.drawn(result, self._errors)
             if not np.isfinite(moved.sum()):
