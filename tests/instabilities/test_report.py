@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from driftline.cli import run
-from driftline.core.case import CheckOptions
+from driftline.core.case import CheckOptions, Inputs
+from driftline.core.tensors import TensorSpec
 from driftline.execute.pool import Pool
+from driftline.inputs.make import InputMaker
 from driftline.instabilities.breaking import POINTS, MapModel, draw_map, measure_map
 from driftline.instabilities.compose import compose
 from driftline.instabilities.counting import Counts
@@ -19,7 +21,7 @@ from driftline.instabilities.frameworks import parse_frameworks
 from driftline.instabilities.models import read_models, write_models
 from driftline.instabilities.operations import parse_operations
 from driftline.instabilities.records import InputRow, ModelRecord, RunFolder, RuntimeRecord
-from driftline.instabilities.samples import edge_values
+from driftline.instabilities.samples import edge_values, special_samples
 
 PNG = b"\x89PNG"
 
@@ -101,6 +103,23 @@ def test_a_mistake_is_one_sentence(
     error = capsys.readouterr().err
     assert said in error
     assert "Traceback" not in error
+
+
+def test_only_the_first_special_input_has_subnormal_numbers() -> None:
+    maker = InputMaker(tuple(TensorSpec(name, "float32", (16, 8)) for name in ("x0", "x1")), {})
+    edges, *others = special_samples(maker, 0)
+    smallest = np.finfo(np.float32).smallest_normal
+
+    def subnormal(sample: Inputs) -> bool:
+        return any(((array != 0) & (np.abs(array) < smallest)).any() for array in sample.arrays.values())
+
+    assert subnormal(edges)
+    assert not any(map(subnormal, others))
+    assert all(np.isfinite(array).all() for sample in (edges, *others) for array in sample.arrays.values())
+    rows, neighbours = (sample.arrays["x1"] for sample in others)
+    assert (rows == rows[:, :1]).all()
+    assert (neighbours[:, ::2] == rows[:, ::2]).all()
+    assert (neighbours[:, 1::2] != rows[:, 1::2]).sum() > 32
 
 
 def test_edge_values_are_finite_and_of_both_signs() -> None:

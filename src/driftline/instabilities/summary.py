@@ -142,31 +142,29 @@ def _worst_lines(records: Sequence[ModelRecord]) -> list[str]:
 def _conflict_lines(records: Sequence[ModelRecord]) -> list[str]:
     rows = []
     for record in records:
-        for conflict in record.conflicts:
-            said = {one.framework: _verdict_at(one, conflict.input) for one in record.runtimes}
-            wrong = [name for name, verdict in said.items() if verdict == "fail"]
-            rows.append([
-                record.model, record.inputs[conflict.input], conflict.elements, ", ".join(conflict.nan),
-                ", ".join(conflict.inf), ", ".join(conflict.finite), ", ".join(wrong) or "legal",
-            ])  # fmt: skip
+        if not record.conflicts:
+            continue
+        wrong = [one.framework for one in record.runtimes if one.verdict == "fail"]
+        sides = [
+            ", ".join(dict.fromkeys(name for conflict in record.conflicts for name in getattr(conflict, side)))
+            for side in ("nan", "inf", "finite")
+        ]
+        elements = sum(conflict.elements for conflict in record.conflicts)
+        rows.append([record.model, len(record.conflicts), elements, *sides, ", ".join(wrong) or "legal"])
     if not rows:
         return []
     rows.sort(key=lambda row: row[-1] == "legal")
-    head = ("model", "input", "elements", "NaN in", "Inf in", "a number in", "wrong by the oracle")
+    head = ("model", "inputs", "elements", "NaN in", "Inf in", "a number in", "wrong by the oracle")
     return [
         "## Where runtimes disagree",
         "",
-        "One runtime has NaN or an infinity where another has a number. *Legal*: the program's own rounding, or the"
-        " order of a sum, decides between them.",
+        "One runtime has NaN or an infinity where another has a number; a runtime may be on several sides, in different"
+        " elements. *Legal*: rounding, the order of a sum, or what a compiler declares of subnormal numbers decides.",
         "",
         *table(head, rows[:_WORST]),
         "",
         *([f"and {len(rows) - _WORST} more in the models' JSON.", ""] if len(rows) > _WORST else []),
     ]
-
-
-def _verdict_at(one: RuntimeRecord, number: int) -> str:
-    return next((row.verdict for row in one.rows if row.input == number), "")
 
 
 def _finding_lines(bugs: Iterable[Bug]) -> list[str]:
