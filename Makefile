@@ -75,6 +75,8 @@ benchmarks: install
 	$(BIN)/python benchmarks/hunt.py
 	$(BIN)/python benchmarks/patterns.py
 	$(BIN)/python benchmarks/reduce.py
+	$(BIN)/python benchmarks/inputs.py
+	$(BIN)/python benchmarks/instabilities.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
