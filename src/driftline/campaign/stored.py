@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from driftline.core.case import Case
+from driftline.core.errors import DriftlineError
 from driftline.core.plugins import approved
+from driftline.core.program import SCHEDULE
 from driftline.programs.archive_scan import require_harmless
 from driftline.store import Store
 
@@ -16,6 +18,11 @@ from driftline.store import Store
 def case_to_run(store: Store, case_id: str, given: Sequence[str] = ()) -> Case:
     """A stored case with the user's plugins in the place of those that it names; `given` are added to them."""
     case = store.load_case(case_id)
+    if case.program.form == SCHEDULE:
+        raise DriftlineError(
+            f"The case {case_id} is a schedule, which is reduced already; driftline schedules replay and export take"
+            " its bug."
+        )
     for program in (case.program, case.runs):
         if program.form == "torch":
             require_harmless(program.path, program.name)

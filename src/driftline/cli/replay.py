@@ -34,7 +34,9 @@ def replay(bug: str, target: str | None, store: Path, plugins: tuple[str, ...], 
     from driftline.campaign.replay import replay_case
     from driftline.checking.checker import Checker
     from driftline.checking.result import ReplayAnswer
+    from driftline.cli.schedules import replay_schedule
     from driftline.core.plugins import load_plugins
+    from driftline.core.program import SCHEDULE
     from driftline.core.target import Target
     from driftline.execute.pool import Pool
     from driftline.report.results import SCHEMA, bug_json
@@ -48,6 +50,8 @@ def replay(bug: str, target: str | None, store: Path, plugins: tuple[str, ...], 
             return _show_case(bug, result, as_json)
         stored = kept.bug(bug)
         case = kept.load_case(stored.findings[0].case_id)
+        if case.program.form == SCHEDULE:
+            return replay_schedule(bug, store, as_json)
         if not as_json:
             note(f"Running {case.program.name} on {target or case.targets[0]} ...")
         answer = run_again(kept, bug, Checker(pool), Target.parse(target) if target else None)

@@ -23,6 +23,7 @@ class Outcome(StrEnum):
 
 class Stage(StrEnum):
     CONVERT = "CONVERT"  # from the program's own form to one the backend accepts
+    SCHEDULE = "SCHEDULE"  # schedule primitives are applied to a tensor program
     COMPILE = "COMPILE"
     RUN = "RUN"
 

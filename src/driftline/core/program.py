@@ -6,6 +6,7 @@
 | `torch`  | a `torch.export` archive (.pt2)                                                         |
 | `onnx`   | a serialised ModelProto; the weights of a big one lie in files beside it (`data`)       |
 | `tflite` | a TFLite flatbuffer                                                                     |
+| `schedule` | a tensor function of ours with schedule primitives, as JSON; see `driftline.schedules`  |
 
 `framework` says who gives the program its meaning: torch, tensorflow, jax or onnx. It does not change on conversion:
 an ONNX file exported from torch is still judged against torch.
@@ -23,6 +24,7 @@ from typing import Any
 from driftline.core.tensors import TensorSpec
 
 FORMS = ("source", "torch", "onnx", "tflite")
+SCHEDULE = "schedule"  # no compiler is given these by `check`: they go to TVM by a way of their own
 FRAMEWORKS = ("torch", "tensorflow", "jax", "onnx")
 
 

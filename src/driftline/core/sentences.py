@@ -10,7 +10,7 @@ from driftline.core.text import normalise_message, told_apart
 from driftline.core.verdict import Judgement, Kind, Verdict
 
 _OF_INPUTS = {"grad": "the gradient of", "mutated": "the change of"}
-_DOING = {"CONVERT": "converting", "COMPILE": "compiling", "RUN": "running"}
+_DOING = {"CONVERT": "converting", "SCHEDULE": "scheduling", "COMPILE": "compiling", "RUN": "running"}
 
 
 def called(name: str) -> str:
@@ -56,6 +56,8 @@ def describe(kind: Kind, found: Evidence, moved_by: str = "the compiler") -> str
         return f"returns a result where the reference raises {found.wanted[0]}"
     if kind is Kind.WRONG_STRUCTURE:
         return _structure(found)
+    if kind is Kind.OUT_OF_BOUNDS:
+        return f"writes outside {called(found.output)}: {found.came[0]}"
     if kind in (Kind.WRONG_DTYPE, Kind.WRONG_SHAPE):
         what = "dtype" if kind is Kind.WRONG_DTYPE else "shape"
         return f"{called(found.output)} has {what} {found.came[0]}, expected {found.wanted[0]}"

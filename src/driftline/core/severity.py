@@ -25,6 +25,7 @@ SEVERITIES = (
 )
 BY_KIND = {
     Kind.WRONG_VALUE: 0,
+    Kind.OUT_OF_BOUNDS: 0,
     Kind.CRASH: 1,
     Kind.WRONG_SHAPE: 2,
     Kind.WRONG_DTYPE: 2,

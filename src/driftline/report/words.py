@@ -20,6 +20,7 @@ _DEEDS = {
     Kind.WRONG_DTYPE: "returns another dtype",
     Kind.WRONG_SHAPE: "returns another shape",
     Kind.WRONG_STRUCTURE: "returns other outputs",
+    Kind.OUT_OF_BOUNDS: "writes outside its arrays",
     Kind.WRONG_ZERO_SIGN: "returns zeros of the wrong sign",
     Kind.MISSING_ERROR: "computes what should be an error",
     Kind.ERROR: "fails",
@@ -28,7 +29,12 @@ _DEEDS = {
     Kind.OOM: "runs out of memory",
     Kind.REDUCED_PRECISION: "computes less precisely",
 }
-_WHILE = {"CONVERT": " while converting", "COMPILE": " while compiling", "RUN": " while running"}
+_WHILE = {
+    "CONVERT": " while converting",
+    "SCHEDULE": " while scheduling",
+    "COMPILE": " while compiling",
+    "RUN": " while running",
+}
 _ENDINGS = (Kind.ERROR, Kind.CRASH, Kind.TIMEOUT, Kind.OOM)
 
 

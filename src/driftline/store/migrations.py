@@ -69,6 +69,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE shown_rules (rule TEXT NOT NULL, release TEXT NOT NULL, body TEXT NOT NULL,"
         " PRIMARY KEY (rule, release))",
     ),
+    (
+        "CREATE TABLE schedule_hunts (id INTEGER PRIMARY KEY, plan TEXT NOT NULL, started TEXT NOT NULL,"
+        " finished TEXT NOT NULL, seconds REAL NOT NULL)",
+        "CREATE TABLE schedule_batches (hunt INTEGER NOT NULL REFERENCES schedule_hunts (id), number INTEGER NOT NULL,"
+        " body TEXT NOT NULL, PRIMARY KEY (hunt, number))",
+    ),
 )
 
 SCHEMA = len(MIGRATIONS)

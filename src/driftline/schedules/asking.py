@@ -1,0 +1,121 @@
+"""The parent's side: workers are given schedules in batches; one that ends its worker costs that schedule only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from driftline.backends import BACKENDS
+from driftline.checking.kinds import worker_for_target
+from driftline.core.execution import Failure, Stage
+from driftline.core.sentences import ended
+from driftline.core.target import Target
+from driftline.core.task import Request, Task
+from driftline.core.text import tail
+from driftline.core.verdict import Kind
+from driftline.core.wire import decode
+from driftline.execute.messages import Ending
+from driftline.execute.pool import Pool, TaskReport, WorkerKind
+from driftline.execute.requests import RESULTS
+from driftline.schedules.requests import (
+    DRAW,
+    PERFORM,
+    AllPerformed,
+    DrawRequest,
+    JournalLine,
+    Performed,
+    PerformRequest,
+)
+from driftline.schedules.trace import Trace
+
+TVM = Target("tvm")
+THREADS = 4  # of a parallel loop: more than there are processors, so that races show
+_KINDS = {Ending.DIED: Kind.CRASH, Ending.TIMEOUT: Kind.TIMEOUT, Ending.MEMORY: Kind.OOM}
+
+
+def schedule_worker() -> WorkerKind:
+    kind = worker_for_target(BACKENDS.get("tvm"), TVM, ())
+    return replace(kind, name="tvm schedules", variables=(*kind.variables, ("TVM_NUM_THREADS", str(THREADS))))
+
+
+class ScheduleAsker:
+    """Gives schedules to workers. Safe to use from several threads, as the pool is."""
+
+    def __init__(self, pool: Pool, *, timeout: float = 60.0) -> None:
+        self._pool = pool
+        self._timeout = timeout
+        self._worker = schedule_worker()
+        self._shared = pool.workspace.job_folder()
+
+    def draw(self, seeds: Sequence[int], functions: Sequence[str], target: str) -> list[Performed]:
+        """A schedule for each seed, and what became of it."""
+
+        def request(numbers: Sequence[int], folder: Path) -> DrawRequest:
+            return DrawRequest(tuple(numbers), tuple(functions), target, folder, self._shared)
+
+        return self._all(DRAW, list(seeds), request)
+
+    def perform(self, traces: Sequence[Trace], *, lenient: bool = False, fresh: bool = False) -> list[Performed]:
+        """What becomes of each trace; in a process that has run nothing else, when it has to be `fresh`."""
+
+        def request(numbers: Sequence[int], folder: Path) -> PerformRequest:
+            return PerformRequest(tuple(traces[n] for n in numbers), folder, self._shared, lenient)
+
+        return self._all(PERFORM, list(range(len(traces))), request, renumbered=True, fresh=fresh)
+
+    def _all(
+        self,
+        task: Task[Request, AllPerformed],
+        numbers: list[int],
+        request: Callable[[Sequence[int], Path], Request],
+        *,
+        renumbered: bool = False,
+        fresh: bool = False,
+    ) -> list[Performed]:
+        """Ask until every number has its answer. `renumbered`: the journal counts the traces of one request from 0."""
+        answers: dict[int, Performed] = {}
+        waiting = list(numbers)
+        while waiting:
+            folder = self._pool.workspace.job_folder()
+            report = self._pool.run(self._worker, task, request(waiting, folder), timeout=self._timeout, fresh=fresh)
+            done, broken = read_journal(folder / RESULTS)
+            names = dict(enumerate(waiting)) if renumbered else {n: n for n in waiting}
+            answers |= {names[number]: performed for number, performed in done.items()}
+            if report.answer is None:
+                number, trace, stage = broken or (next(n for n in names if names[n] not in answers), None, "")
+                answers[names[number]] = _ended(trace, stage, report)
+            waiting = [number for number in waiting if number not in answers]
+        return [answers[number] for number in numbers]
+
+
+def _ended(trace: Trace | None, stage: str, report: TaskReport[AllPerformed]) -> Performed:
+    """What a schedule did that ended its worker."""
+    if trace is None:  # it never began: nothing can be said of it
+        return Performed(Trace(""), refused=f"its worker ended with {report.ending}: {report.detail}")
+    kind = _KINDS[report.ending]
+    verdict = ended(kind, stage, Failure(report.detail, ""), tail(report.log, 2000))
+    return Performed(trace, stage, kind, verdict.evidence)
+
+
+def read_journal(path: Path) -> tuple[dict[int, Performed], tuple[int, Trace, str] | None]:
+    """What came to its end, and the one that did not: its number, the trace so far, and its stage."""
+    done: dict[int, Performed] = {}
+    current: tuple[int, Trace, str] | None = None
+    for text in path.read_text().splitlines() if path.exists() else ():
+        try:
+            line = decode(JournalLine, json.loads(text))
+        except json.JSONDecodeError:  # the process ended while it wrote this one
+            continue
+        if line.done:
+            done[line.number] = line.done
+            current = None
+        elif line.trace:
+            current = (line.number, line.trace, Stage.SCHEDULE)
+        elif current and line.step:
+            number, trace, stage = current
+            current = (number, trace.with_steps((*trace.steps, line.step)), stage)
+        elif current and line.stage:
+            current = (current[0], current[1], line.stage)
+    return done, current

@@ -1,0 +1,306 @@
+"""Draws steps for a schedule as it stands: which blocks there are, how many loops are above them, what they access."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from driftline.schedules.functions import EVEN, UNEVEN, TensorFunction
+from driftline.schedules.primitives import PRIMITIVES
+from driftline.schedules.trace import LoopAt, ScheduleStep
+
+MOST_STEPS = 7
+MOST_UNROLLED = 64  # iterations: more make the compiler slow, not wrong
+_FACTORS = (2, 3, 4, 5, 8)
+_SCOPES = ("global", "global", "global", "local")
+
+
+def draw_sizes(function: TensorFunction, rng: random.Random) -> dict[str, int]:
+    """Even sizes, or uneven ones, or a mixture."""
+    pool = [size for size in rng.choice((EVEN, UNEVEN, UNEVEN + EVEN)) if size <= function.most]
+    return {name: rng.choice(pool) for name in function.sizes}
+
+
+class ScheduleView:
+    """What can be drawn from a schedule at this moment."""
+
+    def __init__(self, schedule: Any, parameters: frozenset[str]) -> None:
+        self._schedule = schedule
+        self._parameters = parameters
+        names: dict[str, int] = {}
+        for name in _names(schedule, schedule.get_sblock("root")):
+            names[name] = names.get(name, 0) + 1
+        self.blocks = [name for name, count in names.items() if count == 1]  # others cannot be named
+
+    def node(self, block: str) -> Any:
+        return self._schedule.get(self._schedule.get_sblock(block))
+
+    def extents(self, block: str) -> list[int]:
+        """Those of the loops above it, the outermost first; 0 where it is not a number."""
+        extents = (self._schedule.get(one).extent for one in self._schedule.get_loops(block))
+        return [getattr(extent, "value", 0) for extent in extents]
+
+    def iterations(self, block: str) -> list[int]:
+        return [int(getattr(var.dom.extent, "value", 0)) for var in self.node(block).iter_vars]
+
+    def is_reduction(self, block: str) -> bool:
+        return self.node(block).init is not None
+
+    def reads(self, block: str) -> int:
+        return len(self.node(block).reads)
+
+    def writes(self, block: str) -> int:
+        return len(self.node(block).writes)
+
+    def written_shape(self, block: str, index: int) -> list[int]:
+        return [int(getattr(size, "value", 0)) for size in self.node(block).writes[index].source.shape]
+
+    def writes_parameter(self, block: str, index: int = 0) -> bool:
+        return str(self.node(block).writes[index].source.name) in self._parameters
+
+    def accessing(self, block: str, side: str, index: int) -> tuple[list[str], list[str]]:
+        """The blocks that read the buffer which a block reads or writes, and those that write it."""
+        regions = self.node(block).reads if side == "read" else self.node(block).writes
+        buffer = regions[index].source
+        readers, writers = [], []
+        for name in self.blocks:
+            node = self.node(name)
+            if any(region.source.same_as(buffer) for region in node.reads):
+                readers.append(name)
+            if any(region.source.same_as(buffer) for region in node.writes):
+                writers.append(name)
+        return readers, writers
+
+    def holds(self, step: ScheduleStep) -> bool:
+        """Do the blocks and loops of a step exist?"""
+        if any(name not in self.blocks for name in (*step.blocks, *(at.block for at in step.loops))):
+            return False
+        return all(at.index < len(self.extents(at.block)) for at in step.loops)
+
+
+def _names(schedule: Any, block: Any) -> list[str]:
+    found = []
+    for child in schedule.get_child_blocks(block):
+        found += [str(schedule.get(child).name_hint), *_names(schedule, child)]
+    return found
+
+
+def draw_step(view: ScheduleView, function: TensorFunction, rng: random.Random) -> ScheduleStep | None:
+    """One step that may be legal; nothing when the drawn primitive has no place here."""
+    name = rng.choices(list(PRIMITIVES), [one.weight for one in PRIMITIVES.values()])[0]
+    if not view.blocks or (name == "fuse_reduction_epilogue" and not function.bias_only):
+        return None
+    block = rng.choice(view.blocks)
+    drawer = _DRAWERS.get(name, _drawn_loop)
+    return drawer(name, block, view, rng)
+
+
+Drawer = Callable[[str, str, ScheduleView, random.Random], ScheduleStep | None]
+
+
+def _drawn_loop(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    extents = view.extents(block)
+    if not extents:
+        return None
+    index = rng.randrange(len(extents))
+    if name == "vectorize" and rng.random() < 0.6:
+        index = len(extents) - 1
+    if name == "unroll" and extents[index] > MOST_UNROLLED:
+        return None
+    return ScheduleStep(name, loops=(LoopAt(block, index),))
+
+
+def _split(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    step = _drawn_loop(name, block, view, rng)
+    if step is None:
+        return None
+    factors: list[int | None] = [rng.choice(_FACTORS) for _ in range(rng.choice((1, 1, 1, 2)))]
+    factors.insert(rng.randrange(len(factors) + 1), None)
+    return ScheduleStep(name, loops=step.loops, numbers=tuple(factors))
+
+
+def _partition(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    step = _drawn_loop(name, block, view, rng)
+    if step is None or view.extents(block)[step.loops[0].index] < 3:
+        return None
+    first = rng.randrange(1, view.extents(block)[step.loops[0].index])
+    return ScheduleStep(name, loops=step.loops, numbers=rng.choice(((first, None), (None, first))))
+
+
+def _fuse(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    count = len(view.extents(block))
+    if count < 2:
+        return None
+    first = rng.randrange(count - 1)
+    last = rng.randrange(first + 2, count + 1)
+    return ScheduleStep(name, loops=tuple(LoopAt(block, index) for index in range(first, last)))
+
+
+def _reorder(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    count = len(view.extents(block))
+    if count < 2:
+        return None
+    chosen = rng.sample(range(count), rng.randrange(2, count + 1))
+    return ScheduleStep(name, loops=tuple(LoopAt(block, index) for index in chosen))
+
+
+def _merge(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    other, depth = rng.choice(view.blocks), min(len(view.extents(block)), 3)
+    if other == block or not depth:
+        return None
+    index = rng.randrange(depth)
+    if len(view.extents(other)) <= index:
+        return None
+    return ScheduleStep(name, loops=(LoopAt(block, index), LoopAt(other, index)))
+
+
+def _loop_or_block(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    if rng.random() < 0.7:
+        return _drawn_loop(name, block, view, rng)
+    if name == "blockize" and len(view.blocks) > 1:
+        return ScheduleStep(name, blocks=tuple(rng.sample(view.blocks, 2)))
+    return ScheduleStep(name, blocks=(block,))
+
+
+def _move(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    other = rng.choice(view.blocks)
+    count = len(view.extents(other))
+    if other == block or not count:
+        return None
+    at = LoopAt(other, rng.randrange(count))
+    return ScheduleStep(name, (block,), (at,), (int(rng.random() < 0.3), rng.choice((-1, -1, -2))))
+
+
+def _only_block(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    return ScheduleStep(name, (block,))
+
+
+def _epilogue(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    other = rng.choice(view.blocks)
+    return ScheduleStep(name, (block, other)) if other != block else None
+
+
+def _cache(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    count = view.writes(block) if name == "cache_write" else view.reads(block)
+    return ScheduleStep(name, (block,), numbers=(rng.randrange(count),), word=rng.choice(_SCOPES)) if count else None
+
+
+def _cache_index(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    return ScheduleStep(name, (block,), word="global")
+
+
+def _reindex(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    side = rng.choice(("read", "write"))
+    count = view.writes(block) if side == "write" else view.reads(block)
+    return ScheduleStep(name, (block,), numbers=(rng.randrange(count),), word=side) if count else None
+
+
+def _reindex_cache(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    count = view.writes(block) if name.endswith("write") else view.reads(block)
+    rank = len(view.iterations(block))
+    if not count or not rank:
+        return None
+    order = rng.sample(range(rank), rank)
+    return ScheduleStep(name, (block,), numbers=(rng.randrange(count), *order), word="permute")
+
+
+def _rfactor(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    reductions = [one for one in view.blocks if view.is_reduction(one)]
+    step = _drawn_loop(name, rng.choice(reductions), view, rng) if reductions else None
+    return step and ScheduleStep(name, loops=step.loops, numbers=(rng.choice((0, 0, 1, 2)),))
+
+
+def _decompose(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    reductions = [one for one in view.blocks if view.is_reduction(one)]
+    if name == "decompose_reduction" and reductions:
+        block = rng.choice(reductions)
+    count = len(view.extents(block))
+    return ScheduleStep(name, (block,), (LoopAt(block, rng.randrange(count)),)) if count else None
+
+
+def _pad_einsum(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    rank = len(view.iterations(block))
+    return ScheduleStep(name, (block,), numbers=tuple(rng.choice((1, 2, 4, 8)) for _ in range(rank))) if rank else None
+
+
+def _rolling(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    return ScheduleStep(name, (block,), numbers=(0,))
+
+
+def _iter_vars(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    rank = len(view.iterations(block))
+    return ScheduleStep(name, (block,), numbers=tuple(rng.sample(range(rank), rank))) if rank > 1 else None
+
+
+def _mapped(shape: list[int], rng: random.Random, *, dividing: bool) -> tuple[str, tuple[int, ...]] | None:
+    rank = len(shape)
+    if not rank or not all(shape):
+        return None
+    word = rng.choice(("permute", "split", "fuse"))
+    if word == "fuse" and rank > 1:
+        axis = rng.randrange(rank - 1)
+        return word, (rank, axis, shape[axis + 1])
+    if word == "split":
+        axis = rng.randrange(rank)
+        factors = [one for one in _FACTORS if not dividing or shape[axis] % one == 0]
+        return (word, (rank, axis, rng.choice(factors))) if factors else None
+    return "permute", tuple(rng.sample(range(rank), rank))
+
+
+def _layout(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    if not view.writes(block):
+        return None
+    made = _mapped(view.written_shape(block, 0), rng, dividing=False)
+    return ScheduleStep(name, (block,), numbers=(0, *made[1]), word=made[0]) if made else None
+
+
+def _block_layout(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    made = _mapped(view.iterations(block), rng, dividing=True)
+    return ScheduleStep(name, (block,), numbers=made[1], word=made[0]) if made else None
+
+
+def _align(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    if not view.writes(block) or view.writes_parameter(block):
+        return None
+    axis = rng.randrange(len(view.written_shape(block, 0)) or 1)
+    return ScheduleStep(name, (block,), numbers=(0, axis, rng.choice((2, 4, 8, 16)), rng.choice((0, 0, 1))))
+
+
+def _scope(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    if not view.writes(block) or view.writes_parameter(block):
+        return None
+    return ScheduleStep(name, (block,), numbers=(0,), word=rng.choice(("global", "local")))
+
+
+_DRAWERS: Mapping[str, Drawer] = {
+    "split": _split,
+    "loop_partition": _partition,
+    "fuse": _fuse,
+    "reorder": _reorder,
+    "merge": _merge,
+    "add_unit_loop": _loop_or_block,
+    "blockize": _loop_or_block,
+    "compute_at": _move,
+    "reverse_compute_at": _move,
+    "compute_inline": _only_block,
+    "reverse_compute_inline": _only_block,
+    "fuse_reduction_epilogue": _epilogue,
+    "cache_read": _cache,
+    "cache_write": _cache,
+    "cache_inplace": _cache,
+    "cache_index": _cache_index,
+    "reindex": _reindex,
+    "reindex_cache_read": _reindex_cache,
+    "reindex_cache_write": _reindex_cache,
+    "rfactor": _rfactor,
+    "decompose_reduction": _decompose,
+    "decompose_padding": _decompose,
+    "pad_einsum": _pad_einsum,
+    "rolling_buffer": _rolling,
+    "reorder_block_iter_var": _iter_vars,
+    "transform_layout": _layout,
+    "transform_block_layout": _block_layout,
+    "storage_align": _align,
+    "set_scope": _scope,
+}

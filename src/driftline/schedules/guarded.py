@@ -1,0 +1,70 @@
+"""Arrays with guard bytes on both sides: a write outside an array is seen, and what is read there is NaN."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from driftline.core.tensors import Array
+
+GUARD = 4096  # bytes on each side
+ALIGNMENT = 64  # bytes, as TVM's generated code assumes
+_PATTERN = np.frombuffer(b"\xc5\xff", np.uint8)  # as float32 NaN, as an integer one that no function computes
+LARGEST = 4
+
+
+class GuardedArray:
+    """An array inside a larger buffer whose other bytes are known."""
+
+    def __init__(self, shape: Sequence[int], dtype: str) -> None:
+        kind = np.dtype(dtype)
+        self._size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+        room = np.empty(self._size + 2 * GUARD + ALIGNMENT, np.uint8)
+        self._start = -room.ctypes.data % ALIGNMENT + GUARD
+        self._room = room
+        self.array: Array = room[self._start : self._start + self._size].view(kind).reshape(tuple(shape))
+        self.reset()
+
+    def reset(self) -> None:
+        """Every byte is the pattern again, those of the array too: what is not written shows."""
+        self._room[:] = np.resize(_PATTERN, self._room.size)
+
+    def touched(self) -> str:
+        """Where bytes outside the array were changed, in words; empty when none were."""
+        wrong = self._room != np.resize(_PATTERN, self._room.size)
+        wrong[self._start : self._start + self._size] = False
+        places = np.flatnonzero(wrong)
+        if not places.size:
+            return ""
+        before, after = int((places < self._start).sum()), int((places >= self._start).sum())
+        return " and ".join(
+            f"{count} bytes {side} it" for count, side in ((before, "before"), (after, "after")) if count
+        )
+
+
+def made_inputs(
+    shapes: Mapping[str, tuple[tuple[int, ...], str]], seed: int, below: Mapping[str, int], distinct: bool
+) -> dict[str, Array]:
+    """Small integers for every input, by a generator of Python's: the same numbers in every process."""
+    rng = random.Random(seed)
+    made = {}
+    for name, (shape, dtype) in shapes.items():
+        count = int(np.prod(shape, dtype=np.int64))
+        if name in below:
+            numbers = [rng.randrange(below[name]) for _ in range(count)]
+        elif distinct:
+            numbers = rng.sample(range(count), count)
+        else:
+            numbers = [rng.randint(-LARGEST, LARGEST) for _ in range(count)]
+        made[name] = np.array(numbers, dtype).reshape(shape)
+    return made
+
+
+def as_tensor(array: Any) -> Any:
+    """The array as TVM sees it, without a copy."""
+    import tvm
+
+    return tvm.runtime.from_dlpack(array)

@@ -1,0 +1,222 @@
+"""A hunt among schedules: batches are drawn, failures are reduced and confirmed, and each bug is stored at once.
+
+A batch depends on the seed and its number alone. It is noted when all its failures are settled; one that was cut off is
+done again by `resume`, and finds the same.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+
+from driftline.core.errors import DriftlineError
+from driftline.core.verdict import Kind
+from driftline.events import BugSeen, Listener, Working, ignore
+from driftline.execute.pool import Pool, PoolInterrupted
+from driftline.schedules.asking import ScheduleAsker
+from driftline.schedules.naming import FailureLike, fingerprint
+from driftline.schedules.recording import record
+from driftline.schedules.reducing import TraceReduction
+from driftline.schedules.requests import Performed
+from driftline.schedules.trace import Trace
+from driftline.store import Bug, Store
+from driftline.store.schedules import BatchBody, ScheduleHuntEntry, ScheduleLog
+
+BATCH = 20
+RIGHT, REFUSED = "right", "not begun"
+_SLOW = (Kind.TIMEOUT, Kind.OOM)  # to make these smaller would take the time of the whole hunt
+CONFIRMATIONS = 3  # runs in fresh processes, of which one must fail: a race does not show every time
+
+
+@dataclass(frozen=True)
+class SchedulePlan:
+    """What was asked for."""
+
+    functions: tuple[str, ...]
+    target: str = "llvm"
+    seconds: float = 600.0
+    seed: int = 0
+
+
+@dataclass
+class ScheduleHuntResult:
+    """Everything a hunt brought, batches before a kill included."""
+
+    plan: SchedulePlan
+    seconds: float = 0.0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    steps: int = 0
+    refused: int = 0
+    unconfirmed: int = 0
+    functions: Counter[str] = field(default_factory=Counter)
+    primitives: Counter[str] = field(default_factory=Counter)
+    sightings: Counter[str] = field(default_factory=Counter)  # bug -> schedules that showed it
+    unsettled: int = 0  # schedules of batches that the end of the time cut off
+
+    @property
+    def schedules(self) -> int:
+        return self.outcomes.total()
+
+    def add(self, body: BatchBody) -> None:
+        self.outcomes.update(body.outcomes)
+        self.steps += body.steps
+        self.refused += body.refused
+        self.unconfirmed += body.unconfirmed
+        self.functions.update(body.functions)
+        self.primitives.update(body.primitives)
+        self.sightings.update(body.bugs)
+
+
+def resumed(store: Store, *, seconds: float = 0.0) -> tuple[ScheduleHuntEntry, SchedulePlan]:
+    """The hunt to go on with: the last one that did not come to its end. A new time counts from its beginning."""
+    entry = ScheduleLog(store).unfinished()
+    if entry is None:
+        raise DriftlineError(f"There is no unfinished schedule hunt in {store.path}; leave out --resume to start one.")
+    plan = SchedulePlan(**{**entry.plan, "functions": tuple(entry.plan["functions"])})
+    plan = replace(plan, seconds=seconds) if seconds else plan
+    if plan.seconds <= entry.seconds:
+        raise DriftlineError(
+            f"The budget counts from the beginning of the hunt, which has run for {entry.seconds:.0f} s already; give"
+            " a longer --budget."
+        )
+    return entry, plan
+
+
+class ScheduleHunt:
+    """One hunt. Two threads draw and settle; the store and what is known are shared."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        store: Store,
+        plan: SchedulePlan,
+        *,
+        entry: ScheduleHuntEntry | None = None,
+        jobs: int = 2,
+        batches: int | None = None,
+        listener: Listener = ignore,
+    ) -> None:
+        self._pool = pool
+        self._store = store
+        self._jobs = jobs
+        self._most = batches
+        self._listener = listener
+        self._log = ScheduleLog(store)
+        self._entry = entry or self._log.begin(asdict(plan))
+        self._begun = time.monotonic() - self._entry.seconds
+        self._asker = ScheduleAsker(pool)
+        self._lock = threading.Lock()
+        self._known: dict[FailureLike, str] = {}  # failures that tell their bug without being reduced
+        self.result = ScheduleHuntResult(plan)
+        done = self._log.batches(self._entry)
+        for body in done.values():
+            self.result.add(body)
+        self._done = frozenset(done)
+        self._next = 0
+
+    def run(self) -> ScheduleHuntResult:
+        plan = self.result.plan
+        self._pool.deadline = self._begun + plan.seconds
+        with ThreadPoolExecutor(self._jobs) as threads:
+            try:
+                for each in [threads.submit(self._work) for _ in range(self._jobs)]:
+                    each.result()
+            except BaseException:  # Ctrl-C: the other thread must not go on
+                self._most = 0
+                self._pool.interrupt()
+                raise
+        self.result.seconds = self._seconds
+        self._log.finish(self._entry, self._seconds)
+        return self.result
+
+    @property
+    def _seconds(self) -> float:
+        return time.monotonic() - self._begun
+
+    def _work(self) -> None:
+        while (number := self._number()) is not None:
+            try:
+                self._batch(number)
+            except PoolInterrupted:  # the time is over, or somebody pressed Ctrl-C
+                return
+
+    def _number(self) -> int | None:
+        with self._lock:
+            while self._next in self._done:
+                self._next += 1
+            if self._seconds >= self.result.plan.seconds or (self._most is not None and self._next >= self._most):
+                return None
+            self._next += 1
+            return self._next - 1
+
+    def _batch(self, number: int) -> None:
+        plan = self.result.plan
+        first = (plan.seed << 32) + number * BATCH
+        drawn = self._asker.draw(range(first, first + BATCH), plan.functions, plan.target)
+        failing = [one for one in drawn if one.fails]
+        with self._lock:
+            self.result.unsettled += len(failing)
+        found: Counter[str] = Counter()
+        for one in failing:
+            found[self._settle(one)] += 1
+            with self._lock:
+                self.result.unsettled -= 1
+        unconfirmed = found.pop("", 0)
+        body = BatchBody(
+            Counter(one.kind or (REFUSED if one.refused else RIGHT) for one in drawn),
+            sum(len(one.trace.steps) for one in drawn),
+            sum(max(0, one.drawn - len(one.trace.steps)) for one in drawn),
+            found,
+            unconfirmed,
+            Counter(one.trace.function for one in drawn if one.trace.function),
+            Counter(name for one in drawn for name in one.trace.primitives),
+        )
+        with self._lock:
+            self._log.keep(self._entry, number, body, self._seconds)
+            self.result.add(body)
+            rate = 60 * self.result.schedules / max(self._seconds, 1.0)
+            told = f"{self.result.schedules} schedules ({rate:.0f} a minute), {len(self.result.sightings)} bugs"
+        self._listener(Working("schedules", told))
+
+    # -- one failure -------------------------------------------------------------------------------------------------
+
+    def _settle(self, failing: Performed) -> str:
+        """The bug that a failure shows; nothing when it does not come back in a fresh process."""
+        like = FailureLike.of(failing)
+        with self._lock:
+            if like.telling and like in self._known:
+                return self._known[like]
+        reduction = TraceReduction(self._perform, failing)
+        if failing.kind not in _SLOW:
+            reduction.fewer_steps()
+            known = fingerprint(reduction.best).bug_id
+            if known not in self.result.sightings and not self._store.has_bug(known):
+                reduction.all_else()
+        confirmed = self._confirmed(reduction.best.trace, like)
+        if confirmed is None:
+            return ""
+        with self._lock:
+            bug = self._record(confirmed, failing.trace, reduction.asked)
+            self._known[like] = bug.id
+        return bug.id
+
+    def _record(self, found: Performed, origin: Trace, asked: int) -> Bug:
+        new = not self._store.has_bug(fingerprint(found).bug_id)
+        bug = record(self._store, found, origin, asked)
+        if new:
+            self._listener(BugSeen(bug, new=True, how=", ".join(found.trace.primitives)))
+        return bug
+
+    def _confirmed(self, trace: Trace, like: FailureLike) -> Performed | None:
+        for _ in range(CONFIRMATIONS):
+            (again,) = self._asker.perform([trace], fresh=True)
+            if again.fails and FailureLike.of(again) == like:
+                return again
+        return None
+
+    def _perform(self, traces: Sequence[Trace], lenient: bool) -> list[Performed]:
+        return self._asker.perform(traces, lenient=lenient)

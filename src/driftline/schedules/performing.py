@@ -1,0 +1,194 @@
+"""Inside a worker: a trace is applied, compiled, run between guard bytes and held against the unscheduled function.
+
+`ScheduleError` is how TVM refuses a step. Anything else that a primitive raises is a finding, and so is a schedule that
+was accepted and cannot be built.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftline.core.evidence import Element, Evidence, Fault
+from driftline.core.execution import Failure, Stage
+from driftline.core.sentences import ended
+from driftline.core.tensors import Array, Arrays, load_tensors, save_tensors
+from driftline.core.verdict import Kind
+from driftline.schedules.drawing import ScheduleView
+from driftline.schedules.functions import TensorFunction, function_named
+from driftline.schedules.guarded import GuardedArray, as_tensor, made_inputs
+from driftline.schedules.preconditions import broken_precondition
+from driftline.schedules.primitives import line_of
+from driftline.schedules.requests import Performed
+from driftline.schedules.trace import ScheduleStep, Trace
+
+RUNS_IN_PARALLEL = 6  # of a schedule with parallel loops: a race does not show every time
+Tell = Callable[[ScheduleStep | None, str], None]  # the step that is applied now, or the stage that is entered
+
+
+def quiet(step: ScheduleStep | None, stage: str) -> None:
+    """Nobody listens."""
+
+
+class ScheduleBench:
+    """One trace at work: its function as a schedule, and the arrays it is run on."""
+
+    def __init__(self, trace: Trace, shared: Path) -> None:
+        import tvm
+
+        self.trace = trace
+        self.function = function_named(trace.function)
+        self._shared = shared
+        self._plain = prim_func(self.function, trace.sizes)
+        self.schedule = tvm.s_tir.Schedule(self._plain, error_render_level="none")
+        names = (*self.function.inputs, *self.function.outputs)
+        self._shapes = {
+            name: (tuple(int(size) for size in parameter.shape), str(parameter.dtype))
+            for name, parameter in zip(names, self._plain.params, strict=True)
+        }
+
+    @property
+    def view(self) -> ScheduleView:
+        return ScheduleView(self.schedule, frozenset(self._shapes))
+
+    def apply(self, step: ScheduleStep) -> Performed | None:
+        """The step was taken (`None`), refused, or raised what a primitive must not raise."""
+        import tvm
+
+        line = line_of(step)
+        if not self.view.holds(step):
+            return Performed(self.trace, Stage.SCHEDULE, refused=f"{line}: there is no such block or loop")
+        if broken := broken_precondition(self.view, self.function, step):
+            return Performed(self.trace, Stage.SCHEDULE, refused=f"{line}: {broken.duty}")
+        try:
+            eval(line, {"s": self.schedule})  # `line_of` writes calls of the table with names and numbers only
+        except tvm.s_tir.ScheduleError:
+            return Performed(self.trace, Stage.SCHEDULE, refused=line)
+        except Exception as error:
+            return self._raised(Stage.SCHEDULE, error)
+        return None
+
+    def finish(self, tell: Tell = quiet) -> Performed:
+        """Compile what the schedule has become, run it, compare."""
+        tell(None, Stage.COMPILE)
+        try:
+            module = self._compiled(self.schedule.mod)
+        except Exception as error:
+            return self._raised(Stage.COMPILE, error)
+        tell(None, Stage.RUN)
+        runs = RUNS_IN_PARALLEL if "parallel" in self.trace.primitives else 1
+        wrong = []
+        for _ in range(runs):
+            try:
+                found = self._compared(*self._run(module))
+            except Exception as error:
+                return self._raised(Stage.RUN, error)
+            if found:
+                wrong.append(found)
+        if not wrong:
+            return Performed(self.trace, Stage.RUN, runs=runs)
+        kind, evidence = wrong[0]
+        return Performed(self.trace, Stage.RUN, kind, evidence, wrong_runs=len(wrong), runs=runs)
+
+    def _compiled(self, module: Any) -> Any:
+        import tvm
+
+        return tvm.compile(module, target=self.trace.target)
+
+    def _raised(self, stage: Stage, error: Exception) -> Performed:
+        verdict = ended(Kind.ERROR, stage, Failure.of(error))
+        return Performed(self.trace, stage, Kind.ERROR, replace(verdict.evidence, traceback=""))
+
+    # -- running and comparing ---------------------------------------------------------------------------------------
+
+    def inputs(self) -> dict[str, Array]:
+        shapes = {name: self._shapes[name] for name in self.function.inputs}
+        limits = self.function.index_below or {}
+        below = {name: self.trace.sizes[size] for name, size in limits.items()}
+        return made_inputs(shapes, self.trace.seed, below, self.function.distinct)
+
+    def _run(self, module: Any) -> tuple[dict[str, GuardedArray], dict[str, Array]]:
+        guarded = {name: GuardedArray(*shape) for name, shape in self._shapes.items()}
+        given = self.inputs()
+        for name, array in given.items():
+            guarded[name].array[...] = array
+        module(*(as_tensor(one.array) for one in guarded.values()))
+        return guarded, given
+
+    def expected(self) -> Arrays:
+        """What the unscheduled function computes: kept in a file, since many schedules ask for the same."""
+        asked = json.dumps([self.trace.function, dict(self.trace.sizes), self.trace.target, self.trace.seed])
+        path = self._shared / f"{hashlib.sha256(asked.encode()).hexdigest()[:24]}"
+        if path.exists():
+            return load_tensors(path)
+        guarded, _ = self._run(self._compiled(self._plain))
+        found = {name: guarded[name].array.copy() for name in self.function.outputs}
+        part = path.with_suffix(f".{os.getpid()}")  # another worker may be writing the same
+        save_tensors(part, found)
+        part.replace(path)
+        return found
+
+    def _compared(self, guarded: Mapping[str, GuardedArray], given: Arrays) -> tuple[Kind, Evidence] | None:
+        for name, one in guarded.items():
+            if where := one.touched():
+                return Kind.OUT_OF_BOUNDS, Evidence(output=name, faults=(Fault.OTHER,), came=(where,))
+        for name, array in given.items():
+            if found := _difference(f"mutated:{name}", array, guarded[name].array, 0):
+                return Kind.WRONG_VALUE, found
+        for name, array in self.expected().items():
+            if found := _difference(name, array, guarded[name].array, self.function.ulps):
+                return Kind.WRONG_VALUE, found
+        return None
+
+
+def _difference(name: str, expected: Array, got: Array, ulps: int) -> Evidence | None:
+    wrong = expected != got
+    if ulps:
+        with np.errstate(invalid="ignore"):
+            wrong = ~(np.abs(got - expected) <= ulps * np.spacing(np.abs(expected)))
+    if not wrong.any():
+        return None
+    places = np.argwhere(wrong)
+    first = tuple(int(index) for index in places[0])
+    element = Element(first, expected[first].item(), got[first].item())
+    return Evidence(
+        output=name, dtype=str(expected.dtype), elements=expected.size, wrong=len(places), worst=(element,),
+        faults=(Fault.NUMBER,),
+    )  # fmt: skip
+
+
+def prim_func(function: TensorFunction, sizes: Mapping[str, int]) -> Any:
+    """The function as TVM has it."""
+    import tvm
+    from tvm import te
+    from tvm.script import tirx
+
+    known = {"tvm": tvm, "te": te, "T": tirx}
+    if function.form == "te":
+        exec("\n".join(function.lines(sizes)), known)  # our own text
+        return known["func"]
+    import textwrap
+
+    return tvm.script.from_source(textwrap.dedent(function.text).strip(), {**known, **sizes})
+
+
+def perform(trace: Trace, shared: Path, tell: Tell = quiet, *, lenient: bool = False) -> Performed:
+    """Apply all steps of a trace, compile and run. A step that is refused ends it, or is left out (`lenient`)."""
+    bench = ScheduleBench(trace.with_steps(()), shared)
+    for step in trace.steps:
+        bench.trace = bench.trace.with_steps((*bench.trace.steps, step))
+        tell(step, "")
+        found = bench.apply(step)
+        if found is None:
+            continue
+        if not found.refused or not lenient:
+            return found
+        bench.trace = bench.trace.with_steps(bench.trace.steps[:-1])
+    return bench.finish(tell)

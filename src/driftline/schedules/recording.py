@@ -1,0 +1,100 @@
+"""Failing schedules as bugs of the store: a case whose program is the trace, with a script that shows it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from driftline.backends import BACKENDS
+from driftline.core.case import Case, CheckOptions
+from driftline.core.errors import DriftlineError
+from driftline.core.execution import Execution, Failure, Outcome, Stage
+from driftline.core.program import SCHEDULE, Program
+from driftline.core.verdict import Judgement, Kind, Status
+from driftline.schedules.asking import TVM
+from driftline.schedules.functions import function_named
+from driftline.schedules.naming import fingerprint, is_race, sentence
+from driftline.schedules.requests import Performed
+from driftline.schedules.script import script_of
+from driftline.schedules.trace import Trace, read_trace
+from driftline.store import Bug, Store
+
+_OUTCOMES = {
+    Kind.ERROR: Outcome.ERROR,
+    Kind.CRASH: Outcome.CRASH,
+    Kind.TIMEOUT: Outcome.TIMEOUT,
+    Kind.OOM: Outcome.OOM,
+}
+
+
+def record(store: Store, found: Performed, origin: Trace, asked: int) -> Bug:
+    """Keep a failure. `origin` is the trace as it was drawn, before `asked` smaller ones were tried."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        path.write_bytes(found.trace.dump())
+        case = Case(_program(found.trace, path), (), (TVM,), CheckOptions(seed=found.trace.seed))
+        return store.add_finding(
+            fingerprint(found),
+            case,
+            TVM,
+            summary=sentence(found),
+            status=Status.FLAKY if is_race(found) else Status.NEW,
+            verdict={
+                "verdict": str(Judgement.FAIL),
+                "kind": found.kind,
+                "reason": sentence(found),
+                "evidence": found.evidence.to_json(),
+                "failed_runs": [found.wrong_runs, found.runs] if found.runs else [1, 1],
+                "blame": "",
+                "script": script_of(found.trace, kind=found.kind, stage=found.stage, about=_about(found)),
+                "schedule": {"drawn": origin.to_json(), "asked": asked},
+            },
+            execution=_execution(found),
+            keep=True,
+        )
+
+
+def trace_of(case: Case) -> Trace:
+    """The trace that a stored case holds."""
+    if case.program.form != SCHEDULE:
+        raise DriftlineError(f"{case.program.name} is no schedule; run it with driftline replay.")
+    return read_trace(case.program.path.read_bytes())
+
+
+def note_replay(store: Store, bug: Bug, found: Performed) -> None:
+    """A bug that passes now is fixed; one that fails as it did is confirmed."""
+    if not found.fails:
+        store.mark(bug.id, Status.FIXED)
+    elif fingerprint(found) == bug.fingerprint and bug.status in (Status.NEW, Status.FIXED):
+        store.mark(bug.id, Status.CONFIRMED)
+
+
+def _program(trace: Trace, path: Path) -> Program:
+    name = f"{trace.function}({', '.join(f'{size}={value}' for size, value in trace.sizes.items())})"
+    return Program(
+        form=SCHEDULE,
+        framework="tvm",
+        digest=trace.digest,
+        path=path,
+        name=name,
+        outputs=function_named(trace.function).outputs,
+        operators=trace.primitives,
+        pattern=f"{' > '.join(trace.primitives)} of {trace.function}",
+    )
+
+
+def _about(found: Performed) -> str:
+    return f"apache-tvm {BACKENDS.get('tvm').version()}: {sentence(found)}"
+
+
+def _execution(found: Performed) -> dict[str, object]:
+    evidence = found.evidence
+    ended = evidence.exception or evidence.signal
+    told = Execution(
+        str(TVM),
+        _OUTCOMES.get(Kind(found.kind), Outcome.OK),
+        Stage(found.stage),
+        failure=Failure(ended, evidence.said) if ended else None,
+        version=BACKENDS.get("tvm").version(),
+    )
+    return {**told.summary(), "log": evidence.log}

@@ -1,0 +1,96 @@
+"""Makes a failing trace smaller, as long as it fails in the same way: fewer steps, a simpler function, smaller sizes
+and factors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from driftline.schedules.functions import function_named, simpler_than
+from driftline.schedules.naming import FailureLike
+from driftline.schedules.requests import Performed
+from driftline.schedules.trace import ScheduleStep, Trace
+
+Perform = Callable[[Sequence[Trace], bool], list[Performed]]  # the traces, and whether steps may be left out
+_SIZES = (2, 3, 4, 5, 8)
+_NUMBERS = (0, 1, 2, 3, 4)
+_SIMPLER_SIZE = 5  # of a size that another function does not have
+
+
+@dataclass
+class TraceReduction:
+    """A search for the smallest trace that fails like the first one. `asked` counts the schedules that were run."""
+
+    perform: Perform
+    best: Performed
+    asked: int = 0
+
+    def __post_init__(self) -> None:
+        self._like = FailureLike.of(self.best)
+
+    def fewer_steps(self) -> Performed:
+        """Leave out steps, one at a time, and what has no place without them, until none can be spared."""
+        shrunk = True
+        while shrunk:
+            shrunk = False
+            for index in reversed(range(len(self.best.trace.steps))):
+                steps = self.best.trace.steps
+                if index < len(steps):
+                    candidate = self.best.trace.with_steps((*steps[:index], *steps[index + 1 :]))
+                    shrunk |= self._take([candidate], lenient=True)
+        return self.best
+
+    def all_else(self) -> Performed:
+        """Everything but the steps; and the steps once more, since a simpler function may need fewer."""
+        self._take(list(_on_simpler_functions(self.best.trace)))
+        while self._take(list(_with_smaller_sizes(self.best.trace))):
+            pass
+        for index in range(len(self.best.trace.steps)):
+            while self._take(list(_with_plainer_step(self.best.trace, index))):
+                pass
+        return self.fewer_steps()
+
+    def _take(self, candidates: Sequence[Trace], *, lenient: bool = False) -> bool:
+        """Is there a candidate that fails in the same way? The first of them becomes the best."""
+        if not candidates:
+            return False
+        self.asked += len(candidates)
+        for found in self.perform(candidates, lenient):
+            if found.fails and FailureLike.of(found) == self._like and found.trace != self.best.trace:
+                self.best = found
+                return True
+        return False
+
+
+def _on_simpler_functions(trace: Trace) -> Iterator[Trace]:
+    for function in simpler_than(trace.function):
+        sizes = {name: trace.sizes.get(name, _SIMPLER_SIZE) for name in function.sizes}
+        yield replace(trace, function=function.name, sizes=sizes)
+
+
+def _with_smaller_sizes(trace: Trace) -> Iterator[Trace]:
+    function = function_named(trace.function)
+    for name, size in trace.sizes.items():
+        for smaller in _SIZES:
+            if function.least <= smaller < size:
+                yield replace(trace, sizes={**trace.sizes, name: smaller})
+
+
+def _with_plainer_step(trace: Trace, index: int) -> Iterator[Trace]:
+    def changed(step: ScheduleStep) -> Trace:
+        return trace.with_steps((*trace.steps[:index], step, *trace.steps[index + 1 :]))
+
+    step = trace.steps[index]
+    if step.word == "local":
+        yield changed(replace(step, word="global"))
+    if len(step.loops) > 2:
+        for at in range(len(step.loops)):
+            yield changed(replace(step, loops=(*step.loops[:at], *step.loops[at + 1 :])))
+    if step.word in ("permute", "split", "fuse"):
+        return  # the numbers of a map belong together
+    for place, number in enumerate(step.numbers):
+        if number is not None and number > 0:
+            for smaller in _NUMBERS:
+                if smaller < number:
+                    numbers = (*step.numbers[:place], smaller, *step.numbers[place + 1 :])
+                    yield changed(replace(step, numbers=numbers))

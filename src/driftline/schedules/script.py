@@ -1,0 +1,73 @@
+"""A trace as a script of plain TVM that ends with 1 (or dies) when the schedule does not compute what it should."""
+
+from __future__ import annotations
+
+from driftline.core.quoting import comment, string
+from driftline.core.verdict import Kind
+from driftline.schedules.functions import TensorFunction, function_named
+from driftline.schedules.guarded import LARGEST
+from driftline.schedules.primitives import line_of
+from driftline.schedules.trace import Trace
+
+_RUN = """
+def run(module):
+    rng = np.random.default_rng(0)
+{tensors}\
+    tvm.compile(module, target={target})(*tensors)
+    return [x.numpy() for x in tensors]
+"""
+_COMPARE = """
+for expected, got in zip(run(func), run(s.mod)):
+    {compare}
+"""
+_GUARDED = """
+rooms, tensors = [], []
+for p in func.params:
+    shape = [int(n) for n in p.shape]
+    rooms.append(np.ones(np.prod(shape) + 2048, p.dtype))
+    start = (-rooms[-1].ctypes.data % 64) // rooms[-1].itemsize + 1024
+    tensors.append(rooms[-1][start:][: np.prod(shape)].reshape(shape))
+tvm.compile(s.mod, target={target})(*(tvm.runtime.from_dlpack(x) for x in tensors))
+for room, x in zip(rooms, tensors):
+    assert (room == 1).sum() - (x == 1).sum() == room.size - x.size, "wrote outside an array"
+"""
+
+
+def script_of(trace: Trace, *, kind: str = Kind.WRONG_VALUE, stage: str = "RUN", about: str = "") -> str:
+    """The script. A trace that fails before it runs ends with the call that fails."""
+    function = function_named(trace.function)
+    lines = [f"# {comment(about)}"] if about else []
+    lines += ["import numpy as np"] if stage == "RUN" else []
+    lines += ["import tvm", *_imports(function), "", *function.lines(trace.sizes), ""]
+    lines += ["s = tvm.s_tir.Schedule(func)", *(line_of(step) for step in trace.steps)]
+    target = string(trace.target)
+    if stage == "COMPILE":
+        lines.append(f"tvm.compile(s.mod, target={target})")
+    elif stage == "RUN" and kind == Kind.OUT_OF_BOUNDS:
+        lines += _GUARDED.format(target=target).rstrip().splitlines()
+    elif stage == "RUN":
+        exact = "np.testing.assert_array_equal(got, expected)"
+        near = f"np.testing.assert_array_max_ulp(got, expected, {function.ulps})"
+        lines += _RUN.format(tensors=_tensors(function), target=target).rstrip().splitlines()
+        lines += _COMPARE.format(compare=near if function.ulps else exact).rstrip().splitlines()
+    return "\n".join(lines) + "\n"
+
+
+def _imports(function: TensorFunction) -> list[str]:
+    return ["from tvm import te"] if function.form == "te" else ["from tvm.script import tirx as T"]
+
+
+def _tensors(function: TensorFunction) -> str:
+    """The lines that draw the arguments; indices must stay in their range."""
+    shape = "[int(n) for n in p.shape]"
+    drawn = f"rng.integers(-{LARGEST}, {LARGEST + 1}, {shape}).astype(p.dtype)"
+    if function.distinct:
+        drawn = f"rng.permutation(int(np.prod({shape}))).reshape({shape}).astype(p.dtype)"
+    if not function.index_below:
+        return f"    tensors = [tvm.runtime.tensor({drawn}) for p in func.params]\n"
+    limits = "".join(
+        f"    arrays[{function.inputs.index(name)}] %= {size}\n" for name, size in function.index_below.items()
+    )
+    return (
+        f"    arrays = [{drawn} for p in func.params]\n{limits}    tensors = [tvm.runtime.tensor(x) for x in arrays]\n"
+    )

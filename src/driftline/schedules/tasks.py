@@ -1,0 +1,95 @@
+"""What workers of TVM do for schedules: draw and perform them, with a journal that survives their end."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+from driftline.core.task import Context
+from driftline.core.wire import encode
+from driftline.execute.requests import RESULTS
+from driftline.schedules.drawing import MOST_STEPS, draw_sizes, draw_step
+from driftline.schedules.functions import function_named
+from driftline.schedules.performing import ScheduleBench
+from driftline.schedules.performing import perform as perform_trace
+from driftline.schedules.requests import (
+    DRAW,
+    PERFORM,
+    AllPerformed,
+    DrawRequest,
+    JournalLine,
+    Performed,
+    PerformRequest,
+)
+from driftline.schedules.trace import ScheduleStep, Trace
+
+_TRIES = 3  # draws for each step that is wanted
+
+
+class Journal:
+    """The file of one batch, as one schedule of it writes it."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self._path = folder / RESULTS
+        self._number = number
+
+    def begin(self, trace: Trace) -> None:
+        self._write(JournalLine(self._number, trace=trace))
+
+    def tell(self, step: ScheduleStep | None, stage: str) -> None:
+        self._write(JournalLine(self._number, step=step, stage=stage))
+
+    def end(self, done: Performed) -> None:
+        self._write(JournalLine(self._number, done=done))
+
+    def _write(self, line: JournalLine) -> None:
+        with open(self._path, "a") as file:
+            file.write(json.dumps(encode(JournalLine, line)) + "\n")
+
+
+@DRAW.serve
+def draw(request: DrawRequest, context: Context) -> AllPerformed:
+    for seed in request.seeds:
+        context.lap()
+        journal = Journal(request.folder, seed)
+        journal.end(_drawn(request, seed, journal))
+    return AllPerformed()
+
+
+@PERFORM.serve
+def perform(request: PerformRequest, context: Context) -> AllPerformed:
+    for number, trace in enumerate(request.traces):
+        context.lap()
+        journal = Journal(request.folder, number)
+        journal.begin(trace.with_steps(()))
+        journal.end(perform_trace(trace, request.shared, journal.tell, lenient=request.lenient))
+    return AllPerformed()
+
+
+def _drawn(request: DrawRequest, seed: int, journal: Journal) -> Performed:
+    rng = random.Random(seed)
+    function = function_named(rng.choice(request.functions))
+    trace = Trace(function.name, draw_sizes(function, rng), target=request.target)
+    journal.begin(trace)
+    bench = ScheduleBench(trace, request.shared)
+    wanted = rng.randint(1, MOST_STEPS)
+    drawn = 0
+    for _ in range(wanted * _TRIES):
+        step = draw_step(bench.view, function, rng)
+        if step is None:
+            continue
+        drawn += 1
+        before = bench.trace
+        bench.trace = before.with_steps((*before.steps, step))
+        journal.tell(step, "")
+        found = bench.apply(step)
+        if found and not found.refused:
+            return found
+        if found:
+            bench.trace = before
+            journal.begin(before)  # a refused step is no part of the trace
+        elif len(bench.trace.steps) == wanted:
+            break
+    return replace(bench.finish(journal.tell), drawn=drawn)

@@ -1,0 +1,113 @@
+"""Schedules in real workers of TVM: drawn, replayed, reduced, stored, resumed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from driftline.core.errors import DriftlineError
+from driftline.events import BugSeen, Event
+from driftline.execute.pool import Pool
+from driftline.report.export.schedule import export_schedule
+from driftline.report.gather import gather
+from driftline.schedules.asking import ScheduleAsker
+from driftline.schedules.functions import NAMES
+from driftline.schedules.hunt import BATCH, ScheduleHunt, SchedulePlan, resumed
+from driftline.schedules.naming import FailureLike
+from driftline.schedules.recording import record, trace_of
+from driftline.schedules.reducing import TraceReduction
+from driftline.schedules.trace import LoopAt, ScheduleStep, Trace
+from driftline.store import Store
+from driftline.store.schedules import BatchBody, ScheduleLog
+
+SPLIT = ScheduleStep("split", loops=(LoopAt("Y", 0),), numbers=(None, 4))
+# Bugs of the pinned release: a partitioned reduction is initialised once for each part; `loop_partition` of a loop that
+# `merge` made dereferences what is not there.
+PARTITION = ScheduleStep("loop_partition", loops=(LoopAt("Y", 1),), numbers=(1, None))
+LOST = Trace("row_sum", {"n": 3, "m": 5}, (PARTITION,))
+
+
+@pytest.fixture(scope="module")
+def asker(pool: Pool) -> ScheduleAsker:
+    return ScheduleAsker(pool)
+
+
+def test_drawn_schedules_are_repeatable_and_mostly_right(asker: ScheduleAsker) -> None:
+    drawn = asker.draw(range(16), NAMES, "llvm")
+    again = asker.draw(range(8), NAMES, "llvm")
+    assert [one.trace for one in again] == [one.trace for one in drawn[:8]]
+    assert sum(not one.fails for one in drawn) >= 8
+    assert sum(len(one.trace.steps) for one in drawn) > 16
+
+
+def test_a_wrong_schedule_is_found_reduced_and_others_are_right(asker: ScheduleAsker) -> None:
+    unroll = ScheduleStep("unroll", loops=(LoopAt("Y", 0),))
+    right, wrong = asker.perform(
+        [Trace("row_sum", {"n": 3, "m": 5}, (SPLIT,)), Trace("row_sum", {"n": 17, "m": 8}, (SPLIT, PARTITION))]
+    )
+    assert not right.fails and not right.refused
+    assert not wrong.fails  # the loop in that place is a spatial one now
+    (wrong,) = asker.perform([Trace("matmul_bias", {"n": 3, "m": 4, "k": 8}, (unroll, MATMUL))])
+    assert (wrong.kind, wrong.stage) == ("wrong-value", "RUN")
+    reduction = TraceReduction(lambda traces, lenient: asker.perform(traces, lenient=lenient), wrong)
+    assert reduction.fewer_steps().trace.primitives == ("loop_partition",)
+    assert set(reduction.all_else().trace.sizes.values()) == {2}
+
+
+MATMUL = ScheduleStep("loop_partition", loops=(LoopAt("M", 2),), numbers=(1, None))
+
+
+def test_a_schedule_that_ends_its_worker_costs_itself_only(asker: ScheduleAsker) -> None:
+    merge = ScheduleStep("merge", loops=(LoopAt("P", 0), LoopAt("Y", 0)))
+    partition = ScheduleStep("loop_partition", loops=(LoopAt("P", 0),), numbers=(1, None))
+    deadly = Trace("two_steps", {"n": 4, "m": 4}, (merge, partition))
+    before, dead, after = asker.perform([Trace("scale", {"n": 2, "m": 2}), deadly, Trace("scale", {"n": 3, "m": 3})])
+    assert not before.fails and not after.fails
+    assert (dead.kind, dead.stage, dead.evidence.signal) == ("crash", "SCHEDULE", "SIGSEGV")
+    assert dead.trace == deadly and FailureLike.of(dead).primitive == "loop_partition"
+
+
+def test_what_tvm_refuses_and_what_it_leaves_to_the_caller_is_no_finding(asker: ScheduleAsker) -> None:
+    illegal = ScheduleStep("compute_inline", blocks=("Y",))
+    duty = ScheduleStep("transform_layout", blocks=("Y",), numbers=(0, 1, 0), word="permute")
+    missing = ScheduleStep("split", loops=(LoopAt("Y", 7),), numbers=(None, 2))
+    sizes = {"n": 3, "m": 4}
+    found = asker.perform([Trace("scale", sizes, (step,)) for step in (illegal, duty, missing)])
+    assert [bool(one.refused) for one in found] == [True] * 3 and not any(one.fails for one in found)
+    assert "interface" in found[1].refused and "no such block or loop" in found[2].refused
+    (left,) = asker.perform([Trace("scale", sizes, (illegal, SPLIT))], lenient=True)
+    assert left.trace.steps == (SPLIT,) and not left.fails
+
+
+def test_a_hunt_keeps_bugs_at_once_and_goes_on_where_it_was(pool: Pool, store_folder: Path) -> None:
+    plan = SchedulePlan(("row_sum",), seconds=500.0, seed=1)
+    events: list[Event] = []
+    with Store.create(store_folder) as store:
+        log = ScheduleLog(store)
+        entry = log.begin({**vars(plan)})
+        log.keep(entry, 0, BatchBody({"right": BATCH}), 1.0)  # a hunt that was killed after its first batch
+        going, again = resumed(store)
+        assert again == plan
+        hunt = ScheduleHunt(pool, store, again, entry=going, jobs=1, batches=2, listener=events.append)
+        result = hunt.run()
+        assert result.schedules == 2 * BATCH
+        assert set(result.sightings) == {bug.id for bug in store.bugs()}
+        assert {event.bug.id for event in events if isinstance(event, BugSeen)} == set(result.sightings)
+        assert len(log.batches(entry)) == 2 and log.hunts()[0].finished
+        with pytest.raises(DriftlineError, match="no unfinished schedule hunt"):
+            resumed(store)
+    pool.deadline = float("inf")
+
+
+def test_a_stored_bug_is_shown_and_exported_as_a_script_that_was_run(asker: ScheduleAsker, store_folder: Path) -> None:
+    (found,) = asker.perform([LOST], fresh=True)
+    with Store.create(store_folder) as store:
+        bug = record(store, found, LOST, 0)
+        assert trace_of(store.load_case(bug.findings[0].case_id)) == LOST
+        made = export_schedule(bug, LOST)
+    assert made.valid, made.reason
+    assert made.lines <= 25 and "driftline" not in made.text
+    (view,) = gather(store_folder).bugs
+    assert view.title == "tvm computes wrong values: loop_partition of row_sum"
+    assert 's.loop_partition(s.get_loops("Y")[1], [1, None])' in view.script

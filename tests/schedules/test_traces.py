@@ -1,0 +1,145 @@
+"""Traces, guard bytes, the journal and the reducer: everything that needs no compiler."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from driftline.core.errors import StoreError
+from driftline.core.evidence import Evidence
+from driftline.core.wire import encode
+from driftline.schedules.asking import read_journal
+from driftline.schedules.functions import FUNCTIONS
+from driftline.schedules.guarded import GuardedArray, made_inputs
+from driftline.schedules.naming import FailureLike, fingerprint
+from driftline.schedules.primitives import index_map, line_of
+from driftline.schedules.reducing import TraceReduction
+from driftline.schedules.requests import JournalLine, Performed
+from driftline.schedules.script import script_of
+from driftline.schedules.trace import LoopAt, ScheduleStep, Trace, read_trace
+
+SPLIT = ScheduleStep("split", loops=(LoopAt("Y", 0),), numbers=(None, 8))
+VECTORIZE = ScheduleStep("vectorize", loops=(LoopAt("Y", 1),))
+UNROLL = ScheduleStep("unroll", loops=(LoopAt("Y", 0),))
+INLINE = ScheduleStep("compute_inline", blocks=("P",))
+TRACE = Trace("two_steps", {"n": 17, "m": 5}, (UNROLL, SPLIT, INLINE, VECTORIZE))
+
+
+def test_a_trace_is_its_json() -> None:
+    assert read_trace(TRACE.dump()) == TRACE
+    assert TRACE.digest != replace(TRACE, seed=1).digest
+
+
+@pytest.mark.parametrize("data", [b"[]", b"{", b'{"function": 3}', b'{"function": "scale", "steps": 1}'])
+def test_what_is_no_trace_is_refused(data: bytes) -> None:
+    with pytest.raises(StoreError, match="not a trace"):
+        read_trace(data)
+
+
+def test_a_step_of_another_release_is_refused() -> None:
+    with pytest.raises(StoreError, match="frobnicate"):
+        line_of(ScheduleStep("frobnicate"))
+
+
+def test_names_in_a_trace_are_never_code() -> None:
+    line = line_of(ScheduleStep("compute_inline", blocks=('"); import os; ("',)))
+    call = ast.parse(line, mode="eval").body
+    assert isinstance(call, ast.Call) and isinstance(call.args[0], ast.Constant)
+
+
+def test_index_maps_are_one_to_one() -> None:
+    for word, numbers in (("permute", (2, 0, 1)), ("split", (3, 1, 2)), ("fuse", (3, 1, 5))):
+        mapped = eval(index_map(word, numbers))
+        indices = list(np.ndindex(3, 4, 5))
+        assert len({mapped(*index) for index in indices}) == len(indices)
+
+
+def test_a_write_beside_an_array_is_seen() -> None:
+    guarded = GuardedArray((3, 5), "float32")
+    guarded.array[...] = 1
+    assert guarded.array.ctypes.data % 64 == 0 and guarded.touched() == ""
+    beside = np.lib.stride_tricks.as_strided(guarded.array, (16,), (4,))
+    beside[15] = 0.0
+    assert guarded.touched() == "4 bytes after it"
+
+
+def test_inputs_are_small_integers_the_same_each_time() -> None:
+    shapes = {"A": ((4, 4), "float32"), "I": ((9,), "int32")}
+    made, again = (made_inputs(shapes, 0, {"I": 4}, False) for _ in range(2))
+    assert all(np.array_equal(made[name], again[name]) for name in made)
+    assert np.abs(made["A"]).max() <= 4 and np.array_equal(made["A"], made["A"].round())
+    assert made["I"].min() >= 0 and made["I"].max() < 4
+    assert len(set(made_inputs(shapes, 0, {}, True)["A"].flat)) == 16
+
+
+def test_the_journal_tells_what_a_dead_worker_was_doing(tmp_path: Path) -> None:
+    lines = [
+        JournalLine(3, trace=replace(TRACE, steps=())),
+        JournalLine(3, done=Performed(TRACE)),
+        JournalLine(4, trace=replace(TRACE, steps=())),
+        JournalLine(4, step=SPLIT),
+        JournalLine(4, stage="COMPILE"),
+    ]
+    path = tmp_path / "results"
+    path.write_text("".join(json.dumps(encode(JournalLine, line)) + "\n" for line in lines) + '{"number": 4, "sta')
+    done, broken = read_journal(path)
+    assert list(done) == [3]
+    assert broken == (4, replace(TRACE, steps=(SPLIT,)), "COMPILE")
+
+
+def failing_with(*needed: ScheduleStep) -> tuple[TraceReduction, list[Trace]]:
+    """A reduction of the trace above, where everything fails that has these steps and a size over 3."""
+    asked: list[Trace] = []
+
+    def performed(trace: Trace) -> Performed:
+        wrong = {step.primitive for step in needed} <= set(trace.primitives) and trace.sizes["n"] > 3
+        return Performed(trace, "RUN", "wrong-value" if wrong else "", Evidence(output="Y"))
+
+    def perform(traces: Sequence[Trace], lenient: bool) -> list[Performed]:
+        asked.extend(traces)
+        return [performed(trace) for trace in traces]
+
+    return TraceReduction(perform, performed(TRACE)), asked
+
+
+def test_a_planted_failure_is_reduced_to_the_steps_that_matter() -> None:
+    reduction, asked = failing_with(SPLIT, VECTORIZE)
+    reduction.fewer_steps()
+    reduction.all_else()
+    best = reduction.best.trace
+    assert best.primitives == ("split", "vectorize")
+    assert (best.function, dict(best.sizes)) == ("scale", {"n": 4, "m": 2})
+    assert best.steps[0].numbers == (None, 0)
+    assert reduction.asked == len(asked)
+    assert fingerprint(reduction.best).detail == "split > vectorize of elementwise"
+
+
+def test_another_failure_does_not_take_the_place_of_the_first() -> None:
+    crash = Performed(TRACE, "RUN", "crash", Evidence(signal="SIGSEGV"))
+    wrong = Performed(TRACE, "RUN", "wrong-value", Evidence(output="Y"))
+    reduction = TraceReduction(lambda traces, lenient: [replace(wrong, trace=trace) for trace in traces], crash)
+    assert reduction.fewer_steps() == crash and reduction.all_else() == crash
+
+
+def test_failures_are_alike_by_message_or_by_who_ended_the_process() -> None:
+    raised = Performed(TRACE, "SCHEDULE", "error", Evidence(exception="InternalError", message="Check failed"))
+    assert FailureLike.of(raised) == FailureLike.of(replace(raised, trace=TRACE.with_steps((VECTORIZE,))))
+    assert FailureLike.of(raised) != FailureLike.of(replace(raised, trace=TRACE.with_steps((SPLIT,))))
+    assert FailureLike.of(raised).telling
+    assert not FailureLike.of(Performed(TRACE, "RUN", "wrong-value")).telling
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda one: one.name)
+def test_a_script_of_three_steps_has_at_most_25_lines(function: object) -> None:
+    for kind, stage in (("wrong-value", "RUN"), ("out-of-bounds", "RUN"), ("error", "COMPILE"), ("error", "SCHEDULE")):
+        trace = Trace(function.name, dict.fromkeys(function.sizes, 3), (SPLIT, VECTORIZE, UNROLL))  # type: ignore[attr-defined]
+        text = script_of(trace, kind=kind, stage=stage, about="what is wrong")
+        ast.parse(text)
+        lines = [line for line in text.splitlines() if line.strip()]
+        assert len(lines) <= (25 if function.form == "te" else 30), text  # type: ignore[attr-defined]
