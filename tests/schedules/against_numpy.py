@@ -3,37 +3,40 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from driftline.core.tensors import Array
 from driftline.schedules.functions import FUNCTIONS
 from driftline.schedules.performing import ScheduleBench
 from driftline.schedules.trace import Trace
 
 
-def padded(x, value):
+def padded(x: Array, value: float) -> Array:
     return np.pad(x, [(0, 0), *[(1, 1)] * (x.ndim - 1)], constant_values=value)
 
 
-def windows(x):
+def windows(x: Array) -> Array:
     """The 3 (by 3) neighbourhoods of the last axes, as the last axes."""
     axes = tuple(range(1, x.ndim))
     return np.lib.stride_tricks.sliding_window_view(x, (3,) * len(axes), axes)
 
 
-def layer_norm(A, B):
+def layer_norm(A: Array, B: Array) -> Array:
     m = A.shape[1]
     total, squares = A.sum(1, keepdims=True), (A * A).sum(1, keepdims=True)
     return (m * A - total) / np.sqrt(m * squares - total * total + 1) * B
 
 
-def softmax(A):
+def softmax(A: Array) -> Array:
     powers = 2 ** (A - A.max(1, keepdims=True))
     return powers / powers.sum(1, keepdims=True)
 
 
-RIGHT = {
+RIGHT: dict[str, Callable[..., Any]] = {
     "scale": lambda A: A * 2 + 1,
     "transpose": lambda A: A.T + 1,
     "broadcast": lambda A, B: A * B,
