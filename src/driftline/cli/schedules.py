@@ -51,6 +51,12 @@ def list_all(as_json: bool) -> int:
 @click.option(
     "--target", "tvm_target", metavar="TARGET", help="TVM's target, such as 'llvm -mcpu=generic'.  [default: llvm]"
 )
+@click.option(
+    "--space",
+    type=click.Choice(["random", "meta"]),
+    help="Where steps come from: random primitives, or the search spaces of TVM's own tuner, MetaSchedule."
+    "  [default: random]",
+)
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Schedules at the same time.")
 @click.option("--resume", is_flag=True, help="Go on with the last schedule hunt in the store that was cut off.")
 @seed_option
@@ -60,6 +66,7 @@ def hunt(
     budget: str | None,
     functions: str | None,
     tvm_target: str | None,
+    space: str | None,
     jobs: int,
     resume: bool,
     seed: int,
@@ -74,12 +81,13 @@ def hunt(
     from driftline.execute.pool import Pool
     from driftline.report.schedules import schedule_hunt_json, show_schedule_hunt
     from driftline.schedules.hunt import ScheduleHunt, SchedulePlan, resumed
+    from driftline.schedules.trace import RANDOM
     from driftline.store import Store
 
-    if resume and (functions or tvm_target):
-        raise DriftlineError("--resume goes on with what was asked for then; leave out --functions and --target.")
+    if resume and (functions or tvm_target or space):
+        raise DriftlineError("--resume goes on with what was asked for then; leave out --functions, --target, --space.")
     seconds = parse_budget(budget) if budget else 0.0
-    plan = SchedulePlan(_functions(functions), tvm_target or "llvm", seconds or 600.0, seed)
+    plan = SchedulePlan(_functions(functions), tvm_target or "llvm", space or RANDOM, seconds or 600.0, seed)
     _require_tvm()
     with Store.create(store) as kept, Pool() as pool:
         entry = None
@@ -96,7 +104,7 @@ def hunt(
             print_json(schedule_hunt_json(result, kept))
         else:
             show_schedule_hunt(result, kept)
-    return 1 if result.sightings else 0
+    return 1 if result.bugs else 0
 
 
 @schedules.command("replay")

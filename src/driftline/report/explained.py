@@ -31,6 +31,7 @@ class StepResults:
     bug: str
     results: Mapping[str, Mapping[str, Any]]  # step -> what the store keeps of it
     notes: Mapping[str, str] = field(default_factory=dict)
+    complete: bool = False  # it was stored in its smallest form, and no step is left
 
     @property
     def reduced(self) -> str:
@@ -60,6 +61,8 @@ class StepResults:
 
     def to_do(self) -> Iterator[tuple[str, str]]:
         """Steps that were not taken, each with what it tells."""
+        if self.complete:
+            return
         if not any(step in self.results for step in _BY_DIAGNOSE):
             yield "diagnose", "where it lies, how small it gets, what it depends on"
         else:
@@ -85,7 +88,8 @@ def explained_so_far(store: Store, bug: str) -> StepResults:
     kept = Diagnoses(store)
     found = {step: Reductions(store).of(bug) if step == "reduce" else kept.of(bug, step) for step in STEPS}
     notes = (kept.of(bug, "diagnose") or {}).get("notes") or {}
-    return StepResults(bug, {step: body for step, body in found.items() if body}, notes)
+    rows = store.query("SELECT verdict FROM findings WHERE bug = ? AND verdict LIKE '%\"schedule\"%' LIMIT 1", (bug,))
+    return StepResults(bug, {step: body for step, body in found.items() if body}, notes, complete=bool(rows))
 
 
 def _suspects(body: Mapping[str, Any]) -> Iterator[str]:

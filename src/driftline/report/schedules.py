@@ -38,13 +38,14 @@ def show_schedule_hunt(result: ScheduleHuntResult, store: Store) -> None:
         return
     click.echo(f"\n{words.plural(len(bugs), 'bug')}:")
     for bug in bugs:
-        click.echo(f"  {bug.id}  {result.sightings[bug.id]:4d}x  {bug.summary[:170]}")
+        click.echo(f"  {bug.id}  {max(1, result.sightings[bug.id]):4d}x  {bug.summary[:170]}")
     place = [] if store.path == default_store() else ["--store", store.path]
     click.echo(f"\nAs a script: {shell(['driftline', 'schedules', 'export', bugs[0].id, *place])}")
 
 
 def _bugs(result: ScheduleHuntResult, store: Store) -> list[Bug]:
-    return list(sound_bugs(store, [name for name, _ in result.sightings.most_common()]))
+    """Those that were seen most first."""
+    return list(sound_bugs(store, sorted(result.bugs, key=lambda name: (-result.sightings[name], name))))
 
 
 def schedule_hunt_json(result: ScheduleHuntResult, store: Store) -> dict[str, Any]:

@@ -28,32 +28,38 @@ from driftline.schedules.requests import (
     Performed,
     PerformRequest,
 )
-from driftline.schedules.trace import Trace
+from driftline.schedules.trace import META, RANDOM, Trace
 
 TVM = Target("tvm")
 THREADS = 4  # of a parallel loop: more than there are processors, so that races show
 _KINDS = {Ending.DIED: Kind.CRASH, Ending.TIMEOUT: Kind.TIMEOUT, Ending.MEMORY: Kind.OOM}
 
 
-def schedule_worker() -> WorkerKind:
+def schedule_worker(space: str = RANDOM) -> WorkerKind:
+    """A worker of TVM with several threads; for MetaSchedule's spaces, with that imported."""
     kind = worker_for_target(BACKENDS.get("tvm"), TVM, ())
-    return replace(kind, name="tvm schedules", variables=(*kind.variables, ("TVM_NUM_THREADS", str(THREADS))))
+    variables = (*kind.variables, ("TVM_NUM_THREADS", str(THREADS)))
+    if space == META:
+        warm = (*kind.warm, ("driftline.schedules.meta:import_meta", None))
+        return replace(kind, name="tvm schedules, meta", warm=warm, variables=variables)
+    return replace(kind, name="tvm schedules", variables=variables)
 
 
 class ScheduleAsker:
     """Gives schedules to workers. Safe to use from several threads, as the pool is."""
 
-    def __init__(self, pool: Pool, *, timeout: float = 60.0) -> None:
+    def __init__(self, pool: Pool, *, space: str = RANDOM, timeout: float = 60.0) -> None:
         self._pool = pool
         self._timeout = timeout
-        self._worker = schedule_worker()
+        self._space = space
+        self._worker = schedule_worker(space)
         self._shared = pool.workspace.job_folder()
 
     def draw(self, seeds: Sequence[int], functions: Sequence[str], target: str) -> list[Performed]:
         """A schedule for each seed, and what became of it."""
 
         def request(numbers: Sequence[int], folder: Path) -> DrawRequest:
-            return DrawRequest(tuple(numbers), tuple(functions), target, folder, self._shared)
+            return DrawRequest(tuple(numbers), tuple(functions), target, folder, self._shared, self._space)
 
         return self._all(DRAW, list(seeds), request)
 

@@ -22,11 +22,11 @@ from driftline.schedules.naming import FailureLike, fingerprint
 from driftline.schedules.recording import record
 from driftline.schedules.reducing import TraceReduction
 from driftline.schedules.requests import Performed
-from driftline.schedules.trace import Trace
+from driftline.schedules.trace import RANDOM, Trace
 from driftline.store import Bug, Store
 from driftline.store.schedules import BatchBody, ScheduleHuntEntry, ScheduleLog
 
-BATCH = 20
+BATCH = 10
 RIGHT, REFUSED = "right", "not begun"
 _SLOW = (Kind.TIMEOUT, Kind.OOM)  # to make these smaller would take the time of the whole hunt
 CONFIRMATIONS = 3  # runs in fresh processes, of which one must fail: a race does not show every time
@@ -38,6 +38,7 @@ class SchedulePlan:
 
     functions: tuple[str, ...]
     target: str = "llvm"
+    space: str = RANDOM
     seconds: float = 600.0
     seed: int = 0
 
@@ -55,6 +56,7 @@ class ScheduleHuntResult:
     functions: Counter[str] = field(default_factory=Counter)
     primitives: Counter[str] = field(default_factory=Counter)
     sightings: Counter[str] = field(default_factory=Counter)  # bug -> schedules that showed it
+    bugs: set[str] = field(default_factory=set)  # those of batches that were cut off, too
     unsettled: int = 0  # schedules of batches that the end of the time cut off
 
     @property
@@ -69,6 +71,7 @@ class ScheduleHuntResult:
         self.functions.update(body.functions)
         self.primitives.update(body.primitives)
         self.sightings.update(body.bugs)
+        self.bugs.update(body.bugs)
 
 
 def resumed(store: Store, *, seconds: float = 0.0) -> tuple[ScheduleHuntEntry, SchedulePlan]:
@@ -108,7 +111,7 @@ class ScheduleHunt:
         self._log = ScheduleLog(store)
         self._entry = entry or self._log.begin(asdict(plan))
         self._begun = time.monotonic() - self._entry.seconds
-        self._asker = ScheduleAsker(pool)
+        self._asker = ScheduleAsker(pool, space=plan.space)
         self._lock = threading.Lock()
         self._known: dict[FailureLike, str] = {}  # failures that tell their bug without being reduced
         self.result = ScheduleHuntResult(plan)
@@ -179,7 +182,7 @@ class ScheduleHunt:
             self._log.keep(self._entry, number, body, self._seconds)
             self.result.add(body)
             rate = 60 * self.result.schedules / max(self._seconds, 1.0)
-            told = f"{self.result.schedules} schedules ({rate:.0f} a minute), {len(self.result.sightings)} bugs"
+            told = f"{self.result.schedules} schedules ({rate:.0f} a minute), {len(self.result.bugs)} bugs"
         self._listener(Working("schedules", told))
 
     # -- one failure -------------------------------------------------------------------------------------------------
@@ -193,8 +196,7 @@ class ScheduleHunt:
         reduction = TraceReduction(self._perform, failing)
         if failing.kind not in _SLOW:
             reduction.fewer_steps()
-            known = fingerprint(reduction.best).bug_id
-            if known not in self.result.sightings and not self._store.has_bug(known):
+            if not self._store.has_bug(fingerprint(reduction.best).bug_id):
                 reduction.all_else()
         confirmed = self._confirmed(reduction.best.trace, like)
         if confirmed is None:
@@ -202,6 +204,7 @@ class ScheduleHunt:
         with self._lock:
             bug = self._record(confirmed, failing.trace, reduction.asked)
             self._known[like] = bug.id
+            self.result.bugs.add(bug.id)
         return bug.id
 
     def _record(self, found: Performed, origin: Trace, asked: int) -> Bug:

@@ -14,6 +14,7 @@ from driftline.schedules.trace import ScheduleStep, Trace
 Perform = Callable[[Sequence[Trace], bool], list[Performed]]  # the traces, and whether steps may be left out
 _SIZES = (2, 3, 4, 5, 8)
 _NUMBERS = (0, 1, 2, 3, 4)
+_AT_ONCE = 4  # candidates of one request: more would be run in vain when the first of them fails
 _SIMPLER_SIZE = 5  # of a size that another function does not have
 
 
@@ -52,13 +53,13 @@ class TraceReduction:
 
     def _take(self, candidates: Sequence[Trace], *, lenient: bool = False) -> bool:
         """Is there a candidate that fails in the same way? The first of them becomes the best."""
-        if not candidates:
-            return False
-        self.asked += len(candidates)
-        for found in self.perform(candidates, lenient):
-            if found.fails and FailureLike.of(found) == self._like and found.trace != self.best.trace:
-                self.best = found
-                return True
+        for start in range(0, len(candidates), _AT_ONCE):
+            some = candidates[start : start + _AT_ONCE]
+            self.asked += len(some)
+            for found in self.perform(some, lenient):
+                if found.fails and FailureLike.of(found) == self._like and found.trace != self.best.trace:
+                    self.best = found
+                    return True
         return False
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from driftline.core.evidence import NOTHING, Evidence
 from driftline.core.task import Task
-from driftline.schedules.trace import ScheduleStep, Trace
+from driftline.schedules.trace import RANDOM, ScheduleStep, Trace
 
 _TASKS = "driftline.schedules.tasks"
 
@@ -51,6 +51,7 @@ class DrawRequest:
     target: str
     folder: Path  # for the journal
     shared: Path  # for what the unscheduled functions compute
+    space: str = RANDOM
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from typing import Any
 from driftline.core.errors import StoreError
 from driftline.core.wire import WireError, decode, encode
 
+RANDOM, META = "random", "meta"  # where steps are drawn from: our table, or the search spaces of TVM's tuner
+
 
 @dataclass(frozen=True)
 class LoopAt:
