@@ -12,9 +12,15 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from driftline.core.text import telling_line
 from driftline.schedules.functions import TensorFunction
 from driftline.schedules.performing import prim_func
 from driftline.schedules.trace import LoopAt, ScheduleStep
+
+
+class NoPoint(Exception):
+    """The tuner has no point to draw, and why. It is not what is tested here."""
+
 
 CORES = 4  # for which the tuner makes parallel loops
 
@@ -27,25 +33,34 @@ def import_meta(_: object = None) -> None:
 
 
 def draw_from_space(function: TensorFunction, sizes: Mapping[str, int], rng: random.Random) -> tuple[ScheduleStep, ...]:
-    """The steps of one point of the function's search space, drawn at random."""
+    """The steps of one point of the function's search space, drawn at random. Raises `NoPoint`."""
+    import tvm
+
+    module = tvm.IRModule({"main": prim_func(function, sizes)})
+    try:
+        schedule = _drawn_point(module, rng)
+    except Exception as error:
+        raise NoPoint(f"MetaSchedule: {type(error).__name__}: {telling_line(str(error))}") from error
+    if schedule is None:
+        raise NoPoint("MetaSchedule: a postprocessor drops this point")
+    return rewritten(module, schedule.trace)
+
+
+def _drawn_point(module: Any, rng: random.Random) -> Any:
+    """A schedule with decisions of its own, as the tuner would try it; nothing when the tuner would drop it."""
     import tvm
     from tvm.s_tir import meta_schedule as ms
 
-    module = tvm.IRModule({"main": prim_func(function, sizes)})
-    target = tvm.target.Target({"kind": "llvm", "num-cores": CORES})
     rules = ms.space_generator.PostOrderApply(  # the same on every processor
         sch_rules=ms.ScheduleRule.create("llvm"), postprocs=ms.Postproc.create("llvm"), mutator_probs={}
     )
+    target = tvm.target.Target({"kind": "llvm", "num-cores": CORES})
     seed = rng.randrange(1, 1 << 30)
     context = ms.TuneContext(mod=module, target=target, space_generator=rules, rand_state=seed, num_threads=1)
-    spaces = context.generate_design_space()
-    undecided = tvm.s_tir.Trace(rng.choice(list(spaces)).trace.insts, {})
+    undecided = tvm.s_tir.Trace(rng.choice(list(context.generate_design_space())).trace.insts, {})
     schedule = tvm.s_tir.Schedule(module, seed=rng.randrange(1, 1 << 30), error_render_level="none")
     undecided.apply_to_schedule(schedule, remove_postproc=False)
-    for processor in context.space_generator.postprocs:
-        if not processor.apply(schedule):
-            return ()  # the tuner drops such a point too
-    return rewritten(module, schedule.trace)
+    return schedule if all(one.apply(schedule) for one in rules.postprocs) else None
 
 
 def rewritten(module: Any, trace: Any) -> tuple[ScheduleStep, ...]:
@@ -89,7 +104,7 @@ class _Replay:
                 steps.append(step)
             made = call(schedule, given, attributes)
         elif kind not in ("Annotate", "Unannotate", "EnterPostproc"):
-            raise NotImplementedError(f"MetaSchedule's instruction {kind}")
+            raise NoPoint(f"the instruction {kind} has no step of ours")
         results = list(made) if isinstance(made, (list, tuple)) or type(made).__name__ == "Array" else [made]
         self._variables |= dict(zip(outputs, results, strict=False))
         return steps
@@ -108,7 +123,7 @@ class _Replay:
                 if (place := self._place(value)) is None:
                     return None  # the root or inlined place that compute_at may name
                 loops.append(place)
-            else:
+            elif not isinstance(value, list):  # the consumers of a cache: all of them
                 numbers.append(_factor(value))
         return _ARGUMENTS[name](tuple(blocks), tuple(loops), tuple(numbers), attributes)
 
@@ -167,8 +182,14 @@ _STEPS: Mapping[str, tuple[str, Callable[[Any, list[Any], list[Any]], Any]]] = {
         "reverse_compute_at",
         lambda s, given, attributes: s.reverse_compute_at(*given, bool(attributes[0])),
     ),
-    "CacheRead": ("cache_read", lambda s, given, attributes: s.cache_read(given[0], attributes[0], attributes[1])),
-    "CacheWrite": ("cache_write", lambda s, given, attributes: s.cache_write(given[0], attributes[0], attributes[1])),
+    "CacheRead": (
+        "cache_read",
+        lambda s, given, attributes: s.cache_read(given[0], int(attributes[0]), str(attributes[1])),
+    ),
+    "CacheWrite": (
+        "cache_write",
+        lambda s, given, attributes: s.cache_write(given[0], int(attributes[0]), str(attributes[1])),
+    ),
     "RFactor": ("rfactor", lambda s, given, attributes: s.rfactor(given[0], int(attributes[0]))),
     "DecomposeReduction": ("decompose_reduction", lambda s, given, attributes: s.decompose_reduction(*given)),
     "AddUnitLoop": ("add_unit_loop", lambda s, given, attributes: s.add_unit_loop(given[0])),

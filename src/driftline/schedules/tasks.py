@@ -8,12 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from driftline.core.task import Context
-from driftline.core.text import telling_line
 from driftline.core.wire import encode
 from driftline.execute.requests import RESULTS
 from driftline.schedules.drawing import MOST_STEPS, draw_sizes, draw_step
 from driftline.schedules.functions import function_named
-from driftline.schedules.meta import draw_from_space
+from driftline.schedules.meta import NoPoint, draw_from_space
 from driftline.schedules.performing import ScheduleBench
 from driftline.schedules.performing import perform as perform_trace
 from driftline.schedules.requests import (
@@ -78,8 +77,8 @@ def _drawn(request: DrawRequest, seed: int, journal: Journal) -> Performed:
     if request.space == META:
         try:
             steps = draw_from_space(function, trace.sizes, rng)
-        except Exception as error:  # of the tuner, which is not what is tested here
-            return Performed(trace, refused=f"MetaSchedule: {type(error).__name__}: {telling_line(str(error))}")
+        except NoPoint as error:
+            return Performed(trace, refused=str(error))
         return perform_trace(trace.with_steps(steps), request.shared, journal.tell)
     bench = ScheduleBench(trace, request.shared)
     wanted = rng.randint(1, MOST_STEPS)
