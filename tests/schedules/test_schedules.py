@@ -71,11 +71,13 @@ def test_a_schedule_that_ends_its_worker_costs_itself_only(asker: ScheduleAsker)
 def test_what_tvm_refuses_and_what_it_leaves_to_the_caller_is_no_finding(asker: ScheduleAsker) -> None:
     illegal = ScheduleStep("compute_inline", blocks=("Y",))
     duty = ScheduleStep("transform_layout", blocks=("Y",), numbers=(0, 1, 0), word="permute")
+    of_argmax = Trace("argmax", {"n": 3, "m": 4}, (ScheduleStep("set_scope", ("Y",), numbers=(0,), word="local"),))
     missing = ScheduleStep("split", loops=(LoopAt("Y", 7),), numbers=(None, 2))
     sizes = {"n": 3, "m": 4}
     found = asker.perform([Trace("scale", sizes, (step,)) for step in (illegal, duty, missing)])
     assert [bool(one.refused) for one in found] == [True] * 3 and not any(one.fails for one in found)
     assert "interface" in found[1].refused and "no such block or loop" in found[2].refused
+    assert "interface" in asker.perform([of_argmax])[0].refused  # TVM has names of its own for several outputs
     (left,) = asker.perform([Trace("scale", sizes, (illegal, SPLIT))], lenient=True)
     assert left.trace.steps == (SPLIT,) and not left.fails
 
@@ -98,6 +100,7 @@ def test_a_hunt_keeps_bugs_at_once_and_goes_on_where_it_was(pool: Pool, store_fo
         with pytest.raises(DriftlineError, match="no unfinished schedule hunt"):
             resumed(store)
     pool.deadline = float("inf")
+    assert gather(store_folder).environment.facts["schedules"].startswith(f"{2 * BATCH} in 1 hunt")
 
 
 def test_a_stored_bug_is_shown_and_exported_as_a_script_that_was_run(asker: ScheduleAsker, store_folder: Path) -> None:

@@ -28,7 +28,7 @@ from driftline.report.mismatch import describe_tensor, from_arrays, from_evidenc
 from driftline.report.program import program_text, reduced_text
 from driftline.report.results import replay_command
 from driftline.report.scripts.render import render_script
-from driftline.report.tested import environment_of, hunts_of, statistics_of
+from driftline.report.tested import environment_of, hunts_of, schedules_tested, statistics_of
 from driftline.report.view import (
     ACCEPTED,
     FIXED,
@@ -77,12 +77,13 @@ def gather_store(store: Store, library: Library | None = None, *, full: int | No
     statistics = statistics_of(log, hunts) if hunts else None
     shown = sorted((bug for bug in bugs if bug.detailed), key=_rank)
     bugs = [*with_likeness(shown), *in_order(sorted((bug for bug in bugs if not bug.detailed), key=_rank))]
+    environment = environment_of(hunts, bugs)
     return ReportView(
         str(store.path),
         _now(),
         driftline.__version__,
         words.verdict_line(bugs, statistics),
-        environment_of(hunts, bugs),
+        replace(environment, facts={**environment.facts, **schedules_tested(store)}),
         tuple(bugs),
         statistics,
         tuple(store.gaps),

@@ -10,7 +10,9 @@ from driftline.core.errors import StoreError
 from driftline.report import words
 from driftline.report.model_use import model_use
 from driftline.report.view import BugView, EnvironmentView, LaneView, Statistics
+from driftline.store import Store
 from driftline.store.hunts import Hunt, HuntLog, TurnBody
+from driftline.store.schedules import ScheduleLog
 
 
 def hunts_of(log: HuntLog) -> list[Hunt]:
@@ -41,6 +43,24 @@ def environment_of(hunts: Sequence[Hunt], bugs: Sequence[BugView]) -> Environmen
         facts["first seen"] = min(bug.first_seen for bug in bugs)
         facts["last seen"] = max(bug.last_seen for bug in bugs)
     return EnvironmentView(dict(sorted(versions.items())), facts)
+
+
+def schedules_tested(store: Store) -> dict[str, str]:
+    """What hunts among schedules did, as a fact of the environment; nothing where there were none."""
+    log = ScheduleLog(store)
+    try:
+        hunts = log.hunts()
+    except StoreError:  # a store of an earlier Driftline that may not be written
+        return {}
+    if not hunts:
+        return {}
+    outcomes = Counter[str]()
+    for hunt in hunts:
+        for body in log.batches(hunt).values():
+            outcomes.update(body.outcomes)
+    told = ", ".join(f"{count:,} {kind}" for kind, count in outcomes.most_common())
+    took = words.duration(sum(hunt.seconds for hunt in hunts))
+    return {"schedules": f"{outcomes.total():,} in {words.plural(len(hunts), 'hunt')} of {took}: {told or 'none'}"}
 
 
 def _listed(value: Any) -> str:

@@ -48,6 +48,7 @@ class ScheduleBench:
         self._shared = shared
         self._plain = prim_func(self.function, trace.sizes)
         self.schedule = tvm.s_tir.Schedule(self._plain, error_render_level="none")
+        self._parameters = frozenset(str(parameter.name) for parameter in self._plain.params)  # as TVM calls them
         names = (*self.function.inputs, *self.function.outputs)
         self._shapes = {
             name: (tuple(int(size) for size in parameter.shape), str(parameter.dtype))
@@ -56,7 +57,7 @@ class ScheduleBench:
 
     @property
     def view(self) -> ScheduleView:
-        return ScheduleView(self.schedule, frozenset(self._shapes))
+        return ScheduleView(self.schedule, self._parameters)
 
     def apply(self, step: ScheduleStep) -> Performed | None:
         """The step was taken (`None`), refused, or raised what a primitive must not raise."""
