@@ -58,6 +58,15 @@ def test_a_wrong_schedule_is_found_reduced_and_others_are_right(asker: ScheduleA
 MATMUL = ScheduleStep("loop_partition", loops=(LoopAt("M", 2),), numbers=(1, None))
 
 
+def test_a_step_on_a_block_that_was_made_is_reduced_to_the_first_block(asker: ScheduleAsker) -> None:
+    made = ScheduleStep("cache_write", ("Y",), numbers=(0,), word="global")
+    wrong = Trace("scale", {"n": 2, "m": 2}, (made, ScheduleStep("cache_index", ("Y_global",), word="global")))
+    (found,) = asker.perform([wrong])
+    assert (found.kind, found.stage) == ("error", "SCHEDULE")
+    reduction = TraceReduction(lambda traces, lenient: asker.perform(traces, lenient=lenient), found)
+    assert [step.blocks for step in reduction.fewer_steps().trace.steps] == [("Y",)]
+
+
 def test_a_schedule_that_ends_its_worker_costs_itself_only(asker: ScheduleAsker) -> None:
     merge = ScheduleStep("merge", loops=(LoopAt("P", 0), LoopAt("Y", 0)))
     partition = ScheduleStep("loop_partition", loops=(LoopAt("P", 0),), numbers=(1, None))

@@ -30,15 +30,16 @@ class TraceReduction:
         self._like = FailureLike.of(self.best)
 
     def fewer_steps(self) -> Performed:
-        """Leave out steps, one at a time, and what has no place without them, until none can be spared."""
+        """Leave out steps, one at a time, and what has no place without them, until none can be spared. What a later
+        step does to a block that the step made may also be done to the block that it was made of."""
         shrunk = True
         while shrunk:
             shrunk = False
             for index in reversed(range(len(self.best.trace.steps))):
                 steps = self.best.trace.steps
                 if index < len(steps):
-                    candidate = self.best.trace.with_steps((*steps[:index], *steps[index + 1 :]))
-                    shrunk |= self._take([candidate], lenient=True)
+                    left = self.best.trace.with_steps((*steps[:index], *steps[index + 1 :]))
+                    shrunk |= self._take([left, _on_first_blocks(left)], lenient=True)
         return self.best
 
     def all_else(self) -> Performed:
@@ -61,6 +62,19 @@ class TraceReduction:
                     self.best = found
                     return True
         return False
+
+
+def _on_first_blocks(trace: Trace) -> Trace:
+    """The trace with `Y` in the place of `Y_init`, `Y_rf`, `Y_global`: blocks of our functions have no underscore."""
+
+    def first(step: ScheduleStep) -> ScheduleStep:
+        return replace(
+            step,
+            blocks=tuple(name.partition("_")[0] for name in step.blocks),
+            loops=tuple(replace(at, block=at.block.partition("_")[0]) for at in step.loops),
+        )
+
+    return trace.with_steps(tuple(first(step) for step in trace.steps))
 
 
 def _on_simpler_functions(trace: Trace) -> Iterator[Trace]:
