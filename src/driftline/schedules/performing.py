@@ -30,7 +30,7 @@ from driftline.schedules.requests import Performed
 from driftline.schedules.trace import ScheduleStep, Trace
 
 RUNS_IN_PARALLEL = 6  # of a schedule with parallel loops: a race does not show every time
-Tell = Callable[[ScheduleStep | None, str], None]  # the step that is applied now, or the stage that is entered
+TellStep = Callable[[ScheduleStep | None, str], None]  # the step that is applied now, or the stage that is entered
 
 
 def quiet(step: ScheduleStep | None, stage: str) -> None:
@@ -76,7 +76,7 @@ class ScheduleBench:
             return self._raised(Stage.SCHEDULE, error)
         return None
 
-    def finish(self, tell: Tell = quiet) -> Performed:
+    def finish(self, tell: TellStep = quiet) -> Performed:
         """Compile what the schedule has become, run it, compare."""
         tell(None, Stage.COMPILE)
         try:
@@ -180,7 +180,7 @@ def prim_func(function: TensorFunction, sizes: Mapping[str, int]) -> Any:
     return tvm.script.from_source(textwrap.dedent(function.text).strip(), {**known, **sizes})
 
 
-def perform(trace: Trace, shared: Path, tell: Tell = quiet, *, lenient: bool = False) -> Performed:
+def perform(trace: Trace, shared: Path, tell: TellStep = quiet, *, lenient: bool = False) -> Performed:
     """Apply all steps of a trace, compile and run. A step that is refused ends it, or is left out (`lenient`)."""
     bench = ScheduleBench(trace.with_steps(()), shared)
     for step in trace.steps:

@@ -65,7 +65,7 @@ class ShowRuleRequest:
 
 
 @dataclass(frozen=True)
-class DescribedRule:
+class RuleAtWork:
     """One rule in the compiler's own words, with a program that fires it, and what it leaves free."""
 
     text: RuleText
@@ -214,7 +214,7 @@ def read_lines(path: Path) -> list[Line]:
 LIST_RULES = Task(f"{_TASKS}:list_rules", ListRulesRequest, InductorRules)
 LIST_OUTSIDE = Task(f"{_TASKS}:list_outside", ListOutsideRequest, OutsideRules)
 RULE_TEXT = Task(f"{_TASKS}:rule_text", RuleTextRequest, RuleText)
-SHOW_RULE = Task(f"{_TASKS}:show_rule", ShowRuleRequest, DescribedRule)
+SHOW_RULE = Task(f"{_TASKS}:show_rule", ShowRuleRequest, RuleAtWork)
 FIRE = Task(f"{_TASKS}:fire", FireRequest, Written)
 SWEEP = Task(f"{_TASKS}:sweep", SweepRequest, Written)
 SUSPECT = Task(f"{_TASKS}:suspect", SuspectRequest, Written)

@@ -21,7 +21,7 @@ from driftline.patterns.inductor.requests import (
     SHOW_RULE,
     SUSPECT,
     SWEEP,
-    DescribedRule,
+    RuleAtWork,
     FireRequest,
     InductorRules,
     ListOutsideRequest,
@@ -87,14 +87,14 @@ def rule_text(request: RuleTextRequest, context: Context) -> RuleText:
 
 
 @SHOW_RULE.serve
-def show_rule(request: ShowRuleRequest, context: Context) -> DescribedRule:
+def show_rule(request: ShowRuleRequest, context: Context) -> RuleAtWork:
     from driftline.backends.inductor_rules.registry import find
     from driftline.patterns.inductor.fire import fire as fire_rule
 
     found = find(request.rule)
     firing = fire_rule(found.rule.id, range(request.attempts), time.monotonic() + request.seconds)
     fires = firing.reach is Reach.FIRED
-    return DescribedRule(
+    return RuleAtWork(
         text=rule_text(RuleTextRequest(found.rule.id), context),
         reach=firing.reach,
         program=firing.text,
