@@ -8,6 +8,8 @@ import pytest
 
 from driftline.checking.batch import Screening
 from driftline.checking.batch_requests import InvalidProgram, NothingMade, PreparedProgram, ProgramRequest
+from driftline.core.config import cache_home
+from driftline.core.private import private_folder
 from driftline.core.target import Target
 from driftline.execute.pool import Pool
 from driftline.generate.authored import bounds, names
@@ -186,7 +188,8 @@ def test_the_code_of_an_answer() -> None:
 
 
 def test_programs_of_a_model_cost_their_worker_at_most(pool: Pool, tmp_path: Path) -> None:
-    """In a batch: one that is right, one that kills its process, one that writes outside its folder."""
+    """In a batch: one that is right, one that kills its process, and two that write outside their folder, of which the
+    second writes where compilers may."""
     mark = Path("/var/tmp/driftline-sandbox-test")
     killing = GOOD.replace("import torch", "import torch, numpy").replace(
         "    return torch",
@@ -195,13 +198,16 @@ def test_programs_of_a_model_cost_their_worker_at_most(pool: Pool, tmp_path: Pat
     writing = GOOD.replace("import torch", "import torch, numpy").replace(
         "    return torch", f"    numpy.ones(3).tofile('{mark}')\n    return torch"
     )
+    cache = private_folder(cache_home() / "compilers") / "poison"
+    poisoning = writing.replace(str(mark), str(cache))
     requests = [
         ProgramRequest("llm", "rule", number, ("random",), f"s{number}", text=text, mode="write")
-        for number, text in enumerate((GOOD, killing, writing))
+        for number, text in enumerate((GOOD, killing, writing, poisoning))
     ]
     with Screening(pool, "torch") as screening:
-        good, killed, wrote = screening.prepared(requests, Target("inductor"))
+        good, killed, *wrote = screening.prepared(requests, Target("inductor"))
         assert isinstance(good, PreparedProgram)
         assert isinstance(killed, InvalidProgram) and killed.died == "died"
-        assert isinstance(wrote, NothingMade) and wrote.name == names.DOES_NOT_RUN and "Permission" in wrote.reason
-    assert not mark.exists()
+        for one in wrote:
+            assert isinstance(one, NothingMade) and one.name == names.DOES_NOT_RUN and "Permission" in one.reason
+    assert not mark.exists() and not cache.exists()

@@ -7,6 +7,7 @@ suspect: it is checked again by itself, in the ordinary way, before anybody is t
 from __future__ import annotations
 
 import hashlib
+import tempfile
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
@@ -44,6 +45,7 @@ from driftline.core.task import Context
 from driftline.core.tensors import Arrays, TensorSpec, is_float
 from driftline.core.text import first_line
 from driftline.core.verdict import Judgement, Verdict
+from driftline.execute import sandbox
 from driftline.execute.requests import TENSORS
 from driftline.execute.shelf import Shelf, load_from, load_samples
 from driftline.generate import GENERATORS
@@ -91,6 +93,10 @@ def prepare(request: PrepareRequest, context: Context) -> PreparedBatch:
     """Make the programs that are asked for, draw their inputs and run their reference."""
     load_plugins(request.plugins)
     programs = []
+    if any(item.text for item in request.requests):
+        # Before anything of a model's runs, here in a process that is for this alone: no more writing to the caches of
+        # compilers and the folders of other jobs either.
+        sandbox.enter([request.folder, tempfile.gettempdir()])
     with Shelf(request.folder / TENSORS) as shelf:
         for number, item in enumerate(request.requests):
             context.lap()
