@@ -30,6 +30,7 @@ def test_list_names_functions_primitives_and_duties_with_sources(capsys: pytest.
         (["hunt", "--functions", "matmull"], "'matmul'"),
         (["hunt", "--functions", ","], "leave --functions out"),
         (["hunt", "--budget", "soon"], "write a time with its unit"),
+        (["hunt", "--target", "llvmm"], "TVM cannot build for it here"),
         (["hunt", "--resume", "--functions", "matmul"], "leave out --functions"),
         (["hunt", "--resume"], "no unfinished schedule hunt"),
         (["replay", "nothing.json"], "no such file"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driftline.core.errors import StoreError
+from driftline.core.errors import DriftlineError, StoreError
 from driftline.core.evidence import Evidence
 from driftline.core.wire import encode
 from driftline.schedules.asking import read_journal
@@ -23,6 +23,7 @@ from driftline.schedules.reducing import TraceReduction
 from driftline.schedules.requests import JournalLine, Performed
 from driftline.schedules.script import script_of
 from driftline.schedules.trace import LoopAt, ScheduleStep, Trace, read_trace
+from driftline.schedules.tvm_target import read_target
 
 SPLIT = ScheduleStep("split", loops=(LoopAt("Y", 0),), numbers=(None, 8))
 VECTORIZE = ScheduleStep("vectorize", loops=(LoopAt("Y", 1),))
@@ -51,6 +52,16 @@ def test_names_in_a_trace_are_never_code() -> None:
     line = line_of(ScheduleStep("compute_inline", blocks=('"); import os; ("',)))
     call = ast.parse(line, mode="eval").body
     assert isinstance(call, ast.Call) and isinstance(call.args[0], ast.Constant)
+
+
+def test_targets_are_written_as_people_do() -> None:
+    assert read_target("llvm") == "llvm"
+    assert json.loads(read_target("llvm -mcpu=generic -mattr=+neon,+dotprod -num-cores=4")) == {
+        "kind": "llvm", "mcpu": "generic", "mattr": ["+neon", "+dotprod"], "num-cores": 4,
+    }  # fmt: skip
+    assert read_target('{"kind": "llvm"}') == '{"kind": "llvm"}'
+    with pytest.raises(DriftlineError, match="is no option"):
+        read_target("llvm mcpu")
 
 
 def test_index_maps_are_one_to_one() -> None:

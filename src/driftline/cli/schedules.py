@@ -82,12 +82,15 @@ def hunt(
     from driftline.report.schedules import schedule_hunt_json, show_schedule_hunt
     from driftline.schedules.hunt import ScheduleHunt, SchedulePlan, resumed
     from driftline.schedules.trace import RANDOM
+    from driftline.schedules.tvm_target import read_target
     from driftline.store import Store
 
     if resume and (functions or tvm_target or space):
         raise DriftlineError("--resume goes on with what was asked for then; leave out --functions, --target, --space.")
     seconds = parse_budget(budget) if budget else 0.0
-    plan = SchedulePlan(_functions(functions), tvm_target or "llvm", space or RANDOM, seconds or 600.0, seed)
+    plan = SchedulePlan(
+        _functions(functions), read_target(tvm_target or "llvm"), space or RANDOM, seconds or 600.0, seed
+    )
     _require_tvm()
     with Store.create(store) as kept, Pool() as pool:
         entry = None

@@ -18,7 +18,7 @@ from driftline.core.verdict import Kind
 from driftline.events import BugSeen, Listener, Working, ignore
 from driftline.execute.pool import Pool, PoolInterrupted
 from driftline.schedules.asking import ScheduleAsker
-from driftline.schedules.naming import FailureLike, fingerprint
+from driftline.schedules.naming import FailureLike, fingerprint, sentence
 from driftline.schedules.recording import record
 from driftline.schedules.reducing import TraceReduction
 from driftline.schedules.requests import Performed
@@ -123,6 +123,7 @@ class ScheduleHunt:
 
     def run(self) -> ScheduleHuntResult:
         plan = self.result.plan
+        self._require_target(plan.target)
         self._pool.deadline = self._begun + plan.seconds
         with ThreadPoolExecutor(self._jobs) as threads:
             try:
@@ -135,6 +136,12 @@ class ScheduleHunt:
         self.result.seconds = self._seconds
         self._log.finish(self._entry, self._seconds)
         return self.result
+
+    def _require_target(self, target: str) -> None:
+        """Refuse a target for which nothing can be built: that would look like a bug of every schedule."""
+        (plain,) = self._asker.perform([Trace("scale", {"n": 2, "m": 2}, target=target)])
+        if plain.fails:
+            raise DriftlineError(f"--target {target}: TVM cannot build for it here: {sentence(plain)}.")
 
     @property
     def _seconds(self) -> float:
