@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from driftline.cli.common import Activity, json_option, note, parse_budget, print_json, seed_option, store_option
-from driftline.core.errors import BackendUnavailable, DriftlineError
+from driftline.core.errors import NOTHING_COMPARED, BackendUnavailable, DriftlineError
 from driftline.core.quoting import shell
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def hunt(
 ) -> int:
     """Draw schedules, run them, and keep every bug once.
 
-    The same seed gives the same schedules. Exit codes: 0 nothing found, 1 bugs found, 130 interrupted (resume it); 2
-    and 4 as everywhere.
+    The same seed gives the same schedules. Exit codes: 0 nothing found, 1 bugs found, 5 no schedule came to its end
+    in time, 130 interrupted (resume it); 2 and 4 as everywhere.
     """
     from driftline.execute.pool import Pool
     from driftline.report.schedules import schedule_hunt_json, show_schedule_hunt
@@ -107,6 +107,8 @@ def hunt(
             print_json(schedule_hunt_json(result, kept))
         else:
             show_schedule_hunt(result, kept)
+    if not result.schedules and not result.bugs:
+        return NOTHING_COMPARED
     return 1 if result.bugs else 0
 
 
