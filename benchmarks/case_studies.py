@@ -4,7 +4,8 @@
     python benchmarks/case_studies.py --results studies --models resnet18 --size small
     python benchmarks/case_studies.py --results studies --write-docs          # docs/case-studies.md, without running
 
-Each model is one file of `--results`, written when it is done: kill it when you like and start it again.
+Each model is one file of `--results`, written after each step: kill it when you like; started again, it begins with the
+model that was not finished.
 """
 
 from __future__ import annotations
@@ -51,22 +52,27 @@ def main() -> None:
     options = BenchOptions(size=given.size, repeat=given.repeat, seconds=given.seconds)
     for name in chosen_models(given.models):
         path = given.results / f"{name}.json"
-        if not path.exists():
+        if not finished(path):
             print(f"{name} ...", file=sys.stderr)
-            study = {
-                "run": measured(name, parse_targets(given.targets), options),
-                "profiles": profiled(name, given.size),
-            }
-            path.write_text(to_json(study, indent=1) + "\n")
+            measure(name, parse_targets(given.targets), options, path)
 
 
-def measured(name: str, targets: list[Target], options: BenchOptions) -> dict[str, Any]:
+def finished(path: Path) -> bool:
+    return path.exists() and bool(json.loads(path.read_text())["run"]["complete"])
+
+
+def measure(name: str, targets: list[Target], options: BenchOptions, path: Path) -> None:
+    profiles = profiled(name, options.size)
+
     def listener(event: Event) -> None:
         if isinstance(event, StepDone):
             print(f"  {event.name}: {event.outcome}", file=sys.stderr)
 
+    def keep(run: BenchRun) -> None:
+        path.write_text(to_json({"run": run.to_json(), "profiles": profiles}, indent=1) + "\n")
+
     with Pool() as pool:
-        return run_bench(Checker(pool), [name], targets, options, listener=listener).to_json()
+        run_bench(Checker(pool), [name], targets, options, listener=listener, keep=keep)
 
 
 def profiled(name: str, size: str) -> Any:
