@@ -38,7 +38,7 @@ def test_a_small_model_is_measured_and_one_bad_target_does_not_end_it(
     assert missing.outcome == "UNAVAILABLE" and "TensorRT needs" in missing.problem
     assert "[5/5] mamba on tensorrt: UNAVAILABLE" in captured.err and "onnxruntime" in captured.out
     page = (out / "bench.html").read_text()
-    assert page.count('class="bar') == 3 and "http" not in page
+    assert page.count('class="bar ') == 3 and "http" not in page
     assert command(["bench", "--models", "mamba", "--out", str(out)]) == 2
     assert "holds a run already" in capfd.readouterr().err
 
