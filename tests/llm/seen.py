@@ -10,7 +10,7 @@ from driftline.core.task import Context, Task
 from driftline.execute.pool import Pool, WorkerKind
 from driftline.llm.settings import llm_settings
 
-SEEN = Task("llm.seen:environment_seen", dict[str, str], dict[str, str])
+SEEN = Task("seen:environment_seen", dict[str, str], dict[str, str])
 
 
 @SEEN.serve

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hunting import hunt, hunted
+from scripted_author import WRITTEN, author
 
 from driftline.core.errors import DriftlineError
 from driftline.events import Event, GeneratorStopped
@@ -27,8 +29,6 @@ from driftline.store.hunts import HuntLog
 from driftline.store.tries import COPY, RAN
 from driftline.testing.chat_server import MODEL, ChatReply, ChatServer, failure, reply
 from driftline.workbench import Workbench
-from llm.hunting import hunt, hunted
-from llm.scripted_author import WRITTEN, author
 
 KEY = "sk-that-nobody-may-see"
 
@@ -112,8 +112,8 @@ def test_killed_again_and_again_it_pays_for_no_answer_twice(undisturbed: tuple[P
     with ChatServer(deadly) as server:
         for _ in range(6):
             begun = (store / "store.db").is_file() and bool(_unfinished(store))
-            command = [sys.executable, "-m", "llm.hunting", str(store), server.url, *(["--resume"] * begun)]
-            path = f"{Path(__file__).parents[1]}:{os.environ.get('PYTHONPATH', '')}"
+            command = [sys.executable, "-m", "hunting", str(store), server.url, *(["--resume"] * begun)]
+            path = f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"
             told = {"env": {**os.environ, "PYTHONPATH": path}, "text": True}
             process.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **told))
             said, errors = process[-1].communicate(timeout=200)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hunting import hunt, hunted
 
 from driftline.execute.pool import Pool
-from llm.hunting import hunt, hunted
 
 pytestmark = pytest.mark.slow
 

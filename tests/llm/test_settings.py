@@ -70,9 +70,9 @@ def test_an_allowance_is_shared_out() -> None:
 
 def test_a_worker_sees_no_key() -> None:
     key = "sk-nobody-may-see-this"
-    run = "from llm.seen import ask; ask()"
+    run = "from seen import ask; ask()"
     here = {"OPENAI_BASE_URL": URL, "DRIFTLINE_LLM_MODEL": NAME}
-    tests = os.path.dirname(os.path.dirname(__file__))
+    tests = os.path.dirname(__file__)
     done = subprocess.run(
         [sys.executable, "-c", run],
         capture_output=True,
