@@ -19,6 +19,7 @@ from driftline.cli.common import (
     trust_option,
 )
 from driftline.core.errors import DriftlineError
+from driftline.core.output_place import require_writable
 
 
 @click.command(cls=BranchingCommand)
@@ -132,10 +133,7 @@ def _require_file(path: Path) -> None:
     """Refuse early what cannot be written."""
     if path.suffix not in (".npz", ".safetensors"):
         raise DriftlineError(f"--out {path}: inputs are written as .npz or .safetensors; end the name so.")
-    if not path.parent.is_dir():
-        raise DriftlineError(f"--out {path}: the folder {path.parent} does not exist; make it first.")
-    if path.is_dir():
-        raise DriftlineError(f"--out {path}: it is a folder; name a file.")
+    require_writable(path, "--out")
 
 
 @inputs.branch
@@ -170,10 +168,7 @@ def convert(source: Path, out: Path, specs: tuple[str, ...], as_json: bool) -> i
     from driftline.inputs.foreign.convert import read_samples, write_samples_as
     from driftline.inputs.foreign.specs import parse_specs
 
-    if not out.parent.is_dir():
-        raise DriftlineError(f"{out}: the folder {out.parent} does not exist; make it first.")
-    if out.is_dir():
-        raise DriftlineError(f"{out}: it is a folder; name a file.")
+    require_writable(out)
     samples = read_samples(source, parse_specs(specs))
     written = write_samples_as(out, samples)
     if as_json:

@@ -69,7 +69,8 @@ def instabilities(
       NaN, Inf        elements
       overflow        infinite, where the float64 result is finite
       underflow       zero or subnormal, where the float64 result is neither
-      disagreement    NaN or infinite where float64 is not, or further off than 1 % (10 % for half numbers)
+      disagreement    not what the float64 result is in the model's dtype: NaN or infinite where that is not, or
+                      further off than 1 % (10 % for half numbers)
       errors          runs that end in an error, a crash or a time-out
 
     \b

@@ -70,7 +70,7 @@ def parse_targets(text: str) -> list[Target]:
     """A comma-separated list; the same target twice is kept once."""
     targets = [Target.parse(part) for part in text.split(",") if part.strip()]
     if not targets:
-        raise DriftlineError("No target given; name at least one, as in --targets inductor,onnxruntime:opt=all.")
+        raise DriftlineError("No target given; name at least one, as in inductor,onnxruntime:opt=all.")
     return list(dict.fromkeys(targets))
 
 

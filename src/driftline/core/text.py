@@ -14,7 +14,7 @@ LONGEST = 200  # characters of a name that is compared with others: the time gro
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint such as ` Did you mean 'inductor'?`, or the empty string when nothing is near."""
-    names = [name for name in known if len(name) <= LONGEST]
+    names = [str(name) for name in known if len(name) <= LONGEST]  # members of an enum too
     if len(word) > LONGEST:
         return ""
     matches = difflib.get_close_matches(word, names, n=2, cutoff=0.5)

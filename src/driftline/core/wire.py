@@ -351,8 +351,10 @@ class _Record:
             raise WireError(f"{self._kind.__name__}.{name}: {error}") from error
         try:
             return self._kind(**given)
-        except TypeError as error:  # a field is missing
-            raise WireError(f"{self._kind.__name__}: {error}") from error
+        except TypeError as error:
+            lacking = [part.name for part in self._parts if part.default is MISSING and part.name not in given]
+            told = f"missing are {', '.join(lacking)}" if lacking else str(error)
+            raise WireError(f"{self._kind.__name__}: {told}") from error
 
 
 def _part(item: Field[Any], codec: Codec) -> _Part:

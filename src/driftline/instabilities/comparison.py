@@ -9,6 +9,7 @@ from pathlib import Path
 from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions
 from driftline.core.errors import DriftlineError
+from driftline.core.output_place import make_folder
 from driftline.core.private import write_private
 from driftline.instabilities.breaking import draw_map, find_map_model, measure_map
 from driftline.instabilities.pictures import draw_bars, draw_errors, draw_heat_map
@@ -62,7 +63,7 @@ def write_report(
 ) -> InstabilityReport:
     """Write the folder. With a checker, a map of where a model of two inputs breaks is measured too: `model`, or the
     least stable one."""
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     pictures: dict[str, bytes] = {}
     notes = []
     for run in runs:

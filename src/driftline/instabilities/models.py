@@ -10,6 +10,7 @@ from typing import Any
 
 from driftline.checking.kinds import worker_for_framework
 from driftline.core.errors import DriftlineError, InternalError
+from driftline.core.output_place import make_folder
 from driftline.core.private import write_private
 from driftline.core.text import last_words, parse_json, to_json
 from driftline.execute.pool import Pool
@@ -40,7 +41,7 @@ def write_models(
     done: Callable[[int], None] = lambda count: None,
 ) -> Path:
     """Write the files of every model, and the metadata last: where that stands, the folder is whole."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for start in range(0, len(compositions), _BATCH):
         part = compositions[start : start + _BATCH]
         _write_some(pool, folder, part)

@@ -96,7 +96,7 @@ def draw_heat_map(records: Sequence[ModelRecord], run: str) -> bytes:
         axes.scatter(*zip(*wrong, strict=True), marker="x", s=38, color="white", linewidths=2.6)
         axes.scatter(*zip(*wrong, strict=True), marker="x", s=32, color=NAN, linewidths=1.4, label="wrong (the oracle)")
         figure.legend(loc="outside lower left", frameon=False)
-    figure.colorbar(image, ax=axes, label="% of elements NaN, infinite, or far from float64 (grey: not run)")
+    figure.colorbar(image, ax=axes, label="% of elements NaN, infinite,\nor far from float64 (grey: not run)")
     axes.set_title(_title("Frameworks and models", run, len(shown), len(records)), fontsize=10, wrap=True)
     return as_png(figure)
 
@@ -136,7 +136,7 @@ def draw_errors(records: Sequence[ModelRecord], run: str) -> bytes:
     axes.set_yscale("log")
     axes.set_ylabel("worst relative error against float64 (finite elements)")
     axes.set_xlabel(
-        f"{len(shown)} models, by their worst error; exact results stand at the lower edge, others end at {_MOST:g}"
+        f"{len(shown)} models, by their worst error; exact results stand at the lowest tick, others end at {_MOST:g}"
     )
     axes.set_ylim(_LEAST / 3, _MOST * 3)
     axes.set_title(f"Worst errors ({run})", fontsize=11, loc="left")

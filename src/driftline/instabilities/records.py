@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from driftline.core.errors import DriftlineError, InternalError
+from driftline.core.output_place import make_folder
 from driftline.core.private import write_private
 from driftline.core.text import parse_json
 from driftline.core.wire import decode
@@ -152,8 +153,9 @@ class RunFolder:
             return
         if self.path.is_dir() and any(self.path.iterdir()):
             raise DriftlineError(f"--out {self.path}: the folder is not empty, and not a run; name another one.")
+        make_folder(self.path)
         for part in (MODELS, INPUTS):
-            (self.path / part).mkdir(parents=True, exist_ok=True)
+            make_folder(self.path / part)
         write_private(place, [json.dumps({"schema": SCHEMA, **settings, **about}, indent=1).encode()])
 
     @property

@@ -27,14 +27,15 @@ def show_schedule_hunt(result: ScheduleHuntResult, store: Store) -> None:
     took = words.duration(result.seconds)
     click.echo(f"{result.schedules:,} schedules in {took} ({rate:.0f} a minute), {result.steps:,} steps taken.")
     others = ", ".join(f"{count} {kind}" for kind, count in result.outcomes.most_common() if kind != RIGHT)
-    click.echo(f"{result.outcomes[RIGHT]:,} compute what the unscheduled function does; {others or 'no failure'}.")
+    none = "no failure was settled" if result.unsettled else "no failure"
+    click.echo(f"{result.outcomes[RIGHT]:,} compute what the unscheduled function does; {others or none}.")
     if result.unconfirmed:
         click.echo(f"{words.plural(result.unconfirmed, 'failure')} did not come back in a fresh process; no finding.")
     if result.unsettled:
         click.echo(f"{words.plural(result.unsettled, 'failure')} of cut-off batches not examined: run it for longer.")
     bugs = _bugs(result, store)
     if not bugs:
-        click.echo("No bug was found.")
+        click.echo("No bug was settled." if result.unsettled else "No bug was found.")
         return
     click.echo(f"\n{words.plural(len(bugs), 'bug')}:")
     for bug in bugs:

@@ -349,9 +349,9 @@ class Store:
             if exact:
                 few = ", ".join(row[0] for row in exact[:10]) + (", ..." if len(exact) > 10 else "")
                 raise DriftlineError(f"{name!r} may be any of {few}; write more of it.")
-            known = "driftline bugs list shows all" if names else "it has no bugs"
+            known = "driftline bugs list shows all." if names else "It has none."
             raise DriftlineError(
-                f"There is no bug {name!r} in the store {self.path}.{did_you_mean(name, names)} ({known}.)"
+                f"There is no bug {name!r} in the store {self.path}.{did_you_mean(name, names)} {known}"
             )
         bug = self._bug(exact[0])
         rows = self.query(
