@@ -7,7 +7,7 @@ import csv
 import io
 import shlex
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from driftline.core.quoting import (
@@ -65,6 +65,8 @@ def test_a_command_has_the_words_that_it_was_given(words: list[str]) -> None:
 
 
 @given(texts)
+@example("\\`<script>")
+@example("\\](javascript:x)")
 def test_markdown_stays_text(text: str) -> None:
     from markdown_it import MarkdownIt
 

@@ -55,7 +55,7 @@ def test_more_sequences_than_can_be_listed_are_drawn_by_chance() -> None:
     [
         (["--ops", "exp,logg"], "Did you mean 'log'"),
         (["--ops", ","], "name at least one operator"),
-        (["--ops", "exp", "--length", "1", "--min-count", "5"], "give only 1 models"),
+        (["--ops", "exp", "--length", "1", "--min-count", "5"], "make only 1 model"),
         (["--ops", "exp", "--all", "--min-count", "5"], "not both"),
         (["--ops", "exp", "--shape", "4xq"], "--shape 4xq"),
     ],

@@ -14,7 +14,7 @@ _DTYPES = ("float32", "float16", "bfloat16", "float64")
 
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder to write the models to.")
-@click.option("--ops", metavar="O1,O2", required=True, help="Operators, such as exp,log,div,softmax (listed below).")
+@click.option("--ops", metavar="O1,O2", required=True, help="Operators, such as exp,log,div,softmax (listed above).")
 @click.option("--length", type=click.IntRange(1, 12), default=2, show_default=True, help="Operators in each model.")
 @click.option(
     "--min-count", type=click.IntRange(1), help="Write at least so many models, by chance.  [default: 10, or all]"

@@ -88,6 +88,7 @@ def markdown(text: str, limit: int = 0) -> Markdown:
     if isinstance(text, Markdown):
         return text
     line = one_line(text, limit)
+    line = re.sub(r"\\(?=[!-/:-@\[-`{-~]|$)", r"\\\\", line)  # a backslash of theirs must not undo one of ours
     line = re.sub(r"&(?=#?\w+;)", "&amp;", line).replace("<", "&lt;")
     line = line.replace("`", "\\`").replace("](", "]\\(").replace("][", "]\\[")
     return Markdown(re.sub(r"^(#+|[-+*>=]|\d+[.)]|~~~|---)(?=\s|$|~|-|>)", r"\\\1", line))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from driftline.core.errors import DriftlineError
+from driftline.core.text import plural
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
 from driftline.generate.operator import Invalid
 from driftline.generate.table import OPERATORS
@@ -57,8 +58,8 @@ def compose(
     found = list(_made(_sequences(operations, length, seed), TensorType(dtype, shape)))
     if least is not None and len(found) < least:
         raise DriftlineError(
-            f"--min-count {least}: {names_of(operations)} at length {length} give only {len(found)} models that"
-            " can be written as torch and ONNX. Lower it, raise --length, or name more operators."
+            f"--min-count {least}: {names_of(operations)} at length {length} make only {plural(len(found), 'model')}"
+            " that can be written as torch and ONNX. Lower it, raise --length, or name more operators."
         )
     if not found:
         raise DriftlineError(f"{names_of(operations)} at length {length}: no model can be written in {dtype}.")
