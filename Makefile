@@ -58,7 +58,7 @@ test: install lint
 	$(BIN)/python -m pytest $(PARALLEL) $(AGAIN)
 
 test-all: install lint
-	$(BIN)/python -m pytest $(PARALLEL) $(AGAIN) -m ''
+	$(BIN)/python -m pytest $(PARALLEL) $(AGAIN) -m '' --hypothesis-profile searching
 
 lint: install
 	$(BIN)/ruff check src tests examples benchmarks

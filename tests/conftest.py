@@ -10,9 +10,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from driftline.checking.checker import Checker
 from driftline.execute.pool import Pool
+
+# The same examples each time, so that a change is what breaks a test; `make test-all` looks for new ones. A busy
+# machine is no reason to fail.
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("searching", deadline=None, max_examples=1000)
+settings.load_profile("steady")
 
 # Started in the background of a shell, we would ignore interrupts, and so would every process that tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -67,6 +67,9 @@ def test_a_command_has_the_words_that_it_was_given(words: list[str]) -> None:
 @given(texts)
 @example("\\`<script>")
 @example("\\](javascript:x)")
+@example(">0")
+@example("***")
+@example("12) b")
 def test_markdown_stays_text(text: str) -> None:
     from markdown_it import MarkdownIt
 

@@ -83,6 +83,11 @@ class Markdown(str):
     __slots__ = ()
 
 
+# What begins something else than a paragraph: headings, lists, rules, quotations, fences, definitions of links.
+_MARKDOWN_BLOCK = re.compile(r"^(?:[>\[=]|~~~|#+(?=\s|$)|[-+*](?=\s|$)|(?=([-_*])(?:\s*\1){2,}\s*$).)")
+_MARKDOWN_NUMBER = re.compile(r"^(\d+)([.)])(?=\s|$)")
+
+
 def markdown(text: str, limit: int = 0) -> Markdown:
     """Text as it is, in one line: no tags, links, pictures, code or headings come out of it."""
     if isinstance(text, Markdown):
@@ -91,7 +96,8 @@ def markdown(text: str, limit: int = 0) -> Markdown:
     line = re.sub(r"\\(?=[!-/:-@\[-`{-~]|$)", r"\\\\", line)  # a backslash of theirs must not undo one of ours
     line = re.sub(r"&(?=#?\w+;)", "&amp;", line).replace("<", "&lt;")
     line = line.replace("`", "\\`").replace("](", "]\\(").replace("][", "]\\[")
-    return Markdown(re.sub(r"^(#+|[-+*>=]|\d+[.)]|~~~|---)(?=\s|$|~|-|>)", r"\\\1", line))
+    line = _MARKDOWN_NUMBER.sub(r"\1\\\2", line)
+    return Markdown(_MARKDOWN_BLOCK.sub(r"\\\g<0>", line))
 
 
 def code(text: str, limit: int = 0) -> Markdown:
