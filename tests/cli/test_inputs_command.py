@@ -45,7 +45,7 @@ def test_a_pole_is_found_written_and_asked_for_again(net, capsys):
         (["--dtype", "float17"], "--dtype float17"),
         (["--budget", "soon"], "--budget soon"),
         (["--out", "bad.txt"], ".npz"),
-        (["--out", "nowhere/bad.npz"], "does not exist"),
+        (["--out", "nowhere/bad.npz"], "there is no folder"),
     ],
 )
 def test_a_mistake_is_one_sentence(net, capsys, arguments, said):

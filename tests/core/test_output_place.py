@@ -8,19 +8,20 @@ import pytest
 
 from driftline.cli import run
 from driftline.core.errors import DriftlineError
-from driftline.core.output_place import make_folder, require_writable
+from driftline.core.output_place import make_folder, require_place
 
 
 def test_a_file_that_cannot_be_written_is_refused_by_trying(tmp_path: Path) -> None:
-    require_writable(tmp_path / "new.npz")
+    require_place(tmp_path / "new.npz")
+    require_place(Path("/dev/stdout"))
     assert not list(tmp_path.iterdir()), "trying leaves nothing behind"
     for path, told in (
-        (tmp_path, "it is a folder"),
-        (tmp_path / "none" / "a.npz", "does not exist"),
+        (tmp_path, "is a folder; name a file in it"),
+        (tmp_path / "none" / "a.npz", "there is no folder"),
         (Path("/proc/a.npz"), "cannot be written"),  # not even by root
     ):
         with pytest.raises(DriftlineError, match=told):
-            require_writable(path, "--out")
+            require_place(path)
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:

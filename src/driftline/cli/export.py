@@ -60,11 +60,12 @@ def export(
     from driftline.campaign.failing import find_failing
     from driftline.checking.checker import Checker
     from driftline.core.case import CheckOptions
+    from driftline.core.output_place import require_place
     from driftline.core.plugins import load_plugins
     from driftline.core.streams import write_exactly
     from driftline.execute.pool import Pool
     from driftline.report.export.model import require_folder
-    from driftline.report.formats import require_place, write
+    from driftline.report.formats import write
     from driftline.store import Store
 
     if out and form == "onnx":

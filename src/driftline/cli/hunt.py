@@ -140,7 +140,7 @@ def hunt(
             f"There is no store in {store}, and so no unfinished hunt; leave out --resume to start one."
         )
     if out:
-        from driftline.report.formats import require_place
+        from driftline.core.output_place import require_place
 
         if out.suffix not in _SUFFIXES:
             raise DriftlineError(f"--out {out}: the name must end in {', '.join(_SUFFIXES)}.")

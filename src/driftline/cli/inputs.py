@@ -19,7 +19,7 @@ from driftline.cli.common import (
     trust_option,
 )
 from driftline.core.errors import DriftlineError
-from driftline.core.output_place import require_writable
+from driftline.core.output_place import require_place
 
 
 @click.command(cls=BranchingCommand)
@@ -133,7 +133,7 @@ def _require_file(path: Path) -> None:
     """Refuse early what cannot be written."""
     if path.suffix not in (".npz", ".safetensors"):
         raise DriftlineError(f"--out {path}: inputs are written as .npz or .safetensors; end the name so.")
-    require_writable(path, "--out")
+    require_place(path, "bad.npz")
 
 
 @inputs.branch
@@ -168,7 +168,7 @@ def convert(source: Path, out: Path, specs: tuple[str, ...], as_json: bool) -> i
     from driftline.inputs.foreign.convert import read_samples, write_samples_as
     from driftline.inputs.foreign.specs import parse_specs
 
-    require_writable(out)
+    require_place(out, "bad.npz", option="")
     samples = read_samples(source, parse_specs(specs))
     written = write_samples_as(out, samples)
     if as_json:

@@ -29,7 +29,7 @@ def require_layers(option: str, *, layers: bool) -> None:
 
 def require_page(path: Path, *, layers: bool) -> None:
     """Refuse early what cannot be written."""
-    from driftline.report.formats import require_place
+    from driftline.core.output_place import require_place
 
     if not layers:
         raise DriftlineError("--out writes the view of --layers; add --layers, or use driftline report --out.")

@@ -84,12 +84,12 @@ def reduce(
     from driftline.checking.checker import Checker
     from driftline.cli import report_internal_error
     from driftline.core.case import CheckOptions
+    from driftline.core.output_place import require_place
     from driftline.core.plugins import load_plugins
     from driftline.core.target import Target
     from driftline.execute.pool import Pool
     from driftline.inputs.sizes import Sizes
     from driftline.report.annotated import causes_of
-    from driftline.report.formats import require_place
     from driftline.report.results import SCHEMA
     from driftline.store import Store
 

@@ -50,8 +50,9 @@ def report(
     Exit code 0; with --compare, 1 if the second store has a bug that the first has not (bugs marked as known or fixed,
     or accepted by a cause of yours, do not count).
     """
+    from driftline.core.output_place import require_place
     from driftline.core.streams import write_exactly
-    from driftline.report.formats import choose_format, render, require_place, write
+    from driftline.report.formats import choose_format, render, write
     from driftline.report.gather import compare as compare_stores
     from driftline.report.gather import gather
     from driftline.report.pages import write_paged

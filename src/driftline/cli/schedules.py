@@ -176,9 +176,10 @@ def export(bug: str, form: str, out: Path | None, store: Path) -> int:
     The script is run in a clean process before it is called valid: it must end with an error, or die, as the bug does.
     Exit code 0: valid; 1: not valid, and the reason is said.
     """
+    from driftline.core.output_place import require_place
     from driftline.core.streams import write_exactly
     from driftline.report.export.schedule import export_schedule
-    from driftline.report.formats import require_place, write
+    from driftline.report.formats import write
     from driftline.schedules.recording import trace_of
     from driftline.store import Store
 

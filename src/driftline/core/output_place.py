@@ -8,13 +8,15 @@ from pathlib import Path
 from driftline.core.errors import DriftlineError
 
 
-def require_writable(path: Path, option: str = "") -> None:
-    """Refuse a file that cannot be written. By trying: rights alone do not tell."""
+def require_place(path: Path, example: str = "report.html", option: str = "--out") -> None:
+    """Refuse early what cannot be a file to write; the example is a name for one. Rights do not tell all: it tries."""
     named = f"{option} {path}".strip()
     if path.is_dir():
-        raise DriftlineError(f"{named}: it is a folder; name a file.")
+        raise DriftlineError(f"{named} is a folder; name a file in it, such as {path / example}.")
     if not path.parent.is_dir():
-        raise DriftlineError(f"{named}: the folder {path.parent} does not exist; make it first.")
+        raise DriftlineError(f"{named}: there is no folder {path.parent}; make it or name another file.")
+    if path.exists() and not path.is_file():  # a pipe or /dev/stdout
+        return
     try:
         with tempfile.TemporaryFile(dir=path.parent):
             pass

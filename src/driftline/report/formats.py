@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from driftline.core.errors import DriftlineError
+from driftline.core.output_place import require_place
 from driftline.core.text import did_you_mean
 from driftline.report.view import ComparisonView, ReportView
 
@@ -64,14 +65,6 @@ def write(path: Path, text: str) -> None:
             raise
     except OSError as error:
         raise DriftlineError(f"--out {path} cannot be written: {error.strerror}. Name another file.") from error
-
-
-def require_place(path: Path, example: str = "report.html") -> None:
-    """Refuse early what cannot be a file to write; the example is a name for one."""
-    if path.is_dir():
-        raise DriftlineError(f"--out {path} is a folder; name a file in it, such as {path / example}.")
-    if not path.parent.is_dir():
-        raise DriftlineError(f"--out {path}: there is no folder {path.parent}; make it or name another file.")
 
 
 def _umask() -> int:

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from driftline.causes import Library
 from driftline.core.errors import DriftlineError
+from driftline.core.output_place import require_place
 from driftline.report import gather
-from driftline.report.formats import render, require_place, write
+from driftline.report.formats import render, write
 from driftline.report.html import PageWriter
 from driftline.report.view import ReportView
 from driftline.store import Store
