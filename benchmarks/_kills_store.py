@@ -35,7 +35,8 @@ _TABLES = {
     "hunts": ("id", "plan"),
     "turns": ("hunt || ' ' || lane || ' ' || number", "body"),
     "suspects": ("id", "CASE WHEN state = 'waiting' THEN '' ELSE state || bug END"),
-    "answers": ("key", "body"),
+    # A scout's answer is asked for once more, alone, and then replaced.
+    "answers": ("key", "CASE WHEN json_extract(body, '$.scouted') THEN '' ELSE body END"),
     "audits": ("id", "plan"),
     "audit_rules": ("audit || ' ' || step || ' ' || rule", "CASE WHEN step = 'fired' THEN '' ELSE body END"),
     "reductions": ("bug", "''"),
