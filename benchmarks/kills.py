@@ -16,6 +16,7 @@ a run can be stopped and continued. Exit code 1 if a trial went wrong.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -217,9 +218,10 @@ class Trial:
             if progress(seen) > progress(had):
                 self.first = self.first or round(time.monotonic() - self._began, 2)
                 for pid in [pid for pid, what in _family(self._process.pid).items() if what == role][:1]:
-                    os.kill(pid, signal.SIGKILL)
-                    self.problems += lost(had, seen)
-                    return True
+                    with contextlib.suppress(ProcessLookupError):  # it ended by itself: another one is waited for
+                        os.kill(pid, signal.SIGKILL)
+                        self.problems += lost(had, seen)
+                        return True
         return False
 
     def _watch(self) -> Rows:

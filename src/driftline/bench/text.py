@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
 from rich.markup import escape
 from rich.table import Table
@@ -15,7 +16,9 @@ from driftline.core.text import plural
 from driftline.measure.estimate import Estimate
 from driftline.report.screen import console
 
-COLUMNS = ("target", "speed-up", "compile s", "latency ms", "CPU ms", "MiB", "graphs", "violations", "verdict")
+COLUMNS = (
+    *("target", "speed-up", "compile s", "latency ms", "eager ms", "CPU ms", "MiB", "graphs", "violations", "verdict"),
+)
 _FOLDED = {"target": 18, "verdict": 9}  # columns that may be as narrow as this
 _WORDS = {NOISE: "in noise", "": "noise"}  # shorter, for the table
 _STYLES = {FASTER: "green", SLOWER: "red", "pass": "green", "fail": "bold red"}
@@ -55,6 +58,7 @@ def cells(row: BenchRow) -> tuple[str, ...]:
         f"{times(row.speedup)} {_WORDS.get(row.conclusion, row.conclusion)}" if row.speedup else row.outcome.lower(),
         "" if row.compile_seconds is None else f"{row.compile_seconds:.1f}",
         latency(row.wall) if timed and row.wall else "",
+        _beside(row),
         milliseconds(row.cpu.value) if timed and row.cpu else "",
         "" if row.run_peak is None else str(row.run_peak >> 20),
         graphs,
@@ -67,6 +71,12 @@ def latency(wall: Estimate) -> str:
     """Milliseconds, and the farther end of their interval."""
     apart = max(wall.high - wall.value, wall.value - wall.low)
     return f"{milliseconds(wall.value)} ±{milliseconds(apart)}"
+
+
+def _beside(row: BenchRow) -> str:
+    """Of eager in the same rounds, which the speed-up is against: two processes that do the same differ, so that the
+    latencies of two rows cannot be divided."""
+    return milliseconds(median(row.eager_rounds.wall)) if row.eager_rounds else ""
 
 
 def _styled(cell: str) -> str:

@@ -131,8 +131,9 @@ def _movement(name: str, sample: ReferenceSample, shape: tuple[int, ...], dtype:
         except NoShadow:
             return least / REACH
         if name in answer.samples and answer.samples[name].shape[1:] == shape:
-            moved = answer.samples[name] - answer.reference[name]
-            rms = np.sqrt(np.mean(np.square(moved), axis=0)).reshape(right.shape)
+            with np.errstate(invalid="ignore", over="ignore"):  # infinities: what moves without end decides nothing
+                moved = answer.samples[name] - answer.reference[name]
+                rms = np.sqrt(np.mean(np.square(moved), axis=0)).reshape(right.shape)
             return np.where(np.isfinite(rms), np.maximum(rms, least / REACH), np.inf)
     return least / REACH
 
