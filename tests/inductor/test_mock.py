@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import warnings
@@ -172,6 +173,15 @@ def test_a_strict_target_fails_and_is_reduced_to_its_operator(
     bug = next(word for word in capfd.readouterr().out.split() if word.startswith("mock-"))
     assert command(["reduce", bug, "--store", "s"]) == 1  # it still fails
     assert "-> 1 operator" in capfd.readouterr().out
+    again = _asked(bug, capfd)  # most is remembered
+    with open("mine.toml", "a") as profile:
+        profile.write("# another edition\n")
+    assert _asked(bug, capfd) > again
+
+
+def _asked(bug: str, capfd: pytest.CaptureFixture[str]) -> int:
+    command(["reduce", bug, "--store", "s", "--json"])
+    return int(json.loads(capfd.readouterr().out)["queries"])
 
 
 @pytest.mark.parametrize(

@@ -167,11 +167,12 @@ class Backend:
 
     def told(self, options: Options) -> dict[str, str]:
         """The options as a worker is told them: files by their whole path."""
-        placed = {key: str(Path(value).resolve()) for key, value in options.items() if self._is_file(key, value)}
-        return {**options, **placed}
+        return {**options, **{key: str(path.resolve()) for key, path in self.files(options).items()}}
 
-    def _is_file(self, key: str, value: str) -> bool:
-        return key in self.options and self.options[key].file and Path(value).is_file()
+    def files(self, options: Options) -> dict[str, Path]:
+        """The files that options name."""
+        named = {key: Path(value) for key, value in options.items() if key in self.options and self.options[key].file}
+        return {key: path for key, path in named.items() if path.is_file()}
 
     def knobs(self, options: Options) -> list[Knob]:
         """What can be switched off, whatever the program: options in their plainer values, those of the target taken

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS
@@ -19,6 +20,7 @@ from driftline.campaign.session import record, verdict_json
 from driftline.causes import Library, builtin
 from driftline.checking.checker import Checker
 from driftline.core.case import Case
+from driftline.core.program import file_digest
 from driftline.core.verdict import Status
 from driftline.diagnose.localize.localizer import Lone
 from driftline.diagnose.reduce.question import CandidateQuestion, Votes
@@ -130,14 +132,17 @@ def _votes(failing: Failing) -> Votes:
 
 
 class _Memo(MutableMapping[str, Reply]):
-    """The answers to one question. A newer compiler is another question."""
+    """The answers to one question. A newer compiler is another question, and so is one whose plugin or hardware profile
+    was edited."""
 
     def __init__(self, answers: Answers, question: CandidateQuestion) -> None:
         options = question.case.options
         backend = BACKENDS.get(question.target.backend)
+        files = backend.files(dict(question.target.options))
         parts = {
             "target": str(question.target),
             "version": question.target.version or backend.version(),
+            "files": [file_digest(path) for path in (*map(Path, options.plugins), *files.values())],
             "framework": question.case.program.framework,
             "signature": asdict(question.signature),
             "votes": asdict(question.votes),
