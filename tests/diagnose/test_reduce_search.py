@@ -7,7 +7,7 @@ import random
 import pytest
 
 from driftline.core.evidence import Evidence
-from driftline.diagnose.reduce.cutting import MODES, DataFlow, Mode, keep
+from driftline.diagnose.reduce.cutting import MODES, DataFlow, Mode, Returned, keep
 from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, ProgramNode, ValueType
 from driftline.diagnose.reduce.nodes import needed, reduce_graph
 from driftline.diagnose.reduce.search import BudgetEnded, CandidateAnswer, Reply, Search
@@ -91,7 +91,7 @@ def test_everything_needed_takes_about_as_many_questions_as_nodes() -> None:
 def test_bypass_keeps_the_flow_and_cut_keeps_the_values() -> None:
     base = typed(chain_of(["a", "b", "c", "d"]))
     cut, bypass, join = (
-        keep(base, {1, 3}, Mode(flow, expose=True)) for flow in (DataFlow.CUT, DataFlow.BYPASS, DataFlow.JOIN)
+        keep(base, {1, 3}, Mode(flow, Returned.UNREAD)) for flow in (DataFlow.CUT, DataFlow.BYPASS, DataFlow.JOIN)
     )
     assert cut and bypass and join
     assert [leaf.data for leaf in cut[0].leaves] == ["v1", "v3"] and len(cut[0].outputs) == 2

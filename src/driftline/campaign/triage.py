@@ -7,15 +7,15 @@ part names the cause as far as it is known: three programs that fail because of 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from driftline.campaign.annotation import examined
+from driftline.campaign.part_screening import PartScreening
 from driftline.campaign.session import fingerprint, record
+from driftline.campaign.smallest_parts import SmallestParts
 from driftline.causes import Library, builtin
 from driftline.checking.batch import Screened, Screening, case_of, native_of
 from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
@@ -29,27 +29,11 @@ from driftline.core.identity import AFTER_ANOTHER_CALL, WITH_GRADIENT, identify
 from driftline.core.program import Program
 from driftline.core.spelling import spelled_alike
 from driftline.core.target import Target
-from driftline.core.tensors import Arrays, numpy_dtype
 from driftline.core.verdict import Fingerprint, Judgement, Kind, Status, Verdict
 from driftline.core.wire import decode
 from driftline.execute.pool import PoolInterrupted, WorkerStartError
-from driftline.execute.shelf import Shelf
 from driftline.generate.blueprint import LANGUAGE
-from driftline.generate.graph import Graph
-from driftline.generate.mutate import retyped
-from driftline.generate.parts import (
-    Part,
-    cut,
-    everything_returned,
-    named,
-    operators_named,
-    passing_through,
-    pattern,
-    plainer,
-    usual_names,
-    windows,
-)
-from driftline.generate.random_graph import GROWTH, resized
+from driftline.generate.naming import named, operators_named, pattern, usual_names
 from driftline.generate.table import OPERATORS
 from driftline.inputs.without import without
 from driftline.oracle.judge import Reference
@@ -61,7 +45,6 @@ OTHER_INPUTS = 4
 CHECKED_FINDINGS = 2  # of one bug; what looks the same after that is not checked by itself again
 KEPT_FINDINGS = 5  # of one bug, with their programs and tensors; further sightings are counted only
 PATIENCE = 120.0  # seconds for one suspect
-_PART = ProgramRequest("part", "", 0, strategies=("part",), seed="")
 
 
 @dataclass(frozen=True)
@@ -156,6 +139,7 @@ class _Examination:
         self._store = triage._store
         self._options = triage._options
         self._screening = screening
+        self._parts = PartScreening(screening, target, triage._options)
         self._target = target
         self._form = form
         self._deadline = time.monotonic() + PATIENCE
@@ -171,7 +155,8 @@ class _Examination:
         self._accepted = ""
         flaky = False
         try:
-            for part in map(self._canonical, self._smallest(whole)):
+            smallest = SmallestParts(self._parts, LANGUAGE[self._form], self._deadline)
+            for part in map(smallest.canonical, smallest.of(whole)):
                 flaky |= self._look_at(part, found, doubts)
         except PoolInterrupted:
             if not found:  # what was recorded before the time was over counts
@@ -204,106 +189,6 @@ class _Examination:
         self._triage.remember_error(bug, self._target, part)
         found[bug.id] = (bug, new or found.get(bug.id, (bug, False))[1])
         return result.flaky
-
-    # -- the smallest part -------------------------------------------------------------------------------------------
-
-    def _smallest(self, whole: Screened) -> list[Screened]:
-        """The parts to report: each operator that fails alone, or the smallest set of nodes that fails together."""
-        graph = self._graph_as_it_failed(whole)
-        values = self._values(whole, graph) if graph else None
-        if graph is None or values is None:
-            return [whole]
-        crude = self._failing(passing_through(graph), values)
-        if crude:
-            return _by_pattern(crude)
-        imprecise: list[Screened] = []
-        for size, ends_only in ((1, False), (2, False), (2, True), (3, False), (3, True)):
-            if size >= len(graph.nodes) or time.monotonic() > self._deadline:
-                break
-            failing = self._failing(windows(graph, size, ends_only=ends_only), values)
-            # A part that is merely less precise does not explain a whole that is wrong.
-            if telling := [part for part in failing if whole.evidence.policies or not part.evidence.policies]:
-                return _by_pattern(telling)[:4]
-            imprecise += failing
-        return [self._peeled(whole, graph, values), *_by_pattern(imprecise)[:2]]
-
-    def _graph_as_it_failed(self, whole: Screened) -> Graph | None:
-        """The graph of a program, at the size at which it failed."""
-        assert whole.made
-        graph = whole.made.graph
-        if graph is None:
-            return None
-        if graph.varying:
-            shapes = [array.shape for array in self._inputs(whole).values()]
-            if shapes != [graph.leaves[number].type.shape for number in graph.inputs]:
-                graph = resized(graph, graph.varying, graph.varying + GROWTH) or graph
-        return replace(graph, varying=0)
-
-    def _values(self, whole: Screened, graph: Graph) -> str | None:
-        """What every value of the graph is on the failing sample, in a file; `None` when it cannot be found out."""
-        given = self._inputs(whole)
-        request = replace(_PART, graph=everything_returned(graph), inputs=self._written(given))
-        answer = self._screening.prepare([request])[0]
-        if not isinstance(answer, PreparedProgram):
-            return None
-        results = [array for name, array in native_of(answer)[0].items() if not name.startswith("mutated:")]
-        first = len(graph.leaves)
-        if len(results) != len(graph.types()) - first:
-            return None
-        arrays = {str(number): array for number, array in zip(graph.inputs, given.values(), strict=True)}
-        return self._written(arrays | {str(first + at): array for at, array in enumerate(results)})
-
-    def _failing(self, parts: Iterable[Part], values: str) -> list[Screened]:
-        """Those of the parts that fail, fed with the values of the whole."""
-        requests = [
-            replace(_PART, graph=part.graph, values=values, sources=tuple(part.sources), nodes=tuple(part.nodes))
-            for part in parts
-        ]
-        results = self._screening.screen(requests, self._target) if requests else []
-        return [result for result in results if result.judgement == "fail"]
-
-    def _peeled(self, whole: Screened, graph: Graph, values: str) -> Screened:
-        """No small window fails: take nodes away one at a time, as long as it goes on failing."""
-        best, kept = whole, list(range(len(graph.nodes)))
-        while len(kept) > 2 and time.monotonic() < self._deadline:
-            for ends_only in (False, True):
-                fewer = [[node for node in kept if node != left] for left in kept]
-                failing = self._failing([cut(graph, nodes, ends_only=ends_only) for nodes in fewer], values)
-                if failing:
-                    break
-            else:
-                break
-            best = failing[0]
-            kept = list(best.request.nodes)
-        return best
-
-    def _canonical(self, part: Screened) -> Screened:
-        """The part without its gradients and in the plainest dtype, as far as it still fails in the same way."""
-        part = self._without_gradients(part)
-        for _ in range(2):  # once for floats, once for integers
-            graph = self._graph_as_it_failed(part)
-            if graph is None or time.monotonic() > self._deadline:
-                return part
-            options: list[ProgramRequest] = []
-            for changed, old, new in plainer(graph):
-                plain = retyped(changed, LANGUAGE[self._form])
-                if plain is not None:
-                    cast = _cast(self._inputs(part), old, new)
-                    options.append(replace(_PART, graph=plain, inputs=self._written(cast)))
-            results = self._screening.screen(options, self._target) if options else []
-            same = next((result for result in results if _same_failure(result, part)), None)
-            if same is None:
-                return part
-            part = same
-        return part
-
-    def _without_gradients(self, part: Screened) -> Screened:
-        graph = self._graph_as_it_failed(part)
-        if graph is None or not graph.grad:
-            return part
-        request = replace(_PART, graph=replace(graph, grad=False), inputs=self._written(self._inputs(part)))
-        plain = self._screening.screen([request], self._target)[0]
-        return plain if _same_failure(plain, part) else part
 
     # -- checking and recording --------------------------------------------------------------------------------------
 
@@ -370,12 +255,12 @@ class _Examination:
 
     def _contradiction(self, part: Screened) -> str:
         """What torch says to the same graph on the same inputs, where that is not what the reference says."""
-        graph = self._graph_as_it_failed(part)
+        graph = self._parts.graph_as_it_failed(part)
         assert graph
         types = graph.types()
         if not all(OPERATORS[node.op].takes("torch", types[node.inputs[0]]) for node in graph.nodes):
             return ""
-        request = replace(_PART, graph=replace(graph, grad=False), inputs=self._written(self._inputs(part)))
+        request = self._parts.on_inputs(replace(graph, grad=False), self._parts.inputs(part))
         try:
             with Screening(
                 self._checker.pool, "torch", plugins=self._options.plugins, timeout=self._options.timeout
@@ -396,7 +281,7 @@ class _Examination:
             if str(peer) == str(self._target) or (time.monotonic() > self._deadline and not witness):
                 continue
             try:
-                asked = self._screening.screen([self._again(part)], peer)[0]
+                asked = self._screening.screen([self._parts.again(part)], peer)[0]
                 yield str(peer), Opinion(asked.judgement, asked.kind, asked.reason)
             except WorkerStartError as error:
                 yield str(peer), Opinion("", reason=f"cannot start: {error}")
@@ -406,7 +291,7 @@ class _Examination:
         request = replace(part.request, inputs="", values="")
         strategies = ["random", "specials"] * (OTHER_INPUTS // 2)
         requests = [replace(request, strategies=(name,), seed=f"elsewhere/{n}") for n, name in enumerate(strategies)]
-        results = self._screening.screen(requests, self._target)
+        results = self._parts.screen(requests)
         judged = [result for result in results if result.judgement in ("pass", "fail")]
         return [sum(result.judgement == "fail" for result in judged), len(judged)]
 
@@ -414,29 +299,14 @@ class _Examination:
         """Sorts of numbers in the inputs without which it does not fail: an experiment for each sort that they have."""
         if part.kind not in _VALUE_KINDS:
             return ()
-        given = self._inputs(part)
+        given = self._parts.inputs(part)
         options = [(sort, changed) for sort in InputClass if (changed := without(given, sort)) is not None]
-        graph = self._graph_as_it_failed(part)
+        graph = self._parts.graph_as_it_failed(part)
         if graph is None or not options:
             return ()
-        requests = [replace(_PART, graph=graph, inputs=self._written(changed)) for _, changed in options]
-        answers = self._screening.screen(requests, self._target)
+        requests = [self._parts.on_inputs(graph, changed) for _, changed in options]
+        answers = self._parts.screen(requests)
         return tuple(sort for (sort, _), answer in zip(options, answers, strict=True) if answer.judgement == "pass")
-
-    def _again(self, part: Screened) -> ProgramRequest:
-        """The request that makes this very program on this very sample once more."""
-        assert part.made
-        graph = self._graph_as_it_failed(part) or part.request.graph
-        origin = part.made.origins[part.sample]
-        return replace(part.request, graph=graph, inputs=self._written(self._inputs(part)), strategies=(origin,))
-
-    def _inputs(self, part: Screened) -> Arrays:
-        assert part.made
-        return dict(case_of(part.made, self._target, self._options, [part.sample]).samples[0].arrays)
-
-    def _written(self, arrays: Arrays) -> str:
-        with Shelf(self._screening.folder / "arrays") as shelf:
-            return shelf.put_samples([arrays])
 
 
 def _fails(result: TargetResult | None) -> bool:
@@ -476,25 +346,3 @@ def described(program: Program, part: Screened, *, after_others: bool = False) -
 
 def _error_key(target: Target, found: Evidence) -> tuple[str, ...]:
     return target.backend, found.stage, found.exception, found.message
-
-
-def _cast(arrays: Arrays, old: str, new: str) -> Arrays:
-    with np.errstate(all="ignore"):
-        return {n: a.astype(numpy_dtype(new)) if a.dtype.name == old else a for n, a in arrays.items()}
-
-
-def _same_failure(result: Screened, part: Screened) -> bool:
-    if result.judgement != "fail" or result.kind != part.kind:
-        return False
-    if bool(result.evidence.policies) != bool(part.evidence.policies):
-        return False  # less precision does not stand for a wrong result, nor the other way round
-    return part.kind != Kind.ERROR or result.evidence.message == part.evidence.message
-
-
-def _by_pattern(failing: Sequence[Screened]) -> list[Screened]:
-    """One part for each pattern and kind."""
-    found: dict[tuple[str, str], Screened] = {}
-    for result in failing:
-        assert result.made and result.made.graph
-        found.setdefault((result.kind, pattern(result.made.graph)), result)
-    return list(found.values())

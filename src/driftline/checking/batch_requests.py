@@ -59,7 +59,6 @@ class ProgramRequest:
     inputs: str = ""  # the place of its input samples
     values: str = ""  # the place of the values that a whole program had, where this is a part of it
     sources: tuple[int, ...] = ()  # the number in the whole of each leaf of the part
-    nodes: tuple[int, ...] = ()  # which nodes of the whole it has
     text: str = ""  # what a language model wrote
     mode: str = ""  # what it was asked to do
     options: tuple[tuple[str, str], ...] = ()  # of the target, besides the lane's own

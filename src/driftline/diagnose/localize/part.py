@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from driftline.diagnose.localize.stretches import RecordedRun
+from driftline.diagnose.reduce.cutting import is_read_elsewhere
 from driftline.diagnose.reduce.graph import ProgramGraph, ProgramLeaf
 
 
@@ -34,10 +35,8 @@ def part(
     outputs = []
     for at in sorted(wanted):
         for number in graph.nodes[at].outputs:
-            readers = run.read_by.get(number, [])
-            read_outside = not readers or number in graph.outputs or any(reader not in chosen for reader in readers)
             tensor = run.types.get(number, True)  # where the reference raises, nothing is known of what follows
-            if tensor and (taps or read_outside):
+            if tensor and (taps or is_read_elsewhere(graph, number, chosen)):
                 outputs.append(number)
     if not outputs:
         return None

@@ -32,10 +32,6 @@ class RecordedRun:
         self.types: dict[int, ValueType | None] = {leaf.number: leaf.type for leaf in graph.leaves}
         self._data: dict[int, str] = {leaf.number: leaf.data for leaf in graph.leaves}
         self._effects = any(node.effects for node in graph.nodes)
-        self.read_by: dict[int, list[int]] = {}
-        for at, node in enumerate(graph.nodes):
-            for number in node.operands:
-                self.read_by.setdefault(number, []).append(at)
         self._compute(range(len(graph.nodes)), wanted=())
 
     def require(self, wanted: Iterable[int]) -> None:

@@ -5,7 +5,7 @@
 - *join*: bypassed as far as the next node that stays, and cut where there is none: data flows between the nodes that
   stay, and what comes from outside is what it was.
 
-What nobody reads any more is either *exposed* (it becomes an output) or dropped.
+What the program returns then is said by `Returned`.
 """
 
 from __future__ import annotations
@@ -23,21 +23,30 @@ class DataFlow(Enum):
     JOIN = auto()
 
 
+class Returned(Enum):
+    """Which results of the nodes that stay become outputs."""
+
+    KEPT = auto()  # those that the whole program returns
+    UNREAD = auto()  # also the results of a node of which nothing is read any more
+    READ_ELSEWHERE = auto()  # everything that flows out of them: what the whole returns, and what removed nodes read
+    ENDS = auto()  # only what none of them reads
+
+
 @dataclass(frozen=True)
 class Mode:
     """How a set of nodes is turned into a program."""
 
     flow: DataFlow
-    expose: bool
+    returned: Returned
 
 
 # In the order in which they are tried. A single node that goes is joined by a cut or a bypass: nothing is lost there.
 SINGLE_MODES = (
-    Mode(DataFlow.CUT, expose=True),
-    Mode(DataFlow.BYPASS, expose=True),
-    Mode(DataFlow.BYPASS, expose=False),
+    Mode(DataFlow.CUT, Returned.UNREAD),
+    Mode(DataFlow.BYPASS, Returned.UNREAD),
+    Mode(DataFlow.BYPASS, Returned.KEPT),
 )
-MODES = (Mode(DataFlow.JOIN, expose=True), *SINGLE_MODES)
+MODES = (Mode(DataFlow.JOIN, Returned.UNREAD), *SINGLE_MODES)
 
 
 def keep(base: Evaluated, wanted: Collection[int], mode: Mode) -> tuple[ProgramGraph, frozenset[int]] | None:
@@ -66,19 +75,28 @@ class _Cut:
         for at in sorted(self._kept):
             node = graph.nodes[at]
             nodes[at] = replace(node, inputs=tuple(None if n is None else self._resolved(n) for n in node.inputs))
-        made = {number for node in nodes.values() for number in node.outputs}
-        outputs = [number for number in map(self._origin, graph.outputs) if number in made]
-        if self._mode.expose:
-            read = {number for node in nodes.values() for number in node.operands} | set(outputs)
-            for node in nodes.values():
-                if not node.free and not read & set(node.outputs):
-                    outputs += [n for n in node.outputs if self._base.types.get(n)]
-        outputs = [number for number in outputs if self._base.types.get(number)]
+        outputs = [number for number in self._returned(nodes.values()) if self._base.types.get(number)]
         if not outputs:
             return None
         small = without_dead_code((*graph.leaves, *self._new.values()), nodes.values(), outputs, graph.header)
         alive = {number for node in small.nodes for number in node.outputs}
         return small, frozenset(at for at, node in nodes.items() if alive & set(node.outputs) or node.effects)
+
+    def _returned(self, nodes: Collection[ProgramNode]) -> list[int]:
+        graph = self._base.graph
+        made = dict.fromkeys(number for node in nodes for number in node.outputs)
+        read = {number for node in nodes for number in node.operands}
+        kept = [number for number in map(self._origin, graph.outputs) if number in made]
+        match self._mode.returned:
+            case Returned.KEPT:
+                return kept
+            case Returned.UNREAD:
+                lost = [node for node in nodes if not node.free and not (read | set(kept)) & set(node.outputs)]
+                return [*kept, *(number for node in lost for number in node.outputs)]
+            case Returned.READ_ELSEWHERE:
+                return [number for number in made if is_read_elsewhere(graph, number, self._kept)]
+            case Returned.ENDS:
+                return [number for number in made if number not in read]
 
     def _resolved(self, number: int) -> int:
         """What is read instead: itself, what it is replaced by, or an input that holds what it held."""
@@ -119,6 +137,12 @@ class _Cut:
     def _fitting(self, number: int) -> list[int]:
         """The operands of the value's node that are of its type."""
         return fitting_operands(self._base, self._base.graph.producers[number], number)
+
+
+def is_read_elsewhere(graph: ProgramGraph, number: int, kept: Collection[int]) -> bool:
+    """Does a result of the kept nodes matter outside of them? So does one that nothing reads."""
+    readers = graph.readers.get(number, ())
+    return not readers or number in graph.outputs or any(at not in kept for at in readers)
 
 
 def fitting_operands(base: Evaluated, at: int, number: int) -> list[int]:

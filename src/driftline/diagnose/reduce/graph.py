@@ -1,7 +1,8 @@
 """The abstract graph: nodes with inputs, outputs and attributes, and values with a dtype and a shape.
 
-FX graphs and ONNX models are read into it and written from it by their adapters; everything that makes a program
-smaller knows this form alone. Values are numbered. What a leaf holds is named by `data`, a key of `Values`.
+FX graphs, ONNX models and generated programs are read into it and written from it by their adapters; everything that
+makes a program smaller knows this form alone. Values are numbered. What a leaf holds is named by `data`, a key of
+`Values`.
 """
 
 from __future__ import annotations
@@ -89,6 +90,15 @@ class ProgramGraph:
     def producers(self) -> dict[int, int]:
         """Which node makes a value."""
         return {number: at for at, node in enumerate(self.nodes) for number in node.outputs}
+
+    @cached_property
+    def readers(self) -> dict[int, list[int]]:
+        """Which nodes read a value."""
+        found: dict[int, list[int]] = {}
+        for at, node in enumerate(self.nodes):
+            for number in node.operands:
+                found.setdefault(number, []).append(at)
+        return found
 
     @cached_property
     def leaf(self) -> dict[int, ProgramLeaf]:

@@ -117,7 +117,8 @@ class _Waiting(Generic[C]):
 
 class Search(Generic[C]):
     """`ask` is given candidates that were not asked about before: of at most `batch` programs at a time, and of each at
-    most `inputs` that differ in their numbers only, which is one question."""
+    most `inputs` that differ in their numbers only, which is one question. Batches grow from one program on, or from
+    `least`, where many programs cost hardly more than one."""
 
     def __init__(
         self,
@@ -127,6 +128,7 @@ class Search(Generic[C]):
         memo: MutableMapping[str, Reply] | None = None,
         deadline: float = float("inf"),
         batch: int = 1,
+        least: int = 1,
         inputs: int = 1,
         listener: Callable[[ReductionStep], None] = lambda step: None,
     ) -> None:
@@ -134,6 +136,7 @@ class Search(Generic[C]):
         self._memo: MutableMapping[str, Reply] = {} if memo is None else memo
         self._deadline = deadline
         self._batch = batch
+        self._least = least
         self._inputs = inputs
         self._listener = listener
         self._began = time.monotonic()
@@ -149,7 +152,7 @@ class Search(Generic[C]):
 
     def first(self, candidates: Iterable[C], what: str) -> bool:
         """Take the first candidate that is smaller than the best and fails alike. Later ones may be run beside it."""
-        size = 1
+        size = self._least
         waiting = _Waiting(filter(self._is_worth_asking, candidates))
         while group := waiting.next(size, self._inputs):
             for candidate, reply in zip(group, self.replies(group), strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
-from driftline.generate.parts import named, pattern
+from driftline.generate.naming import named, pattern
 
 FLOAT = TensorType("float32", (2, 3))
 
@@ -37,3 +37,14 @@ def test_operators_of_suites_go_by_the_names_of_the_table() -> None:
     assert named([("div:floor_rounding", "float32")]) == "div_floor(float)"
     assert named([("nn.functional.interpolate:bicubic", "uint8")]) == "nn.functional.interpolate:bicubic(uint8)"
     assert named([("Max", "float32")]) == "Max(float)"  # of any number of arguments, and so another one
+
+
+def test_a_pattern_has_operators_and_dtypes_alone() -> None:
+    assert pattern(chain("neg", "relu", "exp")) == "exp(relu(neg(float)))"
+    assert pattern(chain("relu")) == "relu(float)"
+
+
+def test_an_operator_has_one_name_wherever_it_comes_from() -> None:
+    assert named([("Erf", "float32")]) == "erf(float)"
+    assert named([("nn.functional.group_norm", "float64")]) == "group_norm(float64)"
+    assert named([("Gather", "int64"), ("Det", "float32")]) == "Gather(int64) > Det(float)"

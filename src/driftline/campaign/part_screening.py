@@ -1,0 +1,79 @@
+"""Screening of variations of one suspect: what failed, on which inputs, and how the next program is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from driftline.checking.batch import Screened, Screening, case_of, native_of
+from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
+from driftline.core.case import CheckOptions
+from driftline.core.target import Target
+from driftline.core.tensors import Arrays
+from driftline.diagnose.reduce.generated import everything_returned
+from driftline.execute.shelf import Shelf
+from driftline.generate.graph import Graph
+from driftline.generate.random_graph import GROWTH, resized
+
+_PART = ProgramRequest("part", "", 0, strategies=("part",), seed="")
+
+
+class PartScreening:
+    """Screens programs on the target of the suspect."""
+
+    def __init__(self, screening: Screening, target: Target, options: CheckOptions) -> None:
+        self._screening = screening
+        self._target = target
+        self._options = options
+
+    def screen(self, requests: Sequence[ProgramRequest]) -> list[Screened]:
+        return self._screening.screen(requests, self._target) if requests else []
+
+    def graph_as_it_failed(self, failing: Screened) -> Graph | None:
+        """The graph of a program, at the size at which it failed."""
+        assert failing.made
+        graph = failing.made.graph
+        if graph is None:
+            return None
+        if graph.varying:
+            shapes = [array.shape for array in self.inputs(failing).values()]
+            if shapes != [graph.leaves[number].type.shape for number in graph.inputs]:
+                graph = resized(graph, graph.varying, graph.varying + GROWTH) or graph
+        return replace(graph, varying=0)
+
+    def inputs(self, failing: Screened) -> Arrays:
+        """What it failed on."""
+        assert failing.made
+        return dict(case_of(failing.made, self._target, self._options, [failing.sample]).samples[0].arrays)
+
+    def values(self, failing: Screened, graph: Graph) -> str | None:
+        """What every value of the graph is on these inputs, in a file; `None` when it cannot be found out."""
+        given = self.inputs(failing)
+        answer = self._screening.prepare([self.on_inputs(everything_returned(graph), given)])[0]
+        if not isinstance(answer, PreparedProgram):
+            return None
+        results = [array for name, array in native_of(answer)[0].items() if not name.startswith("mutated:")]
+        first = len(graph.leaves)
+        if len(results) != len(graph.types()) - first:
+            return None
+        arrays = {str(number): array for number, array in zip(graph.inputs, given.values(), strict=True)}
+        return self._written(arrays | {str(first + at): array for at, array in enumerate(results)})
+
+    def on_inputs(self, graph: Graph, arrays: Arrays) -> ProgramRequest:
+        return replace(_PART, graph=graph, inputs=self._written(arrays))
+
+    def on_values(self, graph: Graph, values: str, sources: Sequence[int]) -> ProgramRequest:
+        """A part of a program whose values are in a file. `sources[i]` is the number there of leaf i."""
+        return replace(_PART, graph=graph, values=values, sources=tuple(sources))
+
+    def again(self, failing: Screened) -> ProgramRequest:
+        """The request that makes this very program on this very sample once more."""
+        assert failing.made
+        graph = self.graph_as_it_failed(failing) or failing.request.graph
+        origin = failing.made.origins[failing.sample]
+        inputs = self._written(self.inputs(failing))
+        return replace(failing.request, graph=graph, inputs=inputs, strategies=(origin,))
+
+    def _written(self, arrays: Arrays) -> str:
+        with Shelf(self._screening.folder / "arrays") as shelf:
+            return shelf.put_samples([arrays])

@@ -1,0 +1,159 @@
+"""The parts of a suspect that are worth a report: small ones that fail by themselves, in the plainest form.
+
+The generated graph is cut by the reducer (`diagnose/reduce`) before it is written as a program. A part fails by itself
+on the values that the whole computed, so any failure counts, of whatever kind: nothing has to be assumed to trust it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from driftline.campaign.part_screening import PartScreening
+from driftline.checking.batch import Screened
+from driftline.checking.batch_requests import ProgramRequest
+from driftline.core.tensors import Arrays, numpy_dtype
+from driftline.core.verdict import Kind
+from driftline.diagnose.reduce.generated import handed_through, in_plainer_dtypes, read_generated, write_generated
+from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph
+from driftline.diagnose.reduce.search import BudgetEnded, CandidateAnswer, Reply, Search
+from driftline.diagnose.reduce.small_parts import MOST_PARTS, fewer_operators, small_parts
+from driftline.execute.pool import PoolExpired
+from driftline.generate.graph import Graph
+from driftline.generate.mutate import retyped
+from driftline.generate.naming import pattern
+
+MOST_REPORTED = 4  # parts of one suspect
+IMPRECISE = 2  # of them, parts that are merely less precise, beside one that is wrong
+FEWEST = 2  # operators of a part that no smaller part explains: single ones were asked about
+
+
+class SmallestParts:
+    """Finds them, by screening, until the deadline (`time.monotonic`)."""
+
+    def __init__(self, screening: PartScreening, language: str, deadline: float) -> None:
+        self._screening = screening
+        self._language = language
+        self._deadline = deadline
+
+    def of(self, whole: Screened) -> list[Screened]:
+        """Each operator that fails alone, or the smallest set of operators that fails together."""
+        graph = self._screening.graph_as_it_failed(whole)
+        values = self._screening.values(whole, graph) if graph else None
+        if graph is None or values is None:
+            return [whole]
+        through = [self._screening.on_values(value, values, [number]) for number, value in handed_through(graph)]
+        if crude := [result for result in self._screening.screen(through) if result.judgement == "fail"]:
+            return _by_pattern(crude)
+        return _Cutting(self._screening, whole, graph, values, self._deadline).parts()
+
+    def canonical(self, part: Screened) -> Screened:
+        """The part without its gradients and in the plainest dtype, as far as it still fails in the same way."""
+        part = self._without_gradients(part)
+        for _ in range(2):  # once for floats, once for integers
+            graph = self._screening.graph_as_it_failed(part)
+            if graph is None or time.monotonic() > self._deadline:
+                return part
+            options: list[ProgramRequest] = []
+            for changed, old, new in in_plainer_dtypes(graph):
+                plain = retyped(changed, self._language)
+                if plain is not None:
+                    options.append(self._screening.on_inputs(plain, _cast(self._screening.inputs(part), old, new)))
+            results = self._screening.screen(options)
+            same = next((result for result in results if _same_failure(result, part)), None)
+            if same is None:
+                return part
+            part = same
+        return part
+
+    def _without_gradients(self, part: Screened) -> Screened:
+        graph = self._screening.graph_as_it_failed(part)
+        if graph is None or not graph.grad:
+            return part
+        request = self._screening.on_inputs(replace(graph, grad=False), self._screening.inputs(part))
+        plain = self._screening.screen([request])[0]
+        return plain if _same_failure(plain, part) else part
+
+
+class _Cutting:
+    """The search in one program."""
+
+    def __init__(self, screening: PartScreening, whole: Screened, graph: Graph, values: str, deadline: float) -> None:
+        self._screening = screening
+        self._whole = whole
+        self._graph = graph
+        self._values = values
+        self._base = read_generated(graph)
+        self._screened: dict[str, Screened] = {}
+        self._search = Search(
+            self._ask, self._base.graph, deadline=deadline, batch=MOST_PARTS, least=MOST_PARTS
+        )  # a batch is three jobs, however many programs it has
+
+    def parts(self) -> list[Screened]:
+        imprecise: list[Screened] = []
+        try:
+            for parts in small_parts(self._base):
+                failing = self._failing(parts)
+                if telling := [part for part in failing if self._explains(part)]:
+                    return _by_pattern(telling)[:MOST_REPORTED]
+                imprecise += failing
+            fewer_operators(self._search, self._evaluate, FEWEST)
+        except BudgetEnded as ended:
+            if isinstance(ended.__cause__, PoolExpired):  # of the hunt: the suspect is examined when it is resumed
+                raise ended.__cause__ from None
+        smallest = self._screened.get(self._search.best.key, self._whole)
+        return [smallest, *_by_pattern(imprecise)[:IMPRECISE]]
+
+    def _explains(self, part: Screened) -> bool:
+        """A part that is merely less precise does not explain a whole that is wrong."""
+        return bool(self._whole.evidence.policies) or not part.evidence.policies
+
+    def _failing(self, parts: Sequence[ProgramGraph]) -> list[Screened]:
+        replies = self._search.replies(parts)
+        failing = [part for part, reply in zip(parts, replies, strict=True) if reply.answer is CandidateAnswer.SAME]
+        return [self._screened[part.key] for part in failing]
+
+    def _ask(self, parts: Sequence[ProgramGraph]) -> list[Reply]:
+        requests = [
+            self._screening.on_values(
+                write_generated(part, self._graph), self._values, [leaf.number for leaf in part.leaves]
+            )
+            for part in parts
+        ]
+        results = self._screening.screen(requests)
+        self._screened |= {part.key: result for part, result in zip(parts, results, strict=True)}
+        return [_reply(result) for result in results]
+
+    def _evaluate(self, part: ProgramGraph) -> Evaluated:
+        """What its values are is known: those of the whole."""
+        return replace(self._base, graph=part)
+
+
+def _reply(result: Screened) -> Reply:
+    answers = {"fail": CandidateAnswer.SAME, "pass": CandidateAnswer.PASS}
+    return Reply(answers.get(result.judgement, CandidateAnswer.NEITHER), result.reason)
+
+
+def _cast(arrays: Arrays, old: str, new: str) -> Arrays:
+    with np.errstate(all="ignore"):
+        return {n: a.astype(numpy_dtype(new)) if a.dtype.name == old else a for n, a in arrays.items()}
+
+
+def _same_failure(result: Screened, part: Screened) -> bool:
+    if result.judgement != "fail" or result.kind != part.kind:
+        return False
+    if bool(result.evidence.policies) != bool(part.evidence.policies):
+        return False  # less precision does not stand for a wrong result, nor the other way round
+    return part.kind != Kind.ERROR or result.evidence.message == part.evidence.message
+
+
+def _by_pattern(failing: Sequence[Screened]) -> list[Screened]:
+    """One part for each pattern and kind."""
+    found: dict[tuple[str, str], Screened] = {}
+    for result in failing:
+        assert result.made and result.made.graph
+        found.setdefault((result.kind, pattern(result.made.graph)), result)
+    return list(found.values())

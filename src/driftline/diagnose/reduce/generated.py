@@ -1,0 +1,101 @@
+"""Generated programs as graphs to be cut: read into the abstract graph and written from it, before they are emitted.
+
+Their types are known without a run. Numbers stay those of the whole program, and what a value holds is named by its
+number there: a worker that has the values of the whole can feed any part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, ProgramNode, ValueType
+from driftline.generate.graph import Graph, Leaf, Node
+from driftline.generate.table import OPERATORS
+
+MOST_VALUES = 24
+_ALIAS = "alias:"
+# What a dtype is tried as, so that a failure that is not about the dtype is always seen in the same one.
+_TRIED_AS = {
+    "float64": ("float32",),
+    "float16": ("float32",),
+    "bfloat16": ("float32", "float16"),
+    "int64": ("int32",),
+    "int16": ("int32",),
+    "int8": ("int32",),
+    "uint8": ("int32", "int8"),
+    "uint16": ("int32", "uint8"),
+    "uint32": ("int32", "uint8"),
+    "uint64": ("int32", "uint8"),
+    "complex128": ("complex64",),
+}
+
+
+def read_generated(whole: Graph) -> Evaluated:
+    types = {number: ValueType(kind.dtype, kind.shape) for number, kind in enumerate(whole.types())}
+    data = {number: str(number) for number in types}
+    leaves = [
+        ProgramLeaf(number, types[number], data[number], constant=leaf.kind != "input")
+        for number, leaf in enumerate(whole.leaves)
+    ]
+    nodes = [
+        ProgramNode(node.op, node.inputs, tuple(results), node.attributes, effects=OPERATORS[node.op].inplace)
+        for node, results in zip(whole.nodes, whole.produced(), strict=True)
+    ]
+    return Evaluated(ProgramGraph(tuple(leaves), tuple(nodes), whole.outputs), types, data)
+
+
+def write_generated(part: ProgramGraph, whole: Graph) -> Graph:
+    """A part of the whole as a generated program. Its leaf i holds what the value `part.leaves[i].number` does."""
+    types = whole.types()
+    numbers = [leaf.number for leaf in part.leaves] + [number for node in part.nodes for number in node.outputs]
+    new = {number: at for at, number in enumerate(numbers)}
+    nodes = [
+        Node(
+            node.op,
+            tuple(new[number] for number in node.operands),
+            tuple(types[number] for number in node.outputs),
+            node.attributes,
+        )
+        for node in part.nodes
+    ]
+    leaves = [_leaf(whole, leaf.number, new) for leaf in part.leaves]
+    return Graph(tuple(leaves), tuple(nodes), tuple(new[number] for number in part.outputs), whole.grad)
+
+
+def _leaf(whole: Graph, number: int, new: Mapping[int, int]) -> Leaf:
+    if number >= len(whole.leaves):
+        return Leaf("input", whole.types()[number])
+    leaf = whole.leaves[number]
+    if leaf.layout.startswith(_ALIAS):
+        base = new.get(int(leaf.layout.removeprefix(_ALIAS)), -1)
+        return replace(leaf, layout=f"{_ALIAS}{base}" if 0 <= base < new[number] else "contiguous")
+    return leaf
+
+
+def handed_through(whole: Graph) -> Iterator[tuple[int, Graph]]:
+    """Each value of the program by its number, handed in and out again: what fails here is not about any operator."""
+    for number, kind in enumerate(whole.types()):
+        if "identity" not in OPERATORS or number >= MOST_VALUES:
+            return
+        yield number, Graph((Leaf("input", kind),), (Node("identity", (0,), (kind,)),), (1,))
+
+
+def everything_returned(whole: Graph) -> Graph:
+    """The program with every result among its outputs."""
+    first = len(whole.leaves)
+    return replace(whole, outputs=tuple(range(first, len(whole.types()))), grad=False)
+
+
+def in_plainer_dtypes(part: Graph) -> list[tuple[Graph, str, str]]:
+    """The same program in plainer dtypes, the plainest first: (graph, old dtype, new dtype). The types of its results
+    are still the old ones."""
+    found = []
+    for old in sorted({leaf.type.dtype for leaf in part.leaves} & set(_TRIED_AS)):
+        for new in _TRIED_AS[old]:
+            leaves = tuple(
+                replace(leaf, type=leaf.type.with_dtype(new)) if leaf.type.dtype == old else leaf
+                for leaf in part.leaves
+            )
+            found.append((replace(part, leaves=leaves), old, new))
+    return found

@@ -1,0 +1,58 @@
+"""Small parts of a program, all of them: connected operators, fed with what the whole computed there.
+
+Where a batch of programs costs hardly more than one, this is fewer runs than halving, and it finds every part that
+fails instead of one: a program may hold several bugs. What fails only in larger parts is left to the search for fewer
+operators, `fewer_operators`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from driftline.diagnose.reduce.cutting import DataFlow, Mode, Returned, keep, plain_removals
+from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph
+from driftline.diagnose.reduce.nodes import Evaluate
+from driftline.diagnose.reduce.search import Search
+
+MOST_PARTS = 48  # of one size
+LARGEST = 3  # operators
+# A compiler may fuse only what nothing else reads: so a part is also tried that hides what its own operators read.
+OPEN = Mode(DataFlow.CUT, Returned.READ_ELSEWHERE)
+CLOSED = Mode(DataFlow.CUT, Returned.ENDS)
+
+
+def small_parts(base: Evaluated) -> Iterator[list[ProgramGraph]]:
+    """The parts to ask about together, the smallest first. One operator alone hides nothing."""
+    for size in range(1, min(LARGEST, len(base.graph.nodes) - 1) + 1):
+        for mode in (OPEN, CLOSED) if size > 1 else (OPEN,):
+            yield parts_of(base, size, mode)
+
+
+def parts_of(base: Evaluated, size: int, mode: Mode = OPEN, most: int = MOST_PARTS) -> list[ProgramGraph]:
+    """All connected parts of so many operators, up to a number of them."""
+    made = (keep(base, nodes, mode) for nodes in _connected(base.graph, size)[:most])
+    return [part[0] for part in made if part]
+
+
+def _connected(graph: ProgramGraph, size: int) -> list[list[int]]:
+    neighbours: list[set[int]] = [set() for _ in graph.nodes]
+    for number, maker in graph.producers.items():
+        for reader in graph.readers.get(number, ()):
+            neighbours[maker].add(reader)
+            neighbours[reader].add(maker)
+    found: set[frozenset[int]] = {frozenset((node,)) for node in range(len(graph.nodes))}
+    for _ in range(size - 1):
+        found = {kept | {other} for kept in found for node in kept for other in neighbours[node] - kept}
+    return sorted(map(sorted, found))
+
+
+def fewer_operators(search: Search[ProgramGraph], evaluate: Evaluate, least: int) -> None:
+    """Take operators away one at a time, as long as more than `least` are left and it goes on failing. The first
+    operators go first: where several parts fail, this one has always given the bug its name."""
+
+    def one_less(mode: Mode) -> bool:
+        last_first = plain_removals(evaluate(search.best), mode)
+        return search.first(reversed([*last_first]), "an operator removed")
+
+    while search.best.size.operators > least and any(map(one_less, (OPEN, CLOSED))):
+        pass

@@ -1,0 +1,86 @@
+"""What a failing program computes, in words: the pattern of its operators and their usual names. Bugs go by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from driftline.core.identity import WITH_GRADIENT
+from driftline.generate.graph import Graph
+from driftline.generate.table import OPERATORS
+
+# Elements stay what they are and in their order: around an operator that computes, these are not what went wrong.
+_TRANSPARENT = {
+    "identity", "clone", "contiguous", "detach", "flatten", "flatten_2d", "reshape", "reshaped_back", "squeeze",
+    "squeeze_all", "transposed_twice", "unflatten", "unsqueeze", "view",
+}  # fmt: skip
+# ONNX operators that mean something else than ours of the same name.
+_OTHER_MEANING = {"Flatten", "Gather", "Max", "Mean", "Min", "Scatter", "Sum"}
+_VARIANTS = {"div:floor_rounding": "div_floor", "div:trunc_rounding": "div_trunc"}
+_WORDS = {"float32": "float", "int32": "int", "complex64": "complex"}
+
+
+def pattern(graph: Graph) -> str:
+    """What a small graph computes, without shapes and numbers: `relu(clamp(float))`. One pattern, likely one cause."""
+    makers = {number: node for node, span in enumerate(graph.produced()) for number in span}
+    computes = any(node.op not in _TRANSPARENT for node in graph.nodes)
+
+    def words(number: int) -> str:
+        if number not in makers:
+            return _WORDS.get(graph.types()[number].dtype, graph.types()[number].dtype)
+        node = graph.nodes[makers[number]]
+        if node.op in _TRANSPARENT and computes:
+            return words(node.inputs[0])
+        return f"{_kind(node.op)}({', '.join(dict.fromkeys(words(argument) for argument in node.inputs))})"
+
+    if len(graph.nodes) > 6:
+        names = {_kind(node.op) for node in graph.nodes if node.op not in _TRANSPARENT or not computes}
+        dtypes = dict.fromkeys(words(number) for number in range(len(graph.leaves)))
+        return f"{'+'.join(sorted(names))}({', '.join(dtypes)})"
+    read = {number for node in graph.nodes for number in node.inputs}
+    ends = [span[0] for span in graph.produced() if not any(number in read for number in span)]
+    grown = f" {WITH_GRADIENT}" if graph.grad else ""
+    return "; ".join(dict.fromkeys(words(number) for number in ends)) + grown
+
+
+def operators_named(graph: Graph) -> tuple[str, ...]:
+    """The operators of a small graph by their usual names, each once, without those that only pass elements on."""
+    computes = any(node.op not in _TRANSPARENT for node in graph.nodes)
+    return tuple(dict.fromkeys(_kind(n.op) for n in graph.nodes if n.op not in _TRANSPARENT or not computes))
+
+
+def usual_names(coverage: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """The operators of a program that is no graph of ours, by the names in our own table where they are the same."""
+    return tuple(dict.fromkeys(_usual(operator) for operator, _ in coverage))
+
+
+def _kind(operator: str) -> str:
+    """An operator that takes a number, on either side, is the one that takes tensors: `rsub_scalar`, `sub`."""
+    base = operator.removesuffix("_scalar")
+    if base == operator:
+        return operator
+    return next((name for name in (base, base.removeprefix("r")) if name in OPERATORS), operator)
+
+
+def named(coverage: Iterable[tuple[str, str]]) -> str:
+    """The pattern of a program that is no graph of ours: its operators with their dtypes."""
+    return " > ".join(f"{_usual(operator)}({_WORDS.get(dtype, dtype)})" for operator, dtype in coverage)
+
+
+def _usual(operator: str) -> str:
+    """The name of an operator in our own table, where it is the same one: a bug has one name for all generators."""
+    if operator in _OTHER_MEANING:
+        return operator
+    if operator in _VARIANTS:
+        return _VARIANTS[operator]
+    base = operator.partition(":")[0]  # without what tells the variants of a suite apart
+    return _names().get(_squashed(operator)) or _names().get(_squashed(base), operator)
+
+
+@cache
+def _names() -> dict[str, str]:
+    return {_squashed(name): name for name in OPERATORS if not name.endswith("_")}  # those write into an argument
+
+
+def _squashed(name: str) -> str:
+    return name.removeprefix("nn.functional.").removeprefix("native_").replace("_", "").lower()
