@@ -8,7 +8,17 @@ import pytest
 
 import driftline
 from driftline.core.verdict import Judgement
-from driftline.events import BugSeen, CheckStarted, Event, HuntStarted, TargetDone, TurnDone
+from driftline.events import (
+    BugSeen,
+    CheckStarted,
+    Event,
+    HuntStarted,
+    ReleaseAsked,
+    Shrunk,
+    TargetDone,
+    TurnDone,
+)
+from driftline.store.diagnoses import Diagnoses
 
 ROOT = Path(__file__).resolve().parents[1]
 CLIP = f"{ROOT}/examples/bugs/onnxruntime_relu_clip_float64.py:program"
@@ -34,6 +44,29 @@ def test_from_a_check_to_a_report(store_folder: Path, tmp_path: Path) -> None:
         assert bug.id in (tmp_path / "report.html").read_text()
     with driftline.open(store_folder) as again:
         assert [known.id for known in again.bugs()] == [bug.id]
+
+
+def test_a_failure_is_localised_reduced_ablated_and_bisected(store_folder: Path) -> None:
+    with driftline.open(store_folder) as bench:
+        failing = bench.failing(CLIP, target="onnxruntime")  # checked once for all four
+        (bug,) = bench.bugs()
+        assert failing.bug.id == bug.id
+
+        found = bench.localize(failing, seconds=60)
+        assert [rung.answer for rung in found.localization.rungs][-1] == "same", "the ladder ends where it is wrong"
+        heard: list[Event] = []
+        reduced = bench.reduce(bug.id, seconds=60, listener=heard.append).reduction
+        assert reduced.ended == "1-minimal" and reduced.after < reduced.before
+        sizes = [event.size for event in heard if isinstance(event, Shrunk)]
+        assert sizes[-1] == str(reduced.after)
+        cures = bench.ablate(failing, seconds=60).ablation.cures
+        assert cures and all("onnxruntime" in str(cure.target) for cure in cures)
+        asked: list[Event] = []
+        bisected = bench.bisect(failing, installed=True, listener=asked.append)
+        here = ReleaseAsked(bisected.trials[0].release, "bad", bisected.trials[0].seconds)
+        assert here in asked and bisected.search.ranges
+        kept = {step for step in ("localize", "ablate", "bisect") if Diagnoses(bench.store).of(bug.id, step)}
+        assert kept == {"localize", "ablate", "bisect"}
 
 
 def test_a_hunt_and_what_it_leaves_in_the_store(store_folder: Path) -> None:
@@ -67,5 +100,7 @@ def test_what_cannot_be_is_said_in_one_sentence(store_folder: Path) -> None:
             bench.audit(compilers=["eager"])
         with pytest.raises(driftline.DriftlineError, match="no bug"):
             bench.diagnose("inductor-00000000")
+        with pytest.raises(driftline.DriftlineError, match="does not fail"):
+            bench.reduce(CLIP, target="onnxruntime:opt=off")
         with pytest.raises(driftline.DriftlineError, match="no format"):
             bench.report(format="pdf")

@@ -176,6 +176,25 @@ class ExplainingStarted(Event):
 
 
 @dataclass(frozen=True)
+class Shrunk(Event):
+    """A reduction came to a smaller program, after so many seconds and questions; its size and the step in words."""
+
+    seconds: float
+    queries: int
+    size: str
+    step: str
+
+
+@dataclass(frozen=True)
+class ReleaseAsked(Event):
+    """A bisection ran the case in one release, which is good, bad or skipped."""
+
+    release: str
+    answer: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class NotExplained(Event):
     """A bug could not be explained, and why."""
 

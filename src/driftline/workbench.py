@@ -3,6 +3,8 @@
     with driftline.open(".driftline") as bench:
         result = bench.check("model.onnx", targets=["onnxruntime"])
         bench.hunt(seconds=60, targets=["onnxruntime"])
+        for bug in bench.bugs():
+            bench.reduce(bug.id, seconds=60)
         bench.report("report.html")
 
 Each method is one call of the engine, and returns its typed result. A `listener` hears of what happens meanwhile: the
@@ -15,16 +17,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from driftline.api import CheckSettings, check_with
+from driftline.campaign.ablation import Ablated, ablate_failing
 from driftline.campaign.authoring import GENERATOR as LLM
 from driftline.campaign.authoring import Author
+from driftline.campaign.bisection import Bisected, ReleaseWish, Trial, bisect_failing, keep_bisection
 from driftline.campaign.diagnosis import Diagnosis, diagnose_failing, unreported
 from driftline.campaign.explanations import explain_bugs
-from driftline.campaign.failing import find_failing
+from driftline.campaign.failing import Failing, find_failing
 from driftline.campaign.hunt import Hunter, HuntResult
+from driftline.campaign.localization import Localized, localize_failing
 from driftline.campaign.plan import HuntPlan, ModelPlan, last_model, new_plan, resumed_plan
+from driftline.campaign.reduction import Reduced, reduce_failing
 from driftline.campaign.session import check_strategy
 from driftline.causes import Library, builtin, load
 from driftline.checking.checker import Checker, Skipped
@@ -34,10 +40,11 @@ from driftline.core.config import default_store
 from driftline.core.errors import DriftlineError
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target, parse_targets
-from driftline.events import Listener, ignore
+from driftline.events import Listener, ReleaseAsked, ignore, says
 from driftline.execute import sandbox
 from driftline.execute.pool import Pool
 from driftline.inputs.foreign.specs import parse_specs
+from driftline.inputs.sizes import Sizes
 from driftline.instabilities.frameworks import DEFAULT_FRAMEWORKS, parse_frameworks
 from driftline.instabilities.run import SOLVING, RunPlan, RunResult, run_models
 from driftline.llm.allowance import Allowance
@@ -49,6 +56,16 @@ from driftline.store import Bug, Store
 if TYPE_CHECKING:
     from driftline.patterns.audit import AuditResult
     from driftline.report.view import ReportView
+
+
+class FailingSettings(TypedDict, total=False):
+    """On which target a failure is explained, and how a program is checked for it; see `Workbench.failing`."""
+
+    target: str | None
+    inputs: str
+    dims: Mapping[str, int | Sequence[int]] | None
+    shapes: Mapping[str, Sequence[int] | Sequence[Sequence[int]]] | None
+    seed: int
 
 
 def open(
@@ -251,41 +268,130 @@ class Workbench:
                 more_time=more_time,
             ).run()
 
-    def diagnose(
-        self,
-        subject: str,
-        *,
-        target: str | None = None,
-        seconds: float = 300.0,
-        inputs: str = "example",
-        seed: int = 0,
-        bisect: bool = False,
-        listener: Listener = ignore,
-    ) -> Diagnosis:
-        """Explain a failure: where it lies, how small it gets, what it depends on.
+    def failing(self, subject: str, *, listener: Listener = ignore, **settings: Unpack[FailingSettings]) -> Failing:
+        """A failure to explain: a bug or a case of the store, or a program, which is checked first and must fail.
 
-        `subject` is a bug or a case of the store, or a program, which is checked first and must fail on `target`. With
-        `bisect`, other releases of the compiler are installed and asked too. The explanation is kept with the bug.
+        `target` is another than the bug's own, or the one that the program is checked on. `inputs`, `dims`, `shapes`
+        and `seed` say on what a program is checked, as for `check`.
         """
+        target, inputs = settings.get("target"), settings.get("inputs", "example")
         check_strategy(inputs)
-        failing = find_failing(
+        return find_failing(
             subject,
             self._store,
             self._warm(),
             target=Target.parse(target) if target else None,
             inputs=inputs,
-            options=CheckOptions(seed=seed, plugins=self._plugins),
+            sizes=Sizes.of(settings.get("dims") or {}, settings.get("shapes") or {}),
+            options=CheckOptions(seed=settings.get("seed", 0), plugins=self._plugins),
             listener=listener,
         )
+
+    def diagnose(
+        self,
+        subject: str | Failing,
+        *,
+        seconds: float = 300.0,
+        bisect: bool = False,
+        listener: Listener = ignore,
+        **settings: Unpack[FailingSettings],
+    ) -> Diagnosis:
+        """Explain a failure: where it lies, how small it gets, what it depends on.
+
+        `subject` and `settings` are those of `failing`, or `subject` is what it returned. With `bisect`, other releases
+        of the compiler are installed and asked too. The explanation is kept with the bug, as are those of the methods
+        below. `seconds` do not include the check of a program.
+        """
         return diagnose_failing(
             self._warm(),
             self._store,
-            failing,
+            self._found(subject, listener, settings),
             budget=seconds,
             bisect=bisect,
             library=self._library,
             listener=listener,
         )
+
+    def reduce(
+        self,
+        subject: str | Failing,
+        *,
+        seconds: float = 300.0,
+        listener: Listener = ignore,
+        **settings: Unpack[FailingSettings],
+    ) -> Reduced:
+        """Make a failing program as small as it gets, so that it still fails in the same way."""
+        failing = self._found(subject, listener, settings)
+        return reduce_failing(
+            self._warm(),
+            self._store,
+            failing,
+            budget=seconds,
+            alone=True,
+            library=self._library,
+            listener=listener,
+        )
+
+    def localize(
+        self,
+        subject: str | Failing,
+        *,
+        seconds: float = 180.0,
+        listener: Listener = ignore,
+        **settings: Unpack[FailingSettings],
+    ) -> Localized:
+        """Find the operators of a failing program that fail by themselves."""
+        failing = self._found(subject, listener, settings)
+        return localize_failing(self._warm(), self._store, failing, budget=seconds, listener=listener)
+
+    def ablate(
+        self,
+        subject: str | Failing,
+        *,
+        seconds: float = 180.0,
+        listener: Listener = ignore,
+        **settings: Unpack[FailingSettings],
+    ) -> Ablated:
+        """Find the options, passes and rewrite rules without which a failure is gone."""
+        failing = self._found(subject, listener, settings)
+        return ablate_failing(self._warm(), self._store, failing, budget=seconds, listener=listener)
+
+    def bisect(
+        self,
+        subject: str | Failing,
+        *,
+        package: str = "",
+        good: str = "",
+        bad: str = "",
+        releases: Sequence[str] = (),
+        installed: bool = False,
+        keep: bool = False,
+        max_download: int = ReleaseWish.download,
+        listener: Listener = ignore,
+        **settings: Unpack[FailingSettings],
+    ) -> Bisected:
+        """Find the releases of a compiler that show a failure: the first bad one, the first good one again.
+
+        All releases of the compiler's package that install are asked, unless `package` names another one of it, `good`
+        and `bad` the ends of the search, or `releases` those to ask. They are downloaded, at most `max_download` bytes
+        each, and removed again unless told to `keep` them; with `installed`, only what is here already is asked.
+        """
+        wish = ReleaseWish(package, good, bad, tuple(releases), installed, keep, max_download)
+
+        def tried(trial: Trial) -> None:
+            listener(ReleaseAsked(trial.release, str(trial.answer), trial.seconds))
+
+        failing = self._found(subject, listener, settings)
+        found = bisect_failing(self._warm(), failing, wish, report=says(listener, "bisect"), tried=tried)
+        keep_bisection(self._store, found)
+        return found
+
+    def _found(self, subject: str | Failing, listener: Listener, settings: FailingSettings) -> Failing:
+        if isinstance(subject, str):
+            return self.failing(subject, listener=listener, **settings)
+        if settings:
+            raise DriftlineError(f"{', '.join(settings)}: give this to `failing`, which found the failure.")
+        return subject
 
     def instabilities(
         self,

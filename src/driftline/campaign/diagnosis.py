@@ -173,11 +173,8 @@ class _DiagnosisRun:
         )
 
     def _reduce(self, budget: float) -> Reduced:
-        def tell(step: Any) -> None:
-            self._listener(Working("reduce", f"{step.size} ({step.what})"))
-
         reduced = partial(
-            reduce_failing, self._checker, self._store, budget=budget, library=self._library, listener=tell
+            reduce_failing, self._checker, self._store, budget=budget, library=self._library, listener=self._listener
         )
         part = self._part_that_fails()
         if part is not None:

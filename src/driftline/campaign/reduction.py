@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from driftline.diagnose.reduce.question import CandidateQuestion, Votes
 from driftline.diagnose.reduce.reducer import NotReducible, Reduction, reduce_case
 from driftline.diagnose.reduce.search import CandidateAnswer, ReductionStep, Reply
 from driftline.diagnose.reduce.signature import Signature
+from driftline.events import Listener, Shrunk, ignore
 from driftline.execute.pool import PoolExpired
 from driftline.report.program import program_text
 from driftline.store import Bug, Store
@@ -54,7 +55,7 @@ def reduce_failing(
     budget: float,
     alone: bool = False,
     library: Library | None = None,
-    listener: Callable[[ReductionStep], None] = lambda step: None,
+    listener: Listener = ignore,
 ) -> Reduced:
     """Reduce a failure within a budget of seconds, and keep what came of it with its bug. `alone`: single operators are
     asked first, and one that fails by itself is what is made smaller. What the causes of `library` ask is tried on the
@@ -83,12 +84,15 @@ def _reduced(
     budget: float,
     alone: bool,
     library: Library,
-    listener: Callable[[ReductionStep], None],
+    listener: Listener,
 ) -> tuple[Reduction, dict[str, Any] | None]:
     """The reduction, and what causes want to know of its smallest program, if there was time for that."""
     answers = Answers(store)
     signature = Signature.of_finding(failing.finding.verdict, failing.finding.execution)
     began = time.monotonic()
+
+    def tell(step: ReductionStep) -> None:
+        listener(Shrunk(step.seconds, step.queries, str(step.size), step.what))
 
     def reduced(case: Case, first: tuple[ReductionStep, ...] = ()) -> Reduction:
         found = reduce_case(
@@ -98,7 +102,7 @@ def _reduced(
             budget=SEARCH * budget - (time.monotonic() - began),
             votes=_votes(failing),
             memos=lambda question: _Memo(answers, question),
-            listener=listener,
+            listener=tell,
         )
         return replace(found, steps=(*first, *found.steps), seconds=time.monotonic() - began)
 

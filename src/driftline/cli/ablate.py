@@ -29,11 +29,10 @@ def ablate(as_json: bool, **given: Any) -> int:
     asked again in a fresh process, and is itself a target. Exit code 1: it fails; what it depends on is kept with the
     bug.
     """
-    from driftline.campaign.ablation import ablate_failing
     from driftline.report.results import SCHEMA
 
     with Explaining("Ablating", **given) as asked:
-        found = ablate_failing(asked.checker, asked.store, asked.failing, budget=asked.budget, listener=asked.progress)
+        found = asked.bench.ablate(asked.failing, seconds=asked.seconds, listener=asked.progress())
     if as_json:
         print_json({"schema": SCHEMA, **found.body})
     else:

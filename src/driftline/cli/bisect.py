@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from driftline.cli.common import json_option, note, plugin_option, print_json, store_option, trust_option
-from driftline.cli.explaining import failing_for
+from driftline.cli.common import json_option, plugin_option, print_json, store_option, trust_option
+from driftline.cli.explaining import failing_for, opened
 from driftline.core.errors import DriftlineError
+from driftline.report.progress import note_releases
 
 if TYPE_CHECKING:
-    from driftline.campaign.bisection import Bisected, Trial
+    from driftline.campaign.bisection import Bisected
 
 
 @click.command()
@@ -61,27 +62,22 @@ def bisect(
     stretch whose ends differ. Each runs in an environment of its own; the reference stays that of the framework
     installed here. A release that cannot run the case says nothing (skip). Exit code 1: at least one release shows it.
     """
-    from driftline.campaign.bisection import ReleaseWish, bisect_failing, keep_bisection, parse_releases
-    from driftline.campaign.failing import is_program
-    from driftline.checking.checker import Checker
-    from driftline.core.case import CheckOptions
-    from driftline.core.plugins import load_plugins
-    from driftline.core.target import Target
-    from driftline.execute.pool import Pool
+    from driftline.campaign.bisection import parse_releases
     from driftline.report.results import SCHEMA
-    from driftline.store import Store
 
-    wish = ReleaseWish(package, good, bad, tuple(parse_releases(releases)), installed, keep, parse_size(max_download))
-    load_plugins(plugins)
-    wanted = Target.parse(target) if target else None
-    options = CheckOptions(plugins=tuple(str(Path(p).resolve()) for p in plugins))
-    if not is_program(subject):
-        Store.open(store).close()  # a store that is not there must not be made by asking
-    with Store.create(store) as kept, Pool() as pool:
-        checker = Checker(pool)
-        failing = failing_for(subject, kept, checker, target=wanted, options=options)
-        bisected = bisect_failing(checker, failing, wish, report=note, tried=_tell)
-        keep_bisection(kept, bisected)
+    size = parse_size(max_download)
+    with opened(subject, store, plugins) as bench:
+        bisected = bench.bisect(
+            failing_for(bench, subject, target=target),
+            package=package,
+            good=good,
+            bad=bad,
+            releases=parse_releases(releases),
+            installed=installed,
+            keep=keep,
+            max_download=size,
+            listener=note_releases,
+        )
     if as_json:
         print_json({"schema": SCHEMA, **bisected.to_json()})
     else:
@@ -95,10 +91,6 @@ def parse_size(text: str) -> int:
     if not match:
         raise DriftlineError(f"--max-download {text}: write a size such as 500MB or 4GB.")
     return int(float(match[1]) * {"M": 1e6, "G": 1e9}[match[2].upper()])
-
-
-def _tell(trial: Trial) -> None:
-    note(f"{trial.release}: {trial.answer} ({trial.seconds:.0f} s)")
 
 
 def _show(bisected: Bisected) -> None:

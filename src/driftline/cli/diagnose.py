@@ -31,23 +31,14 @@ def diagnose(as_json: bool, bisect: bool, folders: tuple[Path, ...], **given: An
     environments are there (driftline env list) or --bisect is given. Exit code 1: it fails; the explanation is kept
     with the bug and stands in its report.
     """
-    from driftline.campaign.diagnosis import diagnose_failing
     from driftline.report.annotated import causes_of
     from driftline.report.diagnosis import show_diagnosis
     from driftline.report.results import SCHEMA
 
     library = library_of(folders)
-    with Explaining("Diagnosing", **given) as asked:
-        found = diagnose_failing(
-            asked.checker,
-            asked.store,
-            asked.failing,
-            budget=asked.budget,
-            bisect=bisect,
-            library=library,
-            listener=asked.progress,
-        )
-        causes = causes_of(asked.store.bug(asked.failing.bug.id), library)
+    with Explaining("Diagnosing", library=library, **given) as asked:
+        found = asked.bench.diagnose(asked.failing, seconds=asked.seconds, bisect=bisect, listener=asked.progress())
+        causes = causes_of(asked.bench.store.bug(asked.failing.bug.id), library)
     body = found.to_json()
     if as_json:
         print_json({"schema": SCHEMA, **body, "causes": [cause.note() for cause in causes]})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import click
 
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from driftline.campaign.explanations import ExplainedBugs
     from driftline.campaign.failing import Failing
     from driftline.causes import Library
-    from driftline.checking.checker import Checker
-    from driftline.core.target import Target
     from driftline.execute.pool import Pool
     from driftline.store import Store
+    from driftline.workbench import FailingSettings, Workbench
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,7 +34,7 @@ def explaining_options(budget: str) -> Callable[[F], F]:
             seed_option,
             sizes_options,
             click.option(
-                "--inputs", metavar="FILE.npz|example|random|specials", default="example", help="Of a PROGRAM."
+                "--inputs", metavar="FILE.npz|example|random|specials", default="example", help="Inputs of a PROGRAM."
             ),
             click.option("--target", metavar="TARGET", help="The target of a PROGRAM; of a bug, another than its own."),
             click.option("--budget", default=budget, show_default=True, help="Time for it: 90s, 5m, 1h."),
@@ -65,23 +64,34 @@ def explain(bugs: Sequence[str], store: Store, pool: Pool, library: Library) -> 
         return explain_bugs(Checker(pool), store, bugs, library=library, listener=progress)
 
 
-def failing_for(subject: str, store: Store, checker: Checker, *, target: Target | None = None, **given: Any) -> Failing:
-    """What a command is asked to explain. To check a program first takes a while, and is shown."""
-    from driftline.campaign.failing import find_failing, is_program
+@contextmanager
+def opened(subject: str, store: Path, plugins: Sequence[str], library: Library | None = None) -> Iterator[Workbench]:
+    """The store with its workers, for a command that explains something."""
+    from driftline.campaign.failing import is_program
+    from driftline.store import Store
+    from driftline.workbench import Workbench
 
     if not is_program(subject):
-        return find_failing(subject, store, checker, target=target, **given)
-    with CheckProgress(f"Checking {subject}", 1 if target else None) as progress:
-        return find_failing(subject, store, checker, target=target, **given, listener=progress)
+        Store.open(store).close()  # a store that is not there must not be made by asking
+    with Workbench(store, plugins=plugins, library=library) as bench:
+        yield bench
+
+
+def failing_for(bench: Workbench, subject: str, **settings: Unpack[FailingSettings]) -> Failing:
+    """What a command is asked to explain. To check a program first takes a while, and is shown."""
+    from driftline.campaign.failing import is_program
+
+    if not is_program(subject):
+        return bench.failing(subject, **settings)
+    with CheckProgress(f"Checking {subject}", 1 if settings.get("target") else None) as progress:
+        return bench.failing(subject, listener=progress, **settings)
 
 
 class Explaining:
-    """Everything that is open while a failure is explained: the store, the workers, the progress."""
+    """Everything that is open while a failure is explained: the store with its workers, and the progress."""
 
-    checker: Checker
-    store: Store
+    bench: Workbench
     failing: Failing
-    progress: Activity
 
     def __init__(
         self,
@@ -96,45 +106,44 @@ class Explaining:
         seed: int,
         store: Path,
         plugins: tuple[str, ...],
+        library: Library | None = None,
     ) -> None:
         self._title = title
-        self.budget = parse_budget(budget)
+        self.seconds = parse_budget(budget)
         self._subject, self._target, self._inputs = subject, target, inputs
         self._dims, self._shapes = dims, shapes
-        self._seed, self._place, self._plugins = seed, store, plugins
+        self._seed, self._place, self._plugins, self._library = seed, store, plugins, library
         self._open = ExitStack()
 
     def __enter__(self) -> Explaining:
+        from driftline.campaign.session import check_strategy
+        from driftline.core.plugins import load_plugins
+        from driftline.core.target import Target
+        from driftline.inputs.sizes import Sizes
+
+        load_plugins(self._plugins)
+        check_strategy(self._inputs)  # what is mistyped is refused before a store is made for it
+        sizes = Sizes.parse(self._dims, self._shapes)
+        if self._target:
+            Target.parse(self._target)
+        self.seconds = max(1.0, self.seconds - elapsed())  # a program is checked outside of it
         with ExitStack() as opening:
-            self._enter(opening)
+            self.bench = opening.enter_context(opened(self._subject, self._place, self._plugins, self._library))
+            self.failing = failing_for(
+                self.bench,
+                self._subject,
+                target=self._target,
+                inputs=self._inputs,
+                dims=sizes.dims,
+                shapes=sizes.shapes,
+                seed=self._seed,
+            )
             self._open = opening.pop_all()
         return self
 
-    def _enter(self, opening: ExitStack) -> None:
-        from driftline.campaign.failing import is_program
-        from driftline.campaign.session import check_strategy
-        from driftline.checking.checker import Checker
-        from driftline.core.case import CheckOptions
-        from driftline.core.plugins import load_plugins
-        from driftline.core.target import Target
-        from driftline.execute.pool import Pool
-        from driftline.inputs.sizes import Sizes
-        from driftline.store import Store
-
-        load_plugins(self._plugins)
-        check_strategy(self._inputs)
-        sizes = Sizes.parse(self._dims, self._shapes)
-        wanted = Target.parse(self._target) if self._target else None
-        options = CheckOptions(seed=self._seed, plugins=tuple(str(Path(p).resolve()) for p in self._plugins))
-        self.budget = max(1.0, self.budget - elapsed())  # a program is checked outside of it
-        if not is_program(self._subject):
-            Store.open(self._place).close()  # a store that is not there must not be made by asking
-        self.store = opening.enter_context(Store.create(self._place))
-        self.checker = Checker(opening.enter_context(Pool()))
-        self.failing = failing_for(
-            self._subject, self.store, self.checker, target=wanted, inputs=self._inputs, sizes=sizes, options=options
-        )
-        self.progress = opening.enter_context(Activity(self._title, self.budget))
+    def progress(self) -> Activity:
+        """Shown until the end of the block."""
+        return self._open.enter_context(Activity(self._title, self.seconds))
 
     def __exit__(self, *problem: Any) -> None:
         self._open.__exit__(*problem)

@@ -27,13 +27,10 @@ def localize(as_json: bool, **given: Any) -> int:
     each part compiled alone and fed with the values of the reference run, down to the smallest that still fails; and
     the program without it is asked too. Exit code 1: it fails; the suspects are kept with the bug.
     """
-    from driftline.campaign.localization import localize_failing
     from driftline.report.results import SCHEMA
 
     with Explaining("Localising", **given) as asked:
-        found = localize_failing(
-            asked.checker, asked.store, asked.failing, budget=asked.budget, listener=asked.progress
-        )
+        found = asked.bench.localize(asked.failing, seconds=asked.seconds, listener=asked.progress())
     if as_json:
         print_json({"schema": SCHEMA, **found.body})
     else:

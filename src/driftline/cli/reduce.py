@@ -8,21 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from driftline.cli.cause_options import causes_option, library_of
-from driftline.cli.clock import elapsed
-from driftline.cli.common import (
-    json_option,
-    note,
-    on_terminal,
-    parse_budget,
-    plugin_option,
-    print_json,
-    seed_option,
-    sizes_options,
-    store_option,
-    trust_option,
-)
-from driftline.cli.explaining import failing_for
-from driftline.core.errors import DriftlineError, InternalError
+from driftline.cli.common import json_option, print_json
+from driftline.cli.explaining import Explaining, explaining_options
+from driftline.core.errors import DriftlineError
+from driftline.report.progress import ReductionProgress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,38 +19,16 @@ if TYPE_CHECKING:
     from driftline.campaign.reduction import Reduced
     from driftline.causes import Cause
     from driftline.core.program import Program
-    from driftline.diagnose.reduce.search import ReductionStep
 
 _SUFFIXES = {"onnx": ".onnx", "source": ".py", "torch": ".pt2", "tflite": ".tflite"}
 
 
 @click.command()
-@click.argument("subject", metavar="BUG|CASE|PROGRAM")
-@click.option("--budget", default="5m", show_default=True, help="Time for it: 90s, 5m, 1h.")
-@click.option("--target", metavar="TARGET", help="The target of a PROGRAM; of a bug, another than its own.")
-@click.option("--inputs", metavar="FILE.npz|example|random|specials", default="example", help="Inputs of a PROGRAM.")
-@sizes_options
+@explaining_options(budget="5m")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Also write the reduced program here.")
-@seed_option
-@store_option
-@plugin_option
-@trust_option
 @causes_option
 @json_option
-def reduce(
-    subject: str,
-    budget: str,
-    target: str | None,
-    inputs: str,
-    dims: tuple[str, ...],
-    shapes: tuple[str, ...],
-    out: Path | None,
-    seed: int,
-    store: Path,
-    plugins: tuple[str, ...],
-    folders: tuple[Path, ...],
-    as_json: bool,
-) -> int:
+def reduce(out: Path | None, folders: tuple[Path, ...], as_json: bool, **given: Any) -> int:
     """Make a failing program as small as it gets, so that it still fails in the same way.
 
     BUG is a name from `driftline bugs list`, CASE the id of one of its cases. A PROGRAM (model.onnx, model.pt2,
@@ -78,78 +45,26 @@ def reduce(
     a name that ends in .onnx for an ONNX model, in .py for all others. Exit code 1: it still fails, smaller than before
     or as small as it was; the result is kept with the bug.
     """
-    from driftline.campaign.failing import is_program
-    from driftline.campaign.reduction import reduce_failing
-    from driftline.campaign.session import check_strategy
-    from driftline.checking.checker import Checker
-    from driftline.cli import report_internal_error
-    from driftline.core.case import CheckOptions
     from driftline.core.output_place import require_place
-    from driftline.core.plugins import load_plugins
-    from driftline.core.target import Target
-    from driftline.execute.pool import Pool
-    from driftline.inputs.sizes import Sizes
     from driftline.report.annotated import causes_of
     from driftline.report.results import SCHEMA
-    from driftline.store import Store
 
-    seconds = max(1.0, parse_budget(budget) - elapsed())  # a program is checked outside of it
     library = library_of(folders)
     if out:
         require_place(out)
-    load_plugins(plugins)
-    check_strategy(inputs)
-    sizes = Sizes.parse(dims, shapes)
-    wanted = Target.parse(target) if target else None
-    options = CheckOptions(seed=seed, plugins=tuple(str(Path(p).resolve()) for p in plugins))
-    if not is_program(subject):
-        Store.open(store).close()  # a store that is not there must not be made by asking
-    with Store.create(store) as kept, Pool() as pool:
-        checker = Checker(pool)
-        failing = failing_for(subject, kept, checker, target=wanted, inputs=inputs, sizes=sizes, options=options)
+    with Explaining("Reducing", library=library, **given) as asked:
         if out:
-            _require_suffix(out, _forms_to_come(failing.case.program))
-        with _Progress() as progress:
-            reduced = reduce_failing(
-                checker, kept, failing, budget=seconds, alone=True, library=library, listener=progress
-            )
+            _require_suffix(out, _forms_to_come(asked.failing.case.program))
+        with ReductionProgress() as progress:
+            reduced = asked.bench.reduce(asked.failing, seconds=asked.seconds, listener=progress)
         if out:
             _write(reduced, out)  # before anything is shown: a refusal says where the result is
-        causes = causes_of(kept.bug(failing.bug.id), library)
+        causes = causes_of(asked.bench.store.bug(asked.failing.bug.id), library)
         if as_json:
             print_json({"schema": SCHEMA, **reduced.body, "causes": [cause.note() for cause in causes]})
         else:
             _show(reduced, causes, out)
-    if reduced.reduction.internal_errors:
-        report_internal_error(reduced.reduction.internal_errors[0])
-        return InternalError.exit_code
-    return 1
-
-
-class _Progress:
-    """Size over time: one live line on a terminal, a line for each step elsewhere."""
-
-    def __init__(self) -> None:
-        self._status: Any = None
-
-    def __enter__(self) -> _Progress:
-        if on_terminal():
-            from driftline.report.screen import Screen
-
-            self._status = Screen(stderr=True).status("Reducing ...")
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status:
-            self._status.stop()
-
-    def __call__(self, step: ReductionStep) -> None:
-        line = f"{step.seconds:6.1f} s  {step.queries:4d} asked  {step.size}  ({step.what})"
-        if self._status:
-            self._status.update(f"Reducing: {line}")
-        else:
-            note(line)
+    return asked.exit_code(reduced.reduction.internal_errors)
 
 
 def _show(reduced: Reduced, causes: Sequence[Cause], out: Path | None) -> None:

@@ -163,6 +163,45 @@ class RunProgress(Ticker):
             self.say(new_bug_line(event.bug, event.how))
 
 
+class ReductionProgress:
+    """A listener of a reduction, size over time: one live line on a terminal, a line for each step elsewhere."""
+
+    def __init__(self) -> None:
+        self._status: Any = None
+        if on_terminal():
+            from driftline.report.screen import Screen
+
+            self._status = Screen(stderr=True).status("Reducing ...")
+            self._status.start()
+
+    def __call__(self, event: Event) -> None:
+        from driftline.events import Shrunk
+
+        if isinstance(event, Shrunk):
+            line = f"{event.seconds:6.1f} s  {event.queries:4d} asked  {event.size}  ({event.step})"
+            if self._status:
+                self._status.update(f"Reducing: {line}")
+            else:
+                note(line)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status:
+            self._status.stop()
+
+
+def note_releases(event: Event) -> None:
+    """A listener of a bisection: a line for each release, and for each that is installed first."""
+    from driftline.events import ReleaseAsked, Working
+
+    if isinstance(event, Working):
+        note(event.words)
+    elif isinstance(event, ReleaseAsked):
+        note(f"{event.release}: {event.answer} ({event.seconds:.0f} s)")
+
+
 class Activity:
     """A listener of work that is measured by its time: a bar on a terminal, a line now and then elsewhere."""
 
@@ -192,10 +231,12 @@ class Activity:
 
     def __call__(self, event: Event) -> None:
         """Bugs stay on the screen; what is being done gives way to what is done next."""
-        from driftline.events import BugSeen, NotExplained, OutOfReach, Working
+        from driftline.events import BugSeen, NotExplained, OutOfReach, Shrunk, Working
 
         if isinstance(event, Working):
             self._now(f"{event.part}: {event.words}" if event.words else event.part)
+        elif isinstance(event, Shrunk):
+            self._now(f"reduce: {event.size} ({event.step})")
         elif isinstance(event, OutOfReach):
             self._now(f"out of reach of ordinary code: {event.rule}, {event.mutation}")
         elif isinstance(event, BugSeen):
