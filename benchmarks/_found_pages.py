@@ -36,7 +36,7 @@ class Entry:
 
 
 def read_entries(folder: Path) -> dict[str, Entry]:
-    """What the pages have. A page that nobody wrote yet has nothing."""
+    """What the pages have. A page that does not exist yet has nothing."""
     found: dict[str, Entry] = {}
     for page in sorted(folder.glob("*.md")):
         for match in _ENTRY.finditer(page.read_text()):

@@ -79,7 +79,7 @@ class _Maker:
             self.add(self.rng.choice(self.kind.unary), one)
 
     def finish(self) -> Any:
-        """Nothing is left unread: what nobody took is added to the result."""
+        """Nothing is left unread: what is still unread is added to the result."""
         read = {name for node in self.nodes for name in node.input}
         for name in [value for value in self.values[:-1] if value not in read]:
             self.add("Add", self.values[-1], name)
@@ -100,7 +100,7 @@ class _Maker:
 def _relu_clip(maker: _Maker, near: list[str]) -> None:
     """FuseReluClip writes a float32 bound into a float64 Clip: the model does not load."""
     positive = maker.add("Relu", maker.rng.choice(near))
-    maker.values.pop()  # nobody else reads it, or the two would not be merged
+    maker.values.pop()  # nothing else reads it, or the two would not be merged
     maker.add("Clip", positive, maker.constant(-0.5), maker.constant(2.0))
 
 

@@ -42,7 +42,7 @@ def judged_in(counts: Mapping[str, int]) -> int:
 
 def processor_seconds() -> float:
     """What this process and all that came from it have used so far: it does not depend on the neighbours, as the clock
-    does. The dead are counted by those who waited for them."""
+    does. Ended processes are counted by the ones that waited for them."""
     total = 0.0
     own = psutil.Process()
     for process in [own, *own.children(recursive=True)]:

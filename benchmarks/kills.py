@@ -1,4 +1,4 @@
-"""Driftline killed without warning (SIGKILL), again and again: nothing that was stored is lost, nobody is left behind.
+"""Driftline killed without warning (SIGKILL), again and again: nothing stored is lost, no process is left behind.
 
     python benchmarks/kills.py --work FOLDER                       1,000 kills of hunt, audit, reduce and diagnose
     python benchmarks/kills.py --work FOLDER --count 40 --only hunt --seed 7

@@ -6,7 +6,7 @@
 Each hunt is `driftline.open(store).hunt(...)` on every installed compiler, with a seed and a store of its own. Every
 fifteen seconds the process that hunts (the parent), its nurseries and its workers are asked for their memory (resident,
 and proportional where the kernel says it), open descriptors and threads; its scratch folder for its size and number of
-files; and the machine for orphans: processes that belong to the hunt and hang below nobody. Each answer is a line of
+files; and the machine for orphans: processes that belong to the hunt and have no parent in it. Each answer is a line of
 the file, written at once.
 
 At the end, each quantity is fitted by a straight line after the warm-up of every hunt, with an interval from resampling
@@ -97,9 +97,9 @@ def watch(arguments: argparse.Namespace) -> int:
 
 
 def sampled(pid: int, suspected: set[int]) -> tuple[dict[str, Any], set[int]]:
-    """What the hunt uses now, and who is tagged as its own without hanging below it.
+    """What the hunt uses now, and which processes are tagged as its own without being its descendants.
 
-    A worker that is being ended loses its parent before it is gone, so only who was seen so twice is an orphan.
+    A worker that is being ended loses its parent before it is gone, so only one that was seen so twice is an orphan.
     """
     nurseries = children(pid)
     below = descendants(pid)

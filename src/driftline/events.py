@@ -206,7 +206,7 @@ Listener = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """The listener of those who want no events."""
+    """A listener for where no events are wanted."""
 
 
 def says(listener: Listener, part: str) -> Callable[[str], None]:

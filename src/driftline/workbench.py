@@ -198,7 +198,7 @@ class Workbench:
         *,
         replay: bool,
     ) -> tuple[HuntPlan, Author]:
-        """Who writes programs with a language model, and the plan that names it."""
+        """What writes programs with a language model, and the plan that names it."""
         from driftline.patterns.rule_book import CompilerRules
 
         if (lacking := sandbox.missing()) and sandbox.wanted():

@@ -1,4 +1,4 @@
-"""A compiler whose rules were watched once goes on as if nobody had looked."""
+"""A compiler whose rules were watched once goes on as if it had not been watched."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_the_last_of_the_time_is_for_what_waits() -> None:
     assert nothing == [None]
 
 
-def test_a_retired_lane_brings_nobody_back() -> None:
+def test_a_retired_lane_brings_no_suspect_back() -> None:
     one = roster(new=3)
     task = taken(one)
     one.retire(task.lane, at_once=True)

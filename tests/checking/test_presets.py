@@ -30,7 +30,7 @@ def test_each_preset_holds_the_one_before_it() -> None:
     assert names(None) == default
 
 
-def test_presets_mix_with_targets_and_name_nobody_twice() -> None:
+def test_presets_mix_with_targets_and_name_no_target_twice() -> None:
     mixed = names("quick,tvm,onnxruntime,onnxruntime:opt=off")
     assert mixed == [*names(QUICK), "tvm", "onnxruntime:opt=off"]
 

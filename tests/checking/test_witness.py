@@ -68,7 +68,7 @@ def test_a_big_model_is_played_on_torch(checker: Checker, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("change", [lambda a: a.T, lambda a: a.astype(np.float64)], ids=["shape", "dtype"])
-def test_nobody_is_accused_where_the_references_disagree(
+def test_no_compiler_is_accused_where_the_references_disagree(
     checker: Checker, tmp_path: Path, change: Callable[[np.ndarray], np.ndarray]
 ) -> None:
     outcome = checked(model([helper.make_node("Tanh", ["x"], ["y"])], "y"), tmp_path, checker).outcome

@@ -319,7 +319,7 @@ def test_results_that_are_too_large_for_the_parent_are_not_compared(
 
 
 @pytest.mark.parametrize("stdout", ["closed", "left", "full"])
-def test_output_that_nobody_reads(folder: Path, stdout: str) -> None:
+def test_output_that_is_not_read(folder: Path, stdout: str) -> None:
     """A reader that has left is no error; a disk that is full is one, in one sentence."""
     command = [sys.executable, "-m", "driftline", "doctor", "--help"]
     if stdout == "closed":

@@ -1,4 +1,4 @@
-"""A store may name plugins; nobody imports them unless the user names them, too."""
+"""A store may name plugins; they are imported only if the user names them too."""
 
 from __future__ import annotations
 

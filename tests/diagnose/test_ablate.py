@@ -90,7 +90,7 @@ def test_the_rewrite_rule_of_onnxscript_is_named(checker: Checker) -> None:
     assert [knob.name for knob in again.at_work] == [rule]
 
 
-def test_a_kernel_is_nobodys_option(checker: Checker) -> None:
+def test_a_kernel_is_not_an_option(checker: Checker) -> None:
     found = ablated(checker, example("openvino_abs_int64.py"), "openvino")
     assert not found.cures
     assert found.note.startswith("nothing that can be switched off")

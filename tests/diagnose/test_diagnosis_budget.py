@@ -42,7 +42,7 @@ def endless(*_: Any, tried: Callable[[Trial], None], **__: Any) -> None:
         tried(Trial(f"1.{number}.0", ReleaseAnswer.GOOD if number < 2 else ReleaseAnswer.BAD, "", 0.1, made=False))
 
 
-def test_a_hunt_explains_what_nobody_has_reported(store_folder: Path, checker: Checker) -> None:
+def test_a_hunt_explains_what_is_not_reported_yet(store_folder: Path, checker: Checker) -> None:
     with Store.create(store_folder) as store:
         found = find_failing(
             f"{CLIP}:program", store, checker, target=Target.parse("onnxruntime"), options=CheckOptions()

@@ -152,7 +152,7 @@ squash (float[4] x) => (float[4] y) <float one = {1.1}, float two = {2.2}> {
 
 
 def test_taps_that_undo_a_wrong_fusion_are_told(checker: Checker, tmp_path: Path, store_folder: Path) -> None:
-    """The compiler is wrong only as long as nobody looks at what it fuses."""
+    """The compiler is wrong only as long as what it fuses is not an output."""
     path = tmp_path / "squash.onnx"
     onnx.save(parser.parse_model(SQUASH), str(path))
     body = look(checker, store_folder, str(path), "odd-fusion", taps="all", plugins=(FUSING,))

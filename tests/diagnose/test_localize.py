@@ -150,7 +150,7 @@ def failure(checker: Checker, case: Case) -> Signature:
     return Signature.of_verdict(result.execution, result.verdict)
 
 
-def test_a_fusion_is_found_although_nobody_may_look_at_it(checker: Checker) -> None:
+def test_a_fusion_is_found_although_its_values_cannot_be_outputs(checker: Checker) -> None:
     """Relu and Clip are merged only when nothing else reads what is between them."""
     case = case_of(checker, RELU_CLIP, "onnxruntime")
     found = localize_case(checker, case, failure(checker, case), budget=120)
@@ -202,7 +202,7 @@ def test_ladders_end_at_the_target_itself() -> None:
 
 
 class Sums:
-    """A graph in which each node adds one to what the node before it made, and who runs it."""
+    """A graph in which each node adds one to what the node before it made, and what runs it."""
 
     def __init__(self, folder: Path, length: int) -> None:
         self.values = Values(folder)

@@ -150,7 +150,7 @@ def test_empty_optional_inputs_stay_empty(checker: Checker, tmp_path: Path) -> N
     assert len(node.input) == 3 and not node.input[1]
 
 
-def test_results_that_nobody_asks_for_and_subgraphs(checker: Checker, tmp_path: Path) -> None:
+def test_results_that_are_not_asked_for_and_subgraphs(checker: Checker, tmp_path: Path) -> None:
     """An LSTM of which only the last state is read, and a branch that reads a value from outside."""
     inner = helper.make_graph(
         [helper.make_node("Softsign", ["hidden"], ["inside"])],

@@ -1,4 +1,4 @@
-"""The search by itself, on graphs that nobody runs: how many questions, which nodes, what is remembered."""
+"""The search by itself, on graphs that are never run: how many questions, which nodes, what is remembered."""
 
 from __future__ import annotations
 

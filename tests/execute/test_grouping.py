@@ -14,7 +14,7 @@ def test_groups_are_of_about_one_size(items: int, sizes: list[int]) -> None:
     assert [len(group) for group in in_company(range(items), lambda _: "", 8)] == [1] * items
 
 
-def test_nobody_is_in_two_companies() -> None:
+def test_no_job_is_in_two_companies() -> None:
     groups = list(in_company("aBcDeF", lambda letter: "upper" if letter.isupper() else "lower", 2))
     assert [len({letter.isupper() for letter in group}) for group in groups] == [1] * len(groups)
     assert sorted(letter for group in groups for letter in group) == sorted("aBcDeF")

@@ -1,4 +1,4 @@
-"""Workers that are held: several tasks in one process, which nobody else gets."""
+"""Workers that are held: several tasks in one process, which serve no other caller."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_a_task_that_cuts_its_connection_is_ended(pool: Pool, monkeypatch: pytes
 # -- what tasks print --------------------------------------------------------------------------------------------------
 
 
-def test_megabytes_of_output_block_nobody_and_the_end_is_kept(pool: Pool) -> None:
+def test_megabytes_of_output_block_nothing_and_the_end_is_kept(pool: Pool) -> None:
     report = pool.run(KIND, job("shout"), {"kilobytes": 4096}, timeout=60)
     assert report.ending == "done"
     assert "the last words" in report.log

@@ -70,5 +70,5 @@ def test_pip_answers_where_there_is_no_uv(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(releases.subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 0, said))
     releases._resolved.cache_clear()
     assert releases.resolve(["num-py"]) == (releases.Wheel("num-py", "2", "file:///nowhere/n.whl"),)
-    assert releases.download_size(["num-py"]) is None, "nobody knows how large it is"
+    assert releases.download_size(["num-py"]) is None, "its size is unknown"
     releases._resolved.cache_clear()

@@ -291,7 +291,7 @@ def warm_waits(pid_file: str) -> None:
 
 @task
 def leave_files(payload: Payload, context: Any) -> Payload:
-    """Temporary files that nobody deletes: some by name, one in the working folder."""
+    """Temporary files that are never deleted: some by name, one in the working folder."""
     made = [scratch_folder(f"made-{number}") for number in range(payload["folders"])]
     Path("left").touch()
     return {"folder": tempfile.gettempdir(), "made": [folder.exists() for folder in made], "here": str(Path.cwd())}

@@ -75,7 +75,7 @@ def test_a_view_may_have_any_layout_and_what_reads_it_may_not() -> None:
     assert len(found(LayoutConstraint(), read)) == 1
 
 
-def test_peak_memory_frees_what_nobody_reads_any_more() -> None:
+def test_peak_memory_frees_what_nothing_reads_any_more() -> None:
     # The input stays; of the others two are there at a time: 400 + 4 * (30 + 20), at the last node.
     graph = chain(100, 10, 30, 20)
     assert peak_memory(graph).nbytes == 400 + 200

@@ -15,7 +15,7 @@ BERT = (TensorSpec("input_ids", "int64", OPEN), TensorSpec("attention_mask", "in
 NAMES = Known(dims={"input_ids": ("batch", "seq"), "attention_mask": ("batch", "seq")}, limits={"seq": 12})
 
 
-def test_a_size_that_nobody_gave_makes_sense_and_keeps_within_the_tables() -> None:
+def test_a_size_that_was_not_given_makes_sense_and_keeps_within_the_tables() -> None:
     chosen = choose(BERT, {}, NAMES, Sizes())
     assert chosen.shapes == {"input_ids": (2, 12), "attention_mask": (2, 12)}
     assert chosen.guessed == ("batch", "seq")

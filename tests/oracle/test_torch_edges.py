@@ -128,7 +128,7 @@ def test_sums_into_places_round_every_time() -> None:
 
 
 class TestPooling:
-    """Which of several NaN is the maximum is nobody's business; where the maximum of numbers lies is."""
+    """Which of several NaN is the maximum does not matter; where the maximum of numbers lies is."""
 
     window = ((1.0, NAN, 3.0, NAN), (2.0, 5.0, 4.0, 0.0))
 

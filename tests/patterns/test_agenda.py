@@ -26,7 +26,7 @@ def test_the_first_batches_are_small_and_nothing_is_left_out() -> None:
     assert [one for batch in batches for one in batch] == list(range(20))
 
 
-def test_new_families_come_first_and_what_nobody_writes_comes_last() -> None:
+def test_new_families_come_first_and_what_is_never_written_comes_last() -> None:
     one, two = _rule("one", "f.py:1"), _rule("two", "f.py:2")
     work = Agenda(["rule"])
     work.add_suspect(_suspect("one", "hidden", reachable=False), one)

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from driftline.programs.onnx_evaluator import make_evaluator
 
 
-def test_an_output_that_nobody_wants_is_not_taken_for_an_input_that_is_left_out() -> None:
+def test_an_output_that_is_not_wanted_is_not_taken_for_an_input_that_is_left_out() -> None:
     """RNN's first output has no name here, and Clip's lower bound is left out: both are the empty name."""
     value = helper.make_tensor_value_info
     graph = helper.make_graph(

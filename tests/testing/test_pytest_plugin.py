@@ -82,7 +82,7 @@ def test_needs_a_package():
 
 
 @requires("onxruntime")
-def test_needs_what_nobody_knows():
+def test_needs_an_unknown_backend():
     raise AssertionError("not reached")
 
 
@@ -128,7 +128,7 @@ EXPECTED = {
     "test_usual[onnx-reference]": "passed",
     "test_unmarked": "error",
     "test_needs_a_package": "skipped",
-    "test_needs_what_nobody_knows": "error",
+    "test_needs_an_unknown_backend": "error",
     "test_numbers": "passed",
     "test_wrong_numbers": "failure",
     "test_wrong_expectation": "failure",
@@ -157,13 +157,13 @@ def test_mistakes_are_told_in_a_sentence(ran: tuple[str, dict[str, ElementTree.E
     for name, sentence in {
         "test_unfit": "inductor takes torch programs",
         "test_unmarked": "without @pytest.mark.driftline",
-        "test_needs_what_nobody_knows": "Did you mean 'onnxruntime'",
+        "test_needs_an_unknown_backend": "Did you mean 'onnxruntime'",
         "test_wrong_expectation": "What is expected is not what the program gives",
         "test_wrong_numbers": "than rounding explains",
     }.items():
         told = next(child.text or "" for child in cases[name] if child.tag in ("failure", "error"))
         assert sentence in told, told
-    for name in ("test_unfit", "test_unmarked", "test_needs_what_nobody_knows"):
+    for name in ("test_unfit", "test_unmarked", "test_needs_an_unknown_backend"):
         told = next(child.text or "" for child in cases[name] if child.tag in ("failure", "error"))
         assert "Traceback" not in told and "src/driftline" not in told
 

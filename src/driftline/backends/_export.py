@@ -60,7 +60,7 @@ def flat_runner(module: FlatNames, graph: Callable[..., Sequence[Any]]) -> Compi
 
 def export(program: OpenedProgram) -> Captured:
     """The program as torch.export sees it: from the file that targets share, if there is one for these sizes. Its
-    failure is one of converting, whoever asked for it."""
+    failure is one of converting, whichever backend asked for it."""
     program.enter(Stage.CONVERT)
     shared = read_captured(program.captured, program) if program.captured else None
     made = shared or capture(program)

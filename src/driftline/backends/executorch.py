@@ -52,7 +52,7 @@ class ExecuTorch(Backend):
     distribution = "executorch"
     tracker = Tracker("https://github.com/pytorch/executorch/issues")
     rungs = ("eager",)
-    options = {"delegate": Option("who runs the operators it can", ("portable", "xnnpack"), "portable")}
+    options = {"delegate": Option("what runs the operators that it can", ("portable", "xnnpack"), "portable")}
 
     def plainest(self, options: Options) -> Options:
         return {"delegate": "portable"}

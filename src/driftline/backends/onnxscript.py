@@ -139,7 +139,7 @@ def at_work(model: Any, rules: list[Any]) -> list[str]:
     def watched(rule: Any, *arguments: Any, **options: Any) -> Any:
         try:
             made = try_rewrite(rule, *arguments, **options)
-        except Exception:  # whatever a rule raises, it was at work; the error goes on to whoever judges it
+        except Exception:  # whatever a rule raises, it was at work; the error is judged later
             seen[names[id(rule)]] = None
             raise
         if made is not None:

@@ -138,7 +138,7 @@ def _settings(options: Options) -> dict[str, str]:
 
 def _names(ports: Sequence[Any], declared: Sequence[str]) -> list[str]:
     """The model's own names. A port may carry several, or another's when an input is an output too: the order holds.
-    Where some that nobody reads are gone, it is the one among its names that was declared."""
+    Where some that nothing reads are gone, it is the one among its names that was declared."""
     if len(ports) == len(declared):
         return list(declared)
     return [next((name for name in declared if name in port.get_names()), port.get_any_name()) for port in ports]

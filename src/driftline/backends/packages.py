@@ -11,7 +11,7 @@ from driftline.programs.convert import CONVERTERS
 
 
 def installing(package: str) -> Installing:
-    """How this package is installed; the default for one that nobody says anything about."""
+    """How this package is installed; the default for one without an entry."""
     for name in BACKENDS:
         with contextlib.suppress(DriftlineError):  # a backend that cannot be loaded says nothing
             known = BACKENDS.get(name).installing

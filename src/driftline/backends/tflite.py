@@ -73,7 +73,7 @@ class TfLite(Backend):
     rungs = ("delegate=none",)
     renames_outputs = True
     options = {
-        "delegate": Option("who runs the operators it can", ("xnnpack", "none"), "xnnpack"),
+        "delegate": Option("what runs the operators that it can", ("xnnpack", "none"), "xnnpack"),
         "kernels": Option("which kernels; the reference ones run without a delegate", ("fast", "reference"), "fast"),
         "runtime": Option(
             "whose interpreter; by default TensorFlow's for its own programs, else LiteRT's", tuple(_RUNTIMES)

@@ -129,7 +129,7 @@ class Author:
         return self._lanes[lane].stopped if lane in self._lanes else ""
 
     def close(self) -> None:
-        """Whoever waits for an answer gets `PoolInterrupted`."""
+        """Threads that wait for an answer get `PoolInterrupted`."""
         self._closed = True
         self._model.close()
         self._planning.shutdown(wait=False, cancel_futures=True)

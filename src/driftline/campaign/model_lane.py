@@ -72,7 +72,7 @@ class ModelLane:
     # -- choosing ----------------------------------------------------------------------------------------------------
 
     def add_first(self, rule: str, program: str) -> None:
-        """The program that an audit would find for the rule: nobody starts from nothing."""
+        """The program that an audit would find for the rule: the model never starts from nothing."""
         if program:
             self._first[rule] = program
 

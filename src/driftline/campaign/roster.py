@@ -1,4 +1,4 @@
-"""Who works next in a hunt, and on what: a turn of new programs, or a suspect from an earlier one.
+"""Which lane works next in a hunt, and on what: a turn of new programs, or a suspect from an earlier one.
 
 A lane may have a turn while one of its suspects is examined; what it asks for next does not depend on what comes of
 that. A hunt by numbers must end in the same way every time: there a lane goes on when all its suspects are settled.

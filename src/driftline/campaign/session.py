@@ -200,7 +200,7 @@ def _notes(opened: LoadedProgram, case: Case, reference: Reference, sizes: Sizes
 
 
 def _witness_note(case: Case, reference: Reference) -> tuple[str, ...]:
-    """Who says what an ONNX model means: there are two who may."""
+    """Which of the two references says what an ONNX model means."""
     if case.program.framework != "onnx" or not reference.by:
         return ()
     return (f"The reference is {reference.by}.",)

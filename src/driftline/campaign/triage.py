@@ -71,7 +71,7 @@ class ExaminedSuspect:
 
 
 class Triage:
-    """Examines suspects. `peers` gives the other targets of a form, who are asked about a new bug: all of them when a
+    """Examines suspects. `peers` gives the other targets of a form, which are asked about a new bug: all of them when a
     witness is needed, else those that are running already."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a cause is held against: the facts of one failure, whoever measured them and whenever."""
+"""What a cause is held against: the facts of one failure, wherever and whenever they were measured."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Sighting:
     answers: Mapping[Question, bool] = field(default_factory=dict)
 
     def passes(self, question: Question) -> bool | None:
-        """The answer to a question; `None`: nobody asked."""
+        """The answer to a question; `None`: it was not asked."""
         if question.what == "without" and question.value in self.evidence.needs:
             return True
         return self.answers.get(question)

@@ -27,7 +27,7 @@ def worker_for_framework(framework: str, plugins: tuple[str, ...] = ()) -> Worke
 def _kind(backend: Backend, plugins: tuple[str, ...], python: str, *, fork: bool) -> WorkerKind:
     warm: list[tuple[str, object]] = [("driftline.backends:warm", backend.family_name)]
     if plugins:
-        plugins = approved(plugins, "This case")  # whoever made it: a worker imports what the user gave, nothing else
+        plugins = approved(plugins, "This case")  # a worker imports what the user gave, nothing else
         warm.insert(0, ("driftline.core.plugins:load_plugins", plugins))
     if not fork:
         warm.append(("driftline.backends:wake_device", backend.family_name))

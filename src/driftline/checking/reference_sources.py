@@ -1,4 +1,4 @@
-"""Who says what a program means: its own framework, or one of two for ONNX models.
+"""What says what a program means: its own framework, or one of two for ONNX models.
 
 ONNX has a reference evaluator, which is the standard's own word; it is slow and cannot run everything. Driftline's
 player on torch is fast and covers what exporters write. Small models are evaluated by the first, big ones by the

@@ -20,7 +20,7 @@ from driftline.core.execution import Failure
 from driftline.core.target import Target
 from driftline.core.text import normalise_message
 
-ASKED = 5  # how often a hunt asks about one message; those who say it again are believed
+ASKED = 5  # how often a hunt asks about one message; further rejections with it are believed
 
 
 def plain_form(target: Target, failure: Failure | None) -> Target | None:

@@ -27,7 +27,7 @@ class _Raw(io.FileIO):
             return len(data)
         except OSError as error:
             if self.fileno() == 2:
-                return len(data)  # nobody is left to tell
+                return len(data)  # the reader is gone: there is nowhere to report it
             os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), self.fileno())
             raise OutputLost(error.strerror) from error
 

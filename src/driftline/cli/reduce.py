@@ -97,7 +97,7 @@ def _forms_to_come(program: Program) -> tuple[str, ...]:
 
 
 def _require_suffix(out: Path, forms: Sequence[str], told: str = "") -> None:
-    """Nobody looks for an ONNX model in a file that is called Python."""
+    """A file must be called what it holds: an ONNX model in a .py file would not be found."""
     wanted = [_SUFFIXES[form] for form in forms]
     if out.suffix not in wanted:
         what = "an ONNX model" if forms[0] == "onnx" else "Python"

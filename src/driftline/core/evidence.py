@@ -1,7 +1,7 @@
 """What was measured of a failure: a record from which every sentence about it is made, and that causes are held to.
 
 A verdict carries one. It has fields for the numbers of every oracle; what does not apply stays empty, and JSON leaves
-it out. Nothing reads the sentences: whoever needs to know more than they do today adds a field.
+it out. Nothing reads the sentences: code that needs to know more adds a field.
 """
 
 from __future__ import annotations

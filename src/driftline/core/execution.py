@@ -68,7 +68,7 @@ class Execution:
     peak_memory: int = 0
     version: str = ""
     problem: str = ""  # set when the harness, not the compiler, is why there is no result
-    converter: str = ""  # who made the form that ran, when it is not the program's own
+    converter: str = ""  # what made the form that ran, when it is not the program's own
     taken_by: str = ""  # the plainest form of the same compiler, when that takes and runs what this target refused
 
     def summary(self) -> dict[str, Any]:

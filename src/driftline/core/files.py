@@ -1,6 +1,6 @@
-"""Large files: cloned where the file system can, linked where nobody writes, copied only where nothing else is safe.
+"""Large files: cloned where the file system can, linked where nothing writes, copied only where nothing else is safe.
 
-A hard link is for files of our own alone: whoever writes into a user's file would write into ours. It is not for the
+A hard link is for files of our own alone: a write into a user's file would change ours. It is not for the
 data files of ONNX models either, which `onnx` refuses to read when they have a second name.
 """
 

@@ -1,4 +1,4 @@
-"""A disk without room: nobody's bug. It ends what is going on with one sentence, and is never called a compiler's."""
+"""A disk without room: not a bug. It ends what is going on with one sentence, and is never called a compiler's."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def write_private(path: Path, pieces: Iterable[bytes], *, lasting: bool = False)
 @contextlib.contextmanager
 def new_part(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
     """A new file beside `path`, to be written and then put in its place; removed if that does not happen. It is locked
-    meanwhile: one that nobody has locked was left by a process that was killed (`sweep_parts`)."""
+    meanwhile: one that is not locked was left by a process that was killed (`sweep_parts`)."""
     part = path.with_name(f"{PART}{os.getpid()}-{secrets.token_hex(4)}")
     while True:
         fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -8,7 +8,7 @@
 | `tflite` | a TFLite flatbuffer                                                                     |
 | `schedule` | a tensor function of ours with schedule primitives, as JSON; see `driftline.schedules`  |
 
-`framework` says who gives the program its meaning: torch, tensorflow, jax or onnx. It does not change on conversion:
+`framework` says what gives the program its meaning: torch, tensorflow, jax or onnx. It does not change on conversion:
 an ONNX file exported from torch is still judged against torch.
 """
 

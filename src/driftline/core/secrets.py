@@ -30,5 +30,5 @@ def take_key(name: str) -> str:
 
 
 def scrubbed(text: str, key: str) -> str:
-    """The text without the key, whoever wrote it there: a server may repeat it in an error."""
+    """The text without the key, wherever it comes from: a server may repeat it in an error."""
     return text.replace(key, "[key]") if key else text

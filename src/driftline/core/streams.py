@@ -41,7 +41,7 @@ def plain_streams() -> Iterator[None]:
     try:
         yield
     finally:
-        if (sys.stdout, sys.stderr) == made:  # nobody else has put something in their place
+        if (sys.stdout, sys.stderr) == made:  # nothing else was put in their place
             sys.stdout, sys.stderr = before
 
 

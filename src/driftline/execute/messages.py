@@ -116,7 +116,7 @@ class Mistaken:
     peak_memory: int = 0
 
 
-# -- who says what to whom
+# -- which message goes which way
 
 Sent = TypeVar("Sent")
 Received = TypeVar("Received")

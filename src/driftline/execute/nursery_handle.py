@@ -61,7 +61,8 @@ class Keeper:
 
 
 class NurseryHandle:
-    """The parent's handle on a nursery process. A thread of ours sorts what it says: who was forked, who has ended."""
+    """The parent's handle on a nursery process. A thread of ours sorts what it says: which worker
+    was forked, which has ended."""
 
     _numbers = itertools.count()
 
@@ -175,7 +176,7 @@ class NurseryHandle:
         kill_tagged(self._tag)
 
     def condemn(self) -> None:
-        """It does not do what it is told, being stopped, say. Whoever has a worker of it gets another one."""
+        """It does not do what it is told, being stopped, say. Holders of its workers get others."""
         self.interrupt()
 
     @property

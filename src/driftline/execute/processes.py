@@ -68,7 +68,7 @@ def kill(pids: Iterable[int]) -> None:
 def kill_tree(pid: int) -> None:
     """SIGKILL to a process and all its descendants. The caller must know that the pid is still that process.
 
-    They are stopped before any is killed: what forks without end is quicker than whoever reads its tree.
+    They are stopped before any is killed: what forks without end is quicker than the code that reads its tree.
     """
     stopped: set[int] = set()
     for _ in range(_ROUNDS):

@@ -29,7 +29,7 @@ _O_PATH = 0o10000000
 # folders, since 3 truncate
 _WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
 _RIGHTS = {1: _WRITE_FILE | sum(1 << bit for bit in range(4, 13)), 2: 1 << 13, 3: _TRUNCATE}
-_SCOPES = 0b11  # since ABI 6: abstract sockets of, and signals to, whoever is outside
+_SCOPES = 0b11  # since ABI 6: abstract sockets of, and signals to, processes outside
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/random", "/dev/urandom", "/dev/shm", "/dev/pts")
 # machine -> (audit number of its system calls, number of socket)
 _CALLS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}

@@ -174,7 +174,7 @@ def _run_in_company(
     backend: Backend, options: Options, group: Sequence[_Job], shelf: Shelf, context: Context
 ) -> _Answers:
     """Results by number, of programs compiled together. One that fails must not cost all of them their company: they
-    are tried again without it, or where nobody tells which one it is, in halves. What is missing at the end is to be
+    are tried again without it, or where it is not known which one it is, in halves. What is missing at the end is to be
     run by itself."""
     if len(group) < 2:
         return {}

@@ -4,8 +4,8 @@ It starts as a *nursery*: it imports what is slow to import, then waits. Asked t
 warm modules, gets a socket of its own and serves one job after another. When a worker dies, the nursery forks the next
 one in milliseconds. Where forking is unsafe (a GPU), the process turns into the single worker itself (`serve`).
 
-Nobody is left behind: orphans below a worker become its own children, and the nursery's once the worker is dead, and
-are killed there; the nursery kills its workers when its parent's socket closes, the kernel kills a worker when its
+No process is left behind: orphans below a worker become its own children, and the nursery's once the worker is dead,
+and are killed there; the nursery kills its workers when its parent's socket closes, the kernel kills a worker when its
 nursery dies, and the keeper (`processes.py`) looks after the rest.
 """
 

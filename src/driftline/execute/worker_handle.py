@@ -95,7 +95,7 @@ class WorkerHandle:
                         stage = entered
                         entering(stage)
                     case _Expired():
-                        raise PoolExpired("the time is over")  # whoever gave us the job ends the process
+                        raise PoolExpired("the time is over")  # the caller ends the process
                     case _Stopped(ending, detail):
                         self._nursery.end_worker(self._number)
                         if self._nursery.exit_of(self._number, limits.END_TIMEOUT) is None:

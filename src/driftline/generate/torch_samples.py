@@ -22,7 +22,7 @@ from driftline.core.tensors import DTYPES
 from driftline.generate.base import NoProgram
 from driftline.programs.source import seed_everything
 
-# Random numbers or samples, memory that nobody wrote, CUDA, arguments and results that are no plain values.
+# Random numbers or samples, memory that was never written, CUDA, arguments and results that are no plain values.
 _LEFT_OUT = re.compile(
     r"rand.*|normal.*|uniform|cauchy|exponential|geometric|log_normal|bernoulli|multinomial|.*dropout.*|.*rrelu"
     r"|.*fractional_max_pool.*|(svd|pca)_lowrank|linalg\.lstsq:grad_oriented|(new_)?empty.*|resize_.*"

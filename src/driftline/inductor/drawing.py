@@ -53,7 +53,7 @@ def draw(graph: PrintedGraph, kernels: Mapping[str, Sequence[int]] | None = None
 
 
 def _read_inputs(graph: PrintedGraph) -> list[PrintedNode]:
-    """Inputs that nobody reads would only take room."""
+    """Inputs that nothing reads would only take room."""
     read = {arg for node in graph.nodes for arg in node.args} | set(graph.outputs)
     return [node for node in graph.inputs if node.name in read]
 

@@ -195,7 +195,7 @@ class _Weakly:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         model = self._model()
-        assert model is not None  # whoever calls has it
+        assert model is not None  # the caller has it
         return model(*args, **kwargs)
 
 

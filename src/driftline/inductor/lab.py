@@ -117,7 +117,7 @@ class Lab:
         self.folder = Path(folder)
 
     def new_run(self, kind: str, name: str = "model") -> LabRun:
-        """A run with a folder of its own, which nobody else has."""
+        """A run with a folder of its own, shared with no other run."""
         short = re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.")[:40] or "model"
         made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         while True:

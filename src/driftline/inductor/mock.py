@@ -38,7 +38,7 @@ class MockSettings:
     strict: bool | None = None  # None: as the profile says
     constraints: tuple[Constraint, ...] | None = None  # in place of those of the profile
     lab: str | Path = DEFAULT  # where reproductions are written
-    lower: str = INDUCTOR  # who runs what AOTAutograd made
+    lower: str = INDUCTOR  # what runs the graph that AOTAutograd made
 
     def resolved(self) -> Profile:
         """The profile with these settings; the variables `MOCK_...` have the last word."""

@@ -47,7 +47,7 @@ class Compilation:
     """One compilation of one frame: a function, or a part of it after a graph break."""
 
     id: str  # as torch writes it: frame/compilation
-    stack: list[dict[str, Any]] = field(default_factory=list)  # who called it; the frame itself is last
+    stack: list[dict[str, Any]] = field(default_factory=list)  # what called it; the frame itself is last
     graphs: dict[str, str] = field(default_factory=dict)  # by stage: pre_aot, joint, forward, backward
     lowerings: list[LoweredGraph] = field(default_factory=list)
     guards: str = ""

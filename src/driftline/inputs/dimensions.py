@@ -1,4 +1,4 @@
-"""Names of dimensions: which there are, which are sums of others, and sizes for those that nobody fixed.
+"""Names of dimensions: which there are, which are sums of others, and sizes for those that are not fixed.
 
 A name may be an expression of other names, as exporters write it (`past_sequence_length + sequence_length`); its size
 follows from theirs. A name like `total_sequence_length` is read in the same way where the model also has the parts.

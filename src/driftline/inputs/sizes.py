@@ -73,7 +73,7 @@ class Chosen:
 
     shapes: Mapping[str, Shape]
     sizes: Mapping[str, int]
-    guessed: tuple[str, ...] = ()  # dimensions whose size nobody asked for
+    guessed: tuple[str, ...] = ()  # dimensions whose size was not asked for
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={size}" for name, size in self.sizes.items())

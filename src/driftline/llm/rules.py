@@ -40,7 +40,7 @@ class ShownRule:
 
 
 class RuleBook(Protocol):
-    """Who knows the rules of compilers. The layers above implement it."""
+    """Knows the rules of compilers. The layers above implement it."""
 
     def rules(self, target: Target) -> Sequence[Rule]:
         """The rules that may fire on this target; none where they are not known."""

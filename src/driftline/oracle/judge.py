@@ -54,7 +54,7 @@ class Reference:
     samples: tuple[ReferenceSample, ...] = ()
     random: bool = False
     problem: str = ""
-    by: str = ""  # who computed it, in words
+    by: str = ""  # what computed it, in words
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
 
 def _seen_to_change(these: Arrays, others: Arrays, inputs: Arrays) -> Arrays:
     """Without the inputs that only these have changed, and only where they were infinite or NaN: what is written there
-    is often what stood there, and then nobody sees that it was written."""
+    is often what stood there, and then the write does not show."""
 
     def seen(name: str, after: Array) -> bool:
         before = inputs.get(name.removeprefix("mutated:"))

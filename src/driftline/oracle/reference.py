@@ -105,7 +105,7 @@ def _answers(
 
 
 def _shadowed(found: SampleFiles, program: OpenedProgram, witness: str, arrays: Arrays, path: Path) -> SampleFiles:
-    """The float64 result of the program's shadow; its noise is asked for later, by those who need it."""
+    """The float64 result of the program's shadow; its noise is asked for later, where it is needed."""
     try:
         exact = import_string(FRONT_ENDS[witness])(program, arrays, IEEE).reference()
         return replace(found, exact=_write(path, exact), shadow=True)

@@ -3,7 +3,7 @@
 A cascade, so that the common case is cheap: equal to the last bit; within one rounding of the float64 result; within a
 few sigma by eight samples; and only what is left gets the full treatment. NaN and Inf are compared first, by place.
 
-Who has many programs to judge may ask for two more steps before the eight samples: none at all, and a few. Neither lets
+Judging many programs, one may ask for two more steps before the eight samples: none at all, and a few. Neither lets
 anything pass that eight samples would not. Their limit is lower by as much as a sum of fewer squares can be too large:
 with S(k) the sum of the squared movements in the first k of the samples, an error e passes if e^2 < S(k) times
 limit(k)^2 / k. That factor is kept the same for all k, and S(k) never shrinks as k grows.

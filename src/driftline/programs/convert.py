@@ -1,6 +1,6 @@
 """From one form of a program to another. Each conversion runs in a worker; its failure is named CONVERT.
 
-A converter says which forms it links and who is to blame when it is wrong: `torch.onnx` is a compiler too.
+A converter says which forms it links and what is to blame when it is wrong: `torch.onnx` is a compiler too.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ TO_CAPTURED = Task("driftline.programs.convert:to_captured", ConvertRequest, Con
 class Converter:
     """A link between two forms."""
 
-    name: str  # who is responsible for the result
+    name: str  # what is responsible for the result
     source: tuple[str, ...]  # forms it takes, as in `Backend.accepts`
     form: str  # what it makes
     family: str  # the worker it runs in

@@ -5,7 +5,7 @@ in files of their own, from the first look to the last compiler: `keep_model` wr
 model file and data files that are named by their content. The hash of the model file thus
 covers its weights. Small models are single files, whatever the user's is.
 
-Everybody who needs an ONNX model calls `load_model` (weights in memory), `load_structure` (no weights), or gives the
+All code that needs an ONNX model calls `load_model` (weights in memory), `load_structure` (no weights), or gives the
 path to a runtime that maps the data itself; `mapped` gives an array that is read from the disk when touched.
 """
 

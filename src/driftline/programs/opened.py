@@ -82,7 +82,7 @@ class OpenedProgram:
 
     def model(self) -> Any:
         """An `onnx` program as a ModelProto with all its weights."""
-        if "data" in self.__dict__:  # read before, or set by somebody who changed the model
+        if "data" in self.__dict__:  # read before, or set by code that changed the model
             return model_from(self.data)
         return load_model(self.path)
 

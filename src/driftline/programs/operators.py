@@ -8,7 +8,7 @@ from driftline.core.program import Program, SourceBundle
 
 
 def operators_of(program: Program) -> tuple[str, ...]:
-    """In the order of the program, each once; read from the text when nobody listed them."""
+    """In the order of the program, each once; read from the text when they are not listed."""
     if program.operators or program.form != "source":
         return tuple(dict.fromkeys(program.operators))
     try:

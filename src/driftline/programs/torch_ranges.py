@@ -75,7 +75,7 @@ def _embedded(live: LiveProgram) -> dict[str, InputRule]:
     hooks = [module.register_forward_pre_hook(looked_up(name)) for name, module in tables]
     args, kwargs = live.call_arguments(arrays, make)
     with torch.no_grad(), _state_kept(live.function), contextlib.suppress(Exception):
-        live.function(*args, **kwargs)  # what it raises is said by those who really run it
+        live.function(*args, **kwargs)  # what it raises is reported when it is really run
     for hook in hooks:
         hook.remove()
     return rules

@@ -29,7 +29,7 @@ def tensor_on_array(array: Array) -> torch.Tensor:
         bits, _, dtype = _BITS[array.dtype.name]
         if not array.size:
             return torch.empty(array.shape, dtype=dtype)
-        # Not `.view(dtype)`: whoever records the program would take a cast of bits for a part of it.
+        # Not `.view(dtype)`: a tracer that records the program would take a cast of bits for a part of it.
         return torch.frombuffer(array.reshape(-1).view(bits), dtype=dtype).reshape(array.shape)
     return torch.from_numpy(array)
 

@@ -37,7 +37,7 @@ def with_likeness(bugs: Sequence[BugView]) -> list[BugView]:
 
 def in_order(bugs: Sequence[BugView]) -> list[BugView]:
     """Bugs that are in order of severity, those of one cause together where the first of them stands, and each behind
-    the one that it looks like. Nobody leaves the section of its severity for that."""
+    the one that it looks like. No bug leaves the section of its severity for that."""
     place = {bug.id: number for number, bug in enumerate(bugs)}
     section = {bug.id: (bug.group, bug.severity) for bug in bugs}
     first: dict[tuple[str, int, str], str] = {}  # of a section and a cause

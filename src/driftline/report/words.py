@@ -46,7 +46,7 @@ def reduced_reason(reason: str, found: Evidence) -> str:
 
 
 def title(compiler: str, kind: str, stage: str, operators: Sequence[str], program: str, raised: str = "") -> str:
-    """One line that says who does what to what. `raised` is the type of an exception."""
+    """One line that says which compiler does what to what. `raised` is the type of an exception."""
     deed = _DEEDS.get(kind, f"fails ({kind})")  # type: ignore[call-overload]
     if kind == Kind.ERROR and raised:
         deed = f"raises {raised}"
@@ -131,7 +131,7 @@ def compare_line(new: int, fixed: int, still: int) -> str:
 
 
 def blamed(name: str, reference: str = "") -> str:
-    """Who made the mistake, when it is not the compiler: a converter, or the file that is held against a reference."""
+    """What made the mistake, when it is not the compiler: a converter, or the file that is held against a reference."""
     if reference:
         return f"{name} itself computes something else than {reference}: the compiler is not to blame."
     return f"The conversion by {name} is wrong already: the compiler is not to blame."

@@ -32,7 +32,7 @@ class FailureLike:
 
     @property
     def telling(self) -> bool:
-        """Is it enough to recognise a bug that was met before? A message is, or who ended the process; a wrong number
+        """Is it enough to recognise a bug that was met before? A message is, or what ended the process; a wrong number
         is not."""
         return bool(self.message or (self.kind == Kind.CRASH and self.primitive))
 

@@ -34,7 +34,7 @@ TellStep = Callable[[ScheduleStep | None, str], None]  # the step that is applie
 
 
 def quiet(step: ScheduleStep | None, stage: str) -> None:
-    """Nobody listens."""
+    """Ignores what it is told."""
 
 
 class ScheduleBench:

@@ -27,7 +27,7 @@ class Precondition:
 
 
 def _one_block(view: ScheduleView, function: TensorFunction, step: ScheduleStep) -> bool:
-    """Nobody else accesses the buffer in this way, nor the block itself in the other."""
+    """No other block accesses the buffer in this way, nor the block itself in the other."""
     if step.blocks[0] not in view.blocks:
         return True
     index = int(step.numbers[0] or 0)

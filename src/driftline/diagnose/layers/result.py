@@ -28,7 +28,7 @@ class Layer:
 
     @property
     def title(self) -> str:
-        """`encoder.layer.2.attention.query: MatMul`, and the value's name where nobody named a module."""
+        """`encoder.layer.2.attention.query: MatMul`, and the value's name where no module is named."""
         return f"{self.tap.scope or self.tap.value}: {self.tap.op}" if self.tap.op else self.tap.value
 
     def to_json(self) -> dict[str, Any]:

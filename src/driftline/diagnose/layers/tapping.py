@@ -1,6 +1,6 @@
 """Runs of tapped programs: the reference and the target, with the same values inside laid open, compared in one go.
 
-Memory is bounded by who chooses how many values one run lays open; tapped files are removed when they were run.
+The caller bounds the memory by how many values one run lays open; tapped files are removed when they were run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A program taken apart: its operators, and who is asked about some of them.
+"""A program taken apart: its operators, and what is asked about some of them.
 
 A program that the compiler is given in a converted form is taken apart in that form, if it fails as such. A torch
 program is traced in one way after another, until one shows the failure.
@@ -111,7 +111,7 @@ def _asker(checker: Checker, question: CandidateQuestion, folder: Path) -> Asker
 
 
 def _in_the_form_of_the_target(checker: Checker, question: CandidateQuestion) -> tuple[CandidateQuestion, str, str]:
-    """The question about the converted program, where it is the same question; with who made it, or why it is not."""
+    """The question about the converted program, where it is the same question; with what made it, or why it is not."""
     case, target = question.case, question.target
     program, accepts = case.program, resolve(target).accepts
     link = find_converter(program.form, program.framework, accepts)

@@ -45,7 +45,7 @@ def part(
 
 
 def _with_what_they_read(run: RecordedRun, chosen: set[int]) -> tuple[set[int], dict[int, ProgramLeaf] | None]:
-    """What is read from outside, as inputs. Who makes something that is not a tensor has to come in."""
+    """What is read from outside, as inputs. A node that makes something other than a tensor has to come in."""
     graph = run.graph
     while True:
         outside = {n for at in chosen for n in graph.nodes[at].operands if graph.producers.get(n) not in chosen}

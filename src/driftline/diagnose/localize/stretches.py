@@ -92,7 +92,7 @@ class RecordedRun:
         return ProgramGraph(tuple(v for n, v in leaves.items() if n not in made), inside, (), self.graph.header)
 
     def _make_room(self, needed: Collection[int]) -> None:
-        """Drop what nobody needs at once, if there is more than there is room for."""
+        """Drop what is not needed at once, if there is more than there is room for."""
         sizes = {number: self._size(number) for number in self._data if number not in self.graph.leaf}
         if sum(sizes.values()) <= self._room:
             return

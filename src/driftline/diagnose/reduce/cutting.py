@@ -56,7 +56,7 @@ def keep(base: Evaluated, wanted: Collection[int], mode: Mode) -> tuple[ProgramG
         cut = _Cut(base, kept, mode)
         try:
             return cut.graph()
-        except _CannotGo as node:  # its result is not a tensor: it stays as long as somebody reads it
+        except _CannotGo as node:  # its result is not a tensor: it stays as long as something reads it
             kept.add(node.args[0])
 
 

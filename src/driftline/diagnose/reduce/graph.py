@@ -59,7 +59,7 @@ class ProgramNode:
     inputs: tuple[int | None, ...]
     outputs: tuple[int, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    effects: bool = False  # it writes into memory: it matters even when nobody reads its result
+    effects: bool = False  # it writes into memory: it matters even when nothing reads its result
     free: bool = False  # it takes a result apart and is not counted as an operator
 
     @property

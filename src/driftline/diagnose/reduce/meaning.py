@@ -128,7 +128,7 @@ def flaws(graph: ProgramGraph, values: Mapping[int, Array]) -> set[str]:
 
 
 def flaws_of_arrays(arrays: Any) -> set[str]:
-    """What can be said of values when nobody knows where they come from."""
+    """What can be said of values when their origin is unknown."""
     found = set()
     for array in arrays:
         if not array.size:

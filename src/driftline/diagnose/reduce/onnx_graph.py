@@ -95,7 +95,7 @@ def _read_node(node: Any, number: Any) -> ProgramNode:
     if captured:
         attributes["$captured"] = captured
     unnamed = [at for at, name in enumerate(node.output) if not name]
-    if unnamed:  # optional results that nobody asks for
+    if unnamed:  # optional results that are not asked for
         attributes["$unnamed"] = unnamed
     made = [number(name or f"{id(node)}.{at}") for at, name in enumerate(node.output)]
     op = f"{node.domain}::{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
@@ -277,7 +277,7 @@ def _write_attribute(name: str, value: Mapping[str, Any], outside: Mapping[str, 
 
 
 def _rename(graph: Any, outside: Mapping[str, str]) -> None:
-    """Values from outside under their new names, and the subgraph's own under names that nobody else has."""
+    """Values from outside under their new names, and the subgraph's own under names that are not used elsewhere."""
     own = {name for node in graph.node for name in node.output if name}
     own |= {value.name for value in (*graph.input, *graph.initializer)}
     names = {**outside, **{name: f"inner.{name}" for name in own}}

@@ -64,7 +64,7 @@ class Reduction:
     nearest: Case | None  # the program most like it that passes
     nearest_reason: str
     others: tuple[Checked, ...]  # candidates that fail in another way
-    form: str  # what was reduced: a graph, and who traced it, or the text
+    form: str  # what was reduced: a graph, and which tracer made it, or the text
     ended: str  # MINIMAL or BUDGET_ENDED, or what is in doubt
     steps: tuple[ReductionStep, ...]
     queries: int
@@ -292,7 +292,7 @@ class _ReductionRun:
 
     def _other_failures(self, search: Search[Any], asker: Asker) -> Iterator[Checked]:
         """What failed in another way, checked in full. torch programs mean what torch does. The reference of others is
-        somebody's implementation, which also runs what is no valid program: without a witness nobody is accused of
+        somebody's implementation, which also runs what is no valid program: without a witness no compiler is accused of
         other values than it gives, or of refusing an operator that was changed."""
         trusted = self._question.case.program.framework == "torch"
         for candidate in search.others.values():

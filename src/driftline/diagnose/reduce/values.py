@@ -40,7 +40,7 @@ class Values:
 def roughness(arrays: Sequence[Array]) -> int:
     """How far numbers are from round ones: nothing for 0 and 1, little for small integers, more for each digit.
 
-    Larger arrays are judged by a part of their elements: nobody reads them one by one.
+    Larger arrays are judged by a part of their elements: no reader looks at them one by one.
     """
     total = 0
     for array in arrays:

@@ -1,7 +1,7 @@
 """Whole numbers: division with its two roundings, bits, shifts.
 
 Divisors are never zero, and shifts less than the width. The least number divided by -1 overflows: undefined, and torch
-ends the process. Whoever draws inputs has to keep the two apart.
+ends the process. Drawing inputs has to keep the two apart.
 """
 
 from __future__ import annotations

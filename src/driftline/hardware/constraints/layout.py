@@ -35,7 +35,7 @@ class LayoutConstraint(Constraint):
     formats: tuple[str, ...] = setting(_formats, "memory formats that the device reads", default=("contiguous",))
 
     def broken_by(self, node: NodeFacts) -> Iterator[Broken]:
-        # A view that nobody reads costs nothing: what counts is what operators are given. Views take any layout.
+        # A view that nothing reads costs nothing: what counts is what operators are given. Views take any layout.
         if not node.is_call or self._is_view(node):
             return
         for tensor in dict.fromkeys(node.inputs):

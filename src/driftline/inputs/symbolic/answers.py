@@ -20,7 +20,7 @@ class SolverOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class SolverAnswer:
-    """An outcome, who found it, and for a witness the numbers."""
+    """An outcome, which step found it, and for a witness the numbers."""
 
     outcome: SolverOutcome
     step: str = ""

@@ -23,7 +23,7 @@ def evaluate(roots: Sequence[ExprNode], given: Mapping[str, Array], *, exact: bo
 
 
 def evaluate_order(order: Sequence[ExprNode], given: Mapping[str, Array], *, exact: bool = False) -> NodeValues:
-    """The same for those who have the nodes in order already."""
+    """The same for nodes that are in order already."""
     values: NodeValues = {}
     with np.errstate(all="ignore"):
         for node in order:

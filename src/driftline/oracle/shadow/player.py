@@ -1,4 +1,4 @@
-"""Asks a shadow, and remembers what it played: who asks again waits only for the samples that are missing."""
+"""Asks a shadow, and remembers what it played: a second question waits only for the samples that are missing."""
 
 from __future__ import annotations
 

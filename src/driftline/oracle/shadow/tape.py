@@ -124,7 +124,7 @@ class TapeRecorder(TorchDispatchMode):
         return found
 
     def _kept(self, tensor: torch.Tensor, number: int) -> torch.Tensor:
-        """What a constant holds now. The weights of a large model are not copied as long as nobody writes to them."""
+        """What a constant holds now. The weights of a large model are not copied as long as nothing writes to them."""
         if tensor.nbytes <= SMALL:
             return tensor.clone(memory_format=torch.preserve_format)
         self._borrowed.setdefault(tensor.untyped_storage().data_ptr(), []).append(number)

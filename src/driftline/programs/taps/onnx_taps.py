@@ -1,6 +1,6 @@
 """ONNX models: the values along the main graph, and the model with some of them as outputs.
 
-`write_tapped` can also cut: whoever reads a cut value then reads an input of the model instead, so that each part of
+`write_tapped` can also cut: nodes that read a cut value then read an input of the model instead, so that each part of
 the model is run on given values and shows the error that is made in it.
 """
 
@@ -52,9 +52,9 @@ def list_taps(model: Any, arrays: Arrays) -> list[Tap]:
 def write_tapped(
     model: Any, taps: Sequence[str], path: Path, *, cuts: Sequence[str] = (), returned: bool = False
 ) -> TappedForm:
-    """The model with the taps as outputs, before its own if those are `returned` too; nodes that nobody needs are left
-    out. The answer has its inputs and outputs; `order` has what is to be given to each input: a name of the original
-    model's, or `cut.N` for the N-th cut."""
+    """The model with the taps as outputs, before its own if those are `returned` too; unused nodes are left out.
+    The answer has its inputs and outputs; `order` says what each input is to be given: a name of the original model's,
+    or `cut.N` for the N-th cut."""
     import onnx
 
     graph = model.graph

@@ -18,7 +18,7 @@ class Tap:
     position: int
     op: str
     node: str
-    scope: str  # the module that the node belongs to, such as `encoder.layer.3.attention`; empty where nobody wrote it
+    scope: str  # the module that the node belongs to, such as `encoder.layer.3.attention`; empty if unknown
     dtype: str
     shape: tuple[int, ...]
     alive: int = 0  # float values that are still needed behind it: few where a block ends

@@ -187,7 +187,7 @@ def pins(subject: Subject, recipe: Recipe, check: Check) -> list[str]:
 
 
 def _interpreter(subject: Subject, recipe: Recipe) -> tuple[str, str]:
-    """Who can run the script, and that in words: this interpreter, one that has the other release, or uv makes one."""
+    """What can run the script, and that in words: this interpreter, one that has the other release, or uv makes one."""
     environment = subject.environment
     if environment is None:
         return HERE, "a clean process"

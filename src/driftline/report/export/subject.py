@@ -77,7 +77,7 @@ class Subject:
 
     @property
     def blamed(self) -> str:
-        """Who is at fault: the backend, or a converter."""
+        """What is at fault: the backend, or a converter."""
         return self.bug.fingerprint.backend
 
     @property

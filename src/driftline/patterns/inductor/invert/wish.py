@@ -9,7 +9,7 @@ import torch
 
 @dataclass(frozen=True)
 class Wish:
-    """A field that is not set is left to whoever grants the wish."""
+    """A field that is not set is left to the code that grants the wish."""
 
     shape: tuple[int, ...] | None = None
     dtype: torch.dtype | None = None
