@@ -46,6 +46,7 @@ _COMMANDS = {
     "bisect": "Find the releases of a compiler that show a bug: first bad, first good again.",
     "export": "Write a bug as a script, an issue text, a regression test, a model or JSON.",
     "report": "Write what was found as a page, a table or a file for other tools; compare two stores.",
+    "serve": "Show the store in a browser: browse bugs; start, watch and stop hunts and checks.",
     "env": "Add, list and remove other versions of a compiler.",
 }
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import time
 from pathlib import Path
 
 import click
@@ -12,6 +10,7 @@ from driftline.cli.cause_options import causes_option, library_of
 from driftline.cli.common import json_option, note, print_json, store_option
 from driftline.core.errors import DriftlineError
 from driftline.core.text import did_you_mean
+from driftline.core.times import parse_since
 from driftline.core.verdict import Status
 
 LISTED = 100  # bugs on a screen, unless more are asked for
@@ -73,16 +72,6 @@ def list_bugs(
     show_bugs(shown, store, library, total=total, like=like)
     for gap in kept.gaps:
         note(f"driftline: {gap}")
-
-
-def parse_since(text: str) -> str:
-    """A moment as the store writes it, from a date, a moment, or how long ago it was."""
-    if ago := re.fullmatch(r"(\d{1,6})([mhd])", text):
-        seconds = int(ago[1]) * {"m": 60, "h": 3600, "d": 86400}[ago[2]]
-        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(max(time.time() - seconds, 0)))
-    if re.fullmatch(r"\d{4}-\d\d(-\d\d(T\d\d:\d\d(:\d\dZ?)?)?)?", text):
-        return text
-    raise DriftlineError(f"--since {text}: write a date such as 2026-01-31, or how long ago, such as 30m, 2h or 7d.")
 
 
 @bugs.command("show")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,14 +11,13 @@ import click
 
 from driftline.cli.settings import settings_of_run
 from driftline.core.config import default_store
-from driftline.core.errors import DriftlineError
 from driftline.core.text import to_json
+from driftline.core.times import parse_budget
 from driftline.report.progress import Activity, Ticker, note, on_terminal
 
-__all__ = ["Activity", "Ticker", "note", "on_terminal"]  # with the options, what most commands import
+__all__ = ["Activity", "Ticker", "note", "on_terminal", "parse_budget"]  # with the options, what most commands import
 
 F = TypeVar("F", bound=Callable[..., Any])
-_UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def store_option(function: F) -> F:
@@ -102,14 +100,3 @@ def trust_option(function: F) -> F:
 
 def print_json(value: Any) -> None:
     click.echo(to_json(value, indent=1))
-
-
-def parse_budget(text: str) -> float:
-    """Seconds, from `90s`, `10m`, `1h` or `1h30m`."""
-    parts = re.findall(r"(\d+(?:\.\d+)?)([smh])", text)
-    if not parts or "".join(a + b for a, b in parts) != text:
-        raise DriftlineError(f"--budget {text}: write a time with its unit, such as 90s, 10m or 1h30m.")
-    seconds = sum(float(amount) * _UNITS[unit] for amount, unit in parts)
-    if not seconds:
-        raise DriftlineError(f"--budget {text}: give it some time, such as 90s, 10m or 1h30m.")
-    return seconds

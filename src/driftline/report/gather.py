@@ -102,6 +102,24 @@ def each_in_full(store: Store, bugs: Sequence[BugView], library: Library | None 
         yield replace(found, versions=known.versions)
 
 
+def in_brief(store: Store, bugs: Sequence[StoredBug], library: Library | None = None) -> list[BugView]:
+    """Bugs that were listed, each with what a line of a list says."""
+    seen, counts = HuntLog(store).sightings(), findings_count(store)
+    listed = [bug for bug in bugs if bug.findings]
+    views = (_sound_bug(store, bug, max(seen.get(bug.id, 0), counts[bug.id]), False, library) for bug in listed)
+    return [view for view in views if view]
+
+
+def in_full(store: Store, name: str, library: Library | None = None) -> BugView:
+    """One bug with everything, by its name or the beginning of it. Raises when there is none, or when it is damaged."""
+    bug = store.bug(name)
+    seen = max(HuntLog(store).sightings().get(bug.id, 0), len(bug.findings))
+    found = _sound_bug(store, bug, seen, True, library)
+    if found is None:
+        raise StoreError(store.gaps[-1])
+    return replace(found, versions=versions_seen(store, bug.id).get(bug.id, ()))
+
+
 def _bugs(store: Store, sightings: Mapping[str, int], library: Library | None, full: int) -> list[BugView]:
     """All bugs. Of more than anybody reads, the worst have everything, and the others what a list of them says."""
     stored = [bug for bug in list_bugs(store) if bug.findings]

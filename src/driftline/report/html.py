@@ -7,7 +7,7 @@ import urllib.parse
 from collections.abc import Sequence
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -50,7 +50,7 @@ def render(report: ReportView) -> str:
         ("Fixed", "Marked as fixed, or gone on a replay.", FIXED),
     ]
     return (
-        _environment()
+        environment()
         .get_template("report.html")
         .render(
             report=report,
@@ -69,7 +69,7 @@ class PageWriter:
     """Pages of single bugs, beside a report."""
 
     def __init__(self, report: ReportView, name: str) -> None:
-        made = _environment()
+        made = environment()
         made.filters["python"] = str  # plain: to colour thousands of programs takes longer than all the rest
         self._template = made.get_template("page.html")
         self._common = {"report_name": name, "made": report.made}
@@ -80,17 +80,19 @@ class PageWriter:
 
 
 def render_comparison(comparison: ComparisonView) -> str:
-    return _environment().get_template("compare.html").render(comparison=comparison)
+    return environment().get_template("compare.html").render(comparison=comparison)
 
 
 def render_layers(views: Sequence[LayerView], driftline: str) -> str:
     """A page of its own for what was seen layer by layer."""
-    return _environment().get_template("layers.html").render(views=views, driftline=driftline)
+    return environment().get_template("layers.html").render(views=views, driftline=driftline)
 
 
-def _environment() -> Environment:
+def environment(more: BaseLoader | None = None, layout: str = "base.html") -> Environment:
+    """What templates know. `more` has further ones, `layout` among them: what stands around a page."""
+    own = PackageLoader("driftline.report")
     made = Environment(
-        loader=PackageLoader("driftline.report"),
+        loader=ChoiceLoader([more, own]) if more else own,
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -119,6 +121,7 @@ def _environment() -> Environment:
         "address": urllib.parse.quote,
     }
     made.globals |= {"MODEL_HEAD": HEAD, "REASONS": REASONS, "UNFOLDED": UNFOLDED, "heat": heat, "anchor": anchor}
+    made.globals["layout"] = layout
     return made
 
 

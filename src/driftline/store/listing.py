@@ -22,16 +22,27 @@ _SERIOUS = f"""
     CASE status WHEN 'fixed' THEN 3 WHEN 'known' THEN 2 WHEN 'flaky' THEN 1 ELSE 0 END,
     CASE {_KIND} {_RANKS} ELSE {len(SEVERITIES)} END,
     first_seen DESC, id"""
+SERIOUS = "serious"
+ORDERS = {
+    SERIOUS: _SERIOUS,
+    "newest": "first_seen DESC, id",
+    "oldest": "first_seen, id",
+    "seen": "last_seen DESC, id",
+    "compiler": f"{_BACKEND}, {_SERIOUS}",
+    "kind": f"{_KIND}, {_SERIOUS}",
+}
 
 
 @dataclass(frozen=True)
 class BugFilter:
-    """Which bugs are asked for; empty: all. `since` is a moment as the store writes it, or the beginning of one."""
+    """Which bugs are asked for; empty: all. `since` is a moment as the store writes it, or the beginning of one. Every
+    word of `text` must stand in the bug's name, fingerprint or summary."""
 
     compiler: str = ""
     kind: str = ""
     status: str = ""
     since: str = ""
+    text: str = ""
 
     def sql(self) -> tuple[str, tuple[str, ...]]:
         conditions = (
@@ -39,6 +50,7 @@ class BugFilter:
             (f"{_KIND} = ?", self.kind),
             ("status = ?", self.status),
             ("first_seen >= ?", self.since),
+            *(("(id || ' ' || fingerprint || ' ' || summary) LIKE ? ESCAPE '!'", _like(w)) for w in self.text.split()),
         )
         used = [(text, value) for text, value in conditions if value]
         return " AND ".join(text for text, _ in used) or "1", tuple(value for _, value in used)
@@ -47,10 +59,15 @@ class BugFilter:
 ALL = BugFilter()
 
 
-def query_of(wanted: BugFilter) -> tuple[str, tuple[str, ...]]:
+def _like(word: str) -> str:
+    """What LIKE finds the word with, wherever it stands."""
+    return "%" + "".join(f"!{char}" if char in "!%_" else char for char in word) + "%"
+
+
+def query_of(wanted: BugFilter, order: str = SERIOUS) -> tuple[str, tuple[str, ...]]:
     """The question that a list asks of the database."""
     where, values = wanted.sql()
-    return f"SELECT {BUG_COLUMNS} FROM bugs WHERE {where} ORDER BY {_SERIOUS}", values
+    return f"SELECT {BUG_COLUMNS} FROM bugs WHERE {where} ORDER BY {ORDERS[order]}", values
 
 
 def count_bugs(store: Store, wanted: BugFilter = ALL) -> int:
@@ -58,20 +75,29 @@ def count_bugs(store: Store, wanted: BugFilter = ALL) -> int:
     return int(store.query(f"SELECT COUNT(*) FROM bugs WHERE {where}", values)[0][0])
 
 
-def list_bugs(store: Store, wanted: BugFilter = ALL, *, most: int = -1) -> list[Bug]:
-    """Bugs, the most serious first, then the newest, each with its first finding."""
-    question, values = query_of(wanted)
-    rows = store.query(f"{question} LIMIT ?", (*values, most))
+def count_by_kind(store: Store) -> dict[tuple[str, str], int]:
+    """How many bugs there are of each compiler and kind; those with a damaged fingerprint have neither."""
+    rows = store.query(f"SELECT {_BACKEND}, {_KIND}, COUNT(*) FROM bugs GROUP BY 1, 2")
+    return {(str(compiler), str(kind)): count for compiler, kind, count in rows if compiler is not None}
+
+
+def list_bugs(
+    store: Store, wanted: BugFilter = ALL, *, order: str = SERIOUS, most: int = -1, skip: int = 0
+) -> list[Bug]:
+    """Bugs, the most serious first, then the newest, or in another of `ORDERS`; each with its first finding."""
+    question, values = query_of(wanted, order)
+    rows = store.query(f"{question} LIMIT ? OFFSET ?", (*values, most, skip))
     found = [bug for row in rows if (bug := store.sound_bug(row))]
     firsts = _first_findings(store, [bug.id for bug in found])
     return [replace(bug, findings=(firsts[bug.id],) if bug.id in firsts else ()) for bug in found]
 
 
-def versions_seen(store: Store) -> dict[str, tuple[str, ...]]:
-    """The releases that each bug was seen on, the first one first."""
+def versions_seen(store: Store, bug: str = "") -> dict[str, tuple[str, ...]]:
+    """The releases that each bug, or this one, was seen on, the first one first."""
     rows = store.query(
         "SELECT bug, CASE WHEN json_valid(execution) THEN json_extract(execution, '$.version') END AS version"
-        " FROM findings GROUP BY bug, version ORDER BY MIN(id)"
+        f" FROM findings {'WHERE bug = ?' if bug else ''} GROUP BY bug, version ORDER BY MIN(id)",
+        (bug,) if bug else (),
     )
     found: dict[str, list[str]] = {}
     for bug, version in rows:

@@ -1,0 +1,137 @@
+"""`driftline serve`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from driftline.cli.cause_options import causes_option, library_of
+from driftline.cli.common import json_option, note, plugin_option, print_json, store_option
+from driftline.cli.settings import settings_of_run
+from driftline.core.errors import BackendUnavailable, DriftlineError
+from driftline.inductor.lab import DEFAULT
+
+
+@click.command()
+@store_option
+@click.option("--port", type=click.IntRange(0, 65535), default=8777, show_default=True, help="0: any that is free.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; one that others reach needs --expose."
+)
+@click.option("--expose", is_flag=True, help="Let other machines in. The connection is not encrypted.")
+@click.option("--read-only", is_flag=True, help="Show what is there; nothing can be started, and no token is needed.")
+@click.option("--open", "browser", is_flag=True, help="Open the page in a browser.")
+@click.option(
+    "--compare",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="STORE",
+    help="Another store to compare this one with; may be repeated.",
+)
+@click.option(
+    "--folder",
+    "shown",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="DIR",
+    help="A folder to look into: of the TorchInductor lab, of an instabilities report, or of other pages and pictures;"
+    " may be repeated.  [default: inductor-lab, where it is]",
+)
+@click.option(
+    "--upload-limit",
+    type=click.IntRange(1),
+    default=256,
+    show_default=True,
+    metavar="MIB",
+    help="Largest file to check.",
+)
+@click.option("--cores", type=click.IntRange(1), help="Cores that jobs may use together.  [default: all]")
+@causes_option
+@plugin_option
+@json_option
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    store: Path,
+    port: int,
+    host: str,
+    expose: bool,
+    read_only: bool,
+    browser: bool,
+    compare: tuple[Path, ...],
+    shown: tuple[Path, ...],
+    upload_limit: int,
+    cores: int | None,
+    folders: tuple[Path, ...],
+    plugins: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Show the store in a browser: browse bugs; start, watch and stop hunts, audits, diagnoses and checks.
+
+    \b
+      driftline serve                                      the address to open is printed
+      driftline serve --open --store build/driftline
+      driftline serve --read-only --host 0.0.0.0 --expose  for others to look at
+      driftline serve --compare last-week                  with a second store beside it
+
+    It listens on this machine alone. The printed address holds a token, without which nothing is shown or started; with
+    --read-only there is none. Programs that are uploaded or pasted run in workers, as those of `driftline check` do:
+    see docs/how-to/serve.md. Ctrl-C ends it and stops the jobs that run; they can be resumed.
+
+    Exit codes: 0 when it was ended, 2 when it cannot start (no store, a port that is taken), 4 when its packages are
+    not installed.
+    """
+    try:
+        from driftline.serve import server
+        from driftline.serve.settings import MIB, ServeSettings
+    except ModuleNotFoundError as error:
+        raise BackendUnavailable(
+            f"driftline serve needs {error.name}, which is not installed: pip install 'driftline[serve]'"
+        ) from error
+    from driftline.core.plugins import load_plugins
+    from driftline.store import Store
+
+    server.require_expose(host, expose)
+    load_plugins(plugins)
+    library = library_of(folders)
+    chosen = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
+    if not chosen and not read_only and not (store / "store.db").exists():
+        Store.create(store).close()  # the first thing that somebody runs; a store that was named must be there
+    for place in (store, *compare):
+        Store.open(place).close()
+    for folder in shown:
+        if not folder.is_dir():
+            raise DriftlineError(f"--folder {folder}: there is no such folder.")
+    project = settings_of_run("accept", "targets")
+    settings = ServeSettings(
+        store=store,
+        library=library,
+        host=host,
+        read_only=read_only,
+        exposed=expose,
+        plugins=plugins,
+        causes=folders or project.causes,
+        compare=compare,
+        folders=shown or tuple(folder for folder in (DEFAULT,) if folder.is_dir()),
+        targets=project.targets or "",
+        accept=project.accept,
+        upload=upload_limit * MIB,
+        **({"cores": cores} if cores else {}),
+    )
+    listening = server.listen(host, port)
+    place = server.address(settings, listening.port)
+
+    def ready() -> None:
+        if as_json:
+            print_json({"schema": 1, "address": place, "port": listening.port, "store": str(store)})
+            sys.stdout.flush()
+            return
+        note(f"Driftline shows {store} at {place}")
+        if not server.is_loopback(host):
+            note("Other machines can reach it, and what is sent is not encrypted.")
+        note("Ctrl-C ends it.")
+
+    server.serve(settings, listening, ready=ready, browser=browser)
+    return 0

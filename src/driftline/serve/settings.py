@@ -1,0 +1,33 @@
+"""What a server was told when it was started, and what its pages are made of."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from driftline.causes import Library
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class ServeSettings:
+    """One server."""
+
+    store: Path
+    library: Library
+    host: str = "127.0.0.1"
+    read_only: bool = False
+    exposed: bool = False  # other machines may reach it
+    plugins: tuple[str, ...] = ()
+    causes: tuple[Path, ...] = ()
+    compare: tuple[Path, ...] = ()  # other stores
+    folders: tuple[Path, ...] = ()  # of pages and pictures
+    targets: str = ""  # of new jobs, where nothing else is said
+    accept: tuple[str, ...] = ()
+    upload: int = 256 * MIB  # bytes of a program that is sent
+    cores: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    folder_key: str = field(default_factory=lambda: secrets.token_urlsafe(18), repr=False)

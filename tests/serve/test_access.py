@@ -1,0 +1,93 @@
+"""Who may ask for what: hosts, origins, tokens, sizes, headers, and `--read-only`."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+from serving import Serve, Served
+
+
+@pytest.fixture(scope="module")
+def server(serve: Serve, filled: Path) -> Served:
+    return serve(filled)
+
+
+@pytest.fixture(scope="module")
+def read_only(serve: Serve, filled: Path) -> Served:
+    return serve(filled, read_only=True)
+
+
+def raw(server: Served, head: str, *, body: bytes = b"") -> tuple[int, str]:
+    """A request as it is written, which a library would not send; the status and the answer."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        connection.sendall(head.replace("\n", "\r\n").encode() + b"\r\n\r\n" + body)
+        answer = b""
+        while piece := connection.recv(65536):
+            answer += piece
+    return int(answer.split()[1]), answer.decode()
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8777", "127.0.0.1.evil.example", "localhost.evil", "", "[::2]"]
+)
+def test_other_hosts_are_refused(read_only: Served, host: str) -> None:
+    status, text = raw(read_only, f"GET /bugs HTTP/1.1\nHost: {host}\nConnection: close")
+    assert status in (400, 421)
+    assert "wrong-value" not in text
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST:9000", "[::1]:8777"])
+def test_own_names_are_taken_with_any_port(read_only: Served, host: str) -> None:
+    """A tunnel has another port at its other end."""
+    status, _ = raw(read_only, f"GET /bugs HTTP/1.1\nHost: {host}\nConnection: close")
+    assert status == 200
+
+
+def test_nothing_is_seen_without_the_token(server: Served) -> None:
+    for path in ("/bugs", "/report", "/bugs/inductor-1", "/jobs", "/compare", "/folders", "/folders/x/y", "/nothing"):
+        answer = httpx.get(server.origin + path)
+        assert answer.status_code == 403, path
+        assert "needs the token" in answer.text and 'href="/bugs"' not in answer.text
+    assert httpx.get(f"{server.origin}/bugs?token=wrong").status_code == 403
+    assert httpx.get(f"{server.origin}/bugs", cookies={f"driftline-{server.port}": "wrong"}).status_code == 403
+    assert httpx.get(f"{server.origin}/assets/style.css").status_code == 200  # of the page that says so
+
+
+def test_the_token_moves_from_the_address_into_a_cookie(server: Served) -> None:
+    answer = httpx.get(f"{server.origin}/bugs?text=exp&token={server.settings.token}")
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/bugs?text=exp"
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=strict" in cookie and "Path=/" in cookie
+    seen = httpx.get(f"{server.origin}/bugs?text=exp", cookies=dict(answer.cookies))
+    assert seen.status_code == 200 and server.settings.token not in seen.text
+
+
+def test_two_servers_have_two_tokens(server: Served, serve: Serve, filled: Path) -> None:
+    other = serve(filled)
+    assert other.settings.token != server.settings.token
+    cookies = {f"driftline-{other.port}": server.settings.token}
+    assert httpx.get(f"{other.origin}/bugs", cookies=cookies).status_code == 403
+
+
+def test_pages_load_nothing_from_elsewhere_and_hold_no_inline_script(server: Served) -> None:
+    client = server.client()
+    for path in ("/bugs", "/compare", "/nothing", "/assets/page.js"):
+        headers = client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff" and headers["x-frame-options"] == "DENY"
+        assert "server" not in headers
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_other_methods_are_refused(server: Served, method: str) -> None:
+    assert httpx.request(method, f"{server.origin}/bugs").status_code == 405
+
+
+def test_read_only_needs_no_token_and_takes_nothing(read_only: Served) -> None:
+    assert "wrong-value" in httpx.get(f"{read_only.origin}/bugs").text
+    assert read_only.address == f"{read_only.origin}/"
