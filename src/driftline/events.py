@@ -103,6 +103,7 @@ class HuntStarted(Event):
     programs: int  # for each target; 0: no limit
     resumed: int
     spent: float  # seconds, before it was resumed
+    number: int = 0  # of the hunt in the store
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,16 @@ class GeneratorStopped(Event):
 
 
 # -- audit -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AuditStarted(Event):
+    """The audit of this number in the store begins, or goes on: `spent` of its `seconds` are gone."""
+
+    number: int
+    compilers: tuple[str, ...]
+    seconds: float
+    spent: float
 
 
 @dataclass(frozen=True)

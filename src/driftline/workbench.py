@@ -133,6 +133,7 @@ class Workbench:
         timeout: float = 60.0,
         accept: Sequence[str] = (),
         resume: bool = False,
+        number: int = 0,
         diagnose: bool = False,
         llm: Mapping[str, Any] | None = None,
         llm_tokens: int | None = None,
@@ -144,9 +145,9 @@ class Workbench:
         """Make programs, run them on the compilers, and keep every bug once.
 
         It ends after `seconds` (ten minutes unless told otherwise) or after `programs` for each target. `resume` goes
-        on with the last hunt that was interrupted, with what was asked for then; a longer time may be given. `diagnose`
-        explains every new bug afterwards. `accept` is arithmetic that is no finding, as for `check`:
-        "reduced-precision" is all of it. `spent` are seconds of the time that went by before the call.
+        on with the last hunt that was interrupted, or with that of `number`, with what was asked for then; a longer
+        time may be given. `diagnose` explains every new bug afterwards. `accept` is arithmetic that is no finding, as
+        for `check`: "reduced-precision" is all of it. `spent` are seconds of the time that went by before the call.
 
         The generator `llm` asks the language model that the environment names, or `llm` (what driftline.toml has below
         [llm]), for at most `llm_tokens` (200,000 unless told otherwise) and `llm_cost`; with `llm_replay` it takes its
@@ -159,7 +160,7 @@ class Workbench:
         if resume:
             if targets is not None or generators is not None:
                 raise DriftlineError("A resumed hunt has its targets and generators; do not give others.")
-            going, plan = resumed_plan(self._store, seconds=seconds or 0.0, programs=programs)
+            going, plan = resumed_plan(self._store, seconds=seconds or 0.0, programs=programs, number=number)
         else:
             plan, skipped = new_plan(
                 _targets(targets),
@@ -238,12 +239,14 @@ class Workbench:
         only: str = "",
         seed: int = 0,
         resume: bool = False,
+        number: int = 0,
         listener: Listener = ignore,
     ) -> AuditResult:
         """Fire the rewrite rules of the compilers, change what each leaves free, and check what it makes of that.
 
         `compilers` are those whose rules are audited (all that are installed, unless named), `only` is a pattern of
-        rules as for `driftline patterns audit --only`. It takes half an hour unless told otherwise.
+        rules as for `driftline patterns audit --only`. It takes half an hour unless told otherwise. `resume` goes on
+        with the last audit that was interrupted, or with that of `number`.
         """
         from driftline.patterns.audit import Audit, AuditPlan, chosen_compilers
         from driftline.patterns.audit import resumed_plan as resumed_audit
@@ -252,7 +255,7 @@ class Workbench:
         if resume:
             if compilers is not None or only:
                 raise DriftlineError("A resumed audit has its compilers and rules; do not give others.")
-            going, plan = resumed_audit(self._store, seconds=seconds or 0.0)
+            going, plan = resumed_audit(self._store, seconds=seconds or 0.0, number=number)
         else:
             plan = AuditPlan(chosen_compilers(compilers), only, 1800.0 if seconds is None else seconds, seed)
         with Pool() as pool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -88,6 +91,82 @@ def test_other_methods_are_refused(server: Served, method: str) -> None:
     assert httpx.request(method, f"{server.origin}/bugs").status_code == 405
 
 
+# -- what starts work ------------------------------------------------------------------------------------------------
+
+STARTS = ["/jobs/new/hunt", "/jobs/new/check", "/jobs/1/stop", "/jobs/1/resume", "/jobs/1/again", "/jobs/1/remove"]
+
+
+@pytest.mark.parametrize("path", STARTS)
+def test_work_needs_the_token(server: Served, path: str) -> None:
+    answer = httpx.post(server.origin + path, headers={"Origin": server.origin})
+    assert answer.status_code == 403 and "needs the token" in answer.text
+    with_token = httpx.post(f"{server.origin}{path}?token={server.settings.token}", headers={"Origin": server.origin})
+    assert with_token.status_code == 403  # an address is not enough: anybody may put it into a link
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},  # another server on this machine gets our cookies, and may not use them
+        {"Origin": "https://127.0.0.1.evil.example"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {},
+    ],
+)
+def test_work_is_started_from_own_pages_alone(server: Served, headers: dict[str, str]) -> None:
+    client = server.client()
+    client.headers.pop("Origin")
+    if "Sec-Fetch-Site" in headers:
+        headers = {"Origin": server.origin, **headers}
+    answer = client.post("/jobs/new/hunt", data={"budget": "1s"}, headers=headers)
+    assert answer.status_code == 403 and "Only a page of this server" in answer.text
+    assert not (server.settings.store / "jobs").exists()
+
+
+def test_a_large_body_is_refused_before_it_is_read(server: Served) -> None:
+    client = server.client()
+    cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+    for path, length in (("/jobs/new/check", 10 * server.settings.upload), ("/jobs/new/hunt", 2 << 20)):
+        status, text = raw(
+            server,
+            f"POST {path} HTTP/1.1\nHost: 127.0.0.1:{server.port}\nOrigin: {server.origin}\nCookie: {cookie}\n"
+            f"Content-Type: multipart/form-data; boundary=x\nContent-Length: {length}",
+        )  # nothing of the body was ever sent
+        assert status == 413 and "--upload-limit" in text
+
+
+def test_a_body_of_unknown_length_is_read_up_to_the_limit(serve: Serve, filled: Path) -> None:
+    server = serve(filled, upload=1 << 16)
+    sent = 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal sent
+        yield b'--x\r\nContent-Disposition: form-data; name="model"; filename="a.onnx"\r\n\r\n'
+        while sent < 1 << 28:
+            sent += 1 << 16
+            yield b"x" * (1 << 16)
+
+    answer = None
+    with contextlib.suppress(httpx.TransportError):  # it may hang up while we still send
+        headers = {"Content-Type": "multipart/form-data; boundary=x"}
+        answer = server.client().post("/jobs/new/check", content=pieces(), headers=headers)
+    assert answer is None or answer.status_code == 413
+    assert sent < 1 << 27
+    assert not (filled / "jobs").exists()
+
+
 def test_read_only_needs_no_token_and_takes_nothing(read_only: Served) -> None:
-    assert "wrong-value" in httpx.get(f"{read_only.origin}/bugs").text
+    seen = httpx.get(f"{read_only.origin}/bugs").text
+    assert "wrong-value" in seen and "read-only" in seen and "/jobs" not in seen and 'method="post"' not in seen
     assert read_only.address == f"{read_only.origin}/"
+    name = re.findall(r'href="/bugs/([\w-]+)"', seen)[0]
+    assert 'method="post"' not in httpx.get(f"{read_only.origin}/bugs/{name}").text
+    headers = {"Origin": read_only.origin}
+    for path in (*STARTS, "/bugs", "/compare", "/"):
+        assert httpx.post(read_only.origin + path, headers=headers).status_code in (404, 405), path
+    for path in ("/jobs", "/jobs/1", "/jobs/stream"):
+        assert httpx.get(read_only.origin + path).status_code == 404
+    assert not (read_only.settings.store / "jobs").exists()

@@ -132,6 +132,7 @@ class Hunter:
                     self._plan.programs,
                     before,
                     hunt.seconds,
+                    hunt.id,
                 )
             )
             for bug in self._sighted(hunt).values():  # before it was resumed

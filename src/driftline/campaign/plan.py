@@ -122,9 +122,10 @@ def new_plan(
     return plan, skipped
 
 
-def resumed_plan(store: Store, *, seconds: float = 0.0, programs: int = 0) -> tuple[Hunt, HuntPlan]:
-    """The hunt to go on with and its plan, with another limit if one is given. Both count from its beginning."""
-    going, plan = resumable(store, more_time=bool(seconds or programs))
+def resumed_plan(store: Store, *, seconds: float = 0.0, programs: int = 0, number: int = 0) -> tuple[Hunt, HuntPlan]:
+    """The hunt to go on with, the last one or that of a number, and its plan, with another limit if one is given. Both
+    count from its beginning."""
+    going, plan = resumable(store, more_time=bool(seconds or programs), number=number)
     if seconds and seconds <= going.seconds:
         raise DriftlineError(
             f"A budget of {seconds:.0f} s counts from the beginning of the hunt, which has run for"
@@ -191,12 +192,14 @@ def choose_lanes(wanted: Sequence[Target] | None) -> tuple[list[Target], list[Sk
     return chosen, skipped
 
 
-def resumable(store: Store, *, more_time: bool = False) -> tuple[Hunt, HuntPlan]:
-    """The hunt to resume: the last one that did not finish and that no other process is running. With `more_time`,
-    also the last one if its time was spent: it has suspects that were not examined, and there are always more
-    programs."""
+def resumable(store: Store, *, more_time: bool = False, number: int = 0) -> tuple[Hunt, HuntPlan]:
+    """The hunt to resume: the last one that did not finish and that no other process is running, or that of a number.
+    With `more_time`, also the last one if its time was spent: it has suspects that were not examined, and there are
+    always more programs."""
     log = HuntLog(store)
-    unfinished = log.unfinished()
+    unfinished = [hunt for hunt in log.unfinished() if number in (0, hunt.id)]
+    if number and not unfinished:
+        raise DriftlineError(f"The hunt {number} in {store.path} has come to its end; start a new one.")
     if not unfinished and more_time and (ended := log.hunts()):
         log.reopen(ended[-1])
         unfinished = [log.hunt(ended[-1].id)]

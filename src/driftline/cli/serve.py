@@ -85,16 +85,15 @@ def serve(
     """
     try:
         from driftline.serve import server
-        from driftline.serve.settings import MIB, ServeSettings
+        from driftline.serve.access import is_loopback
+        from driftline.serve.settings import MIB, ServeSettings, all_cores
     except ModuleNotFoundError as error:
         raise BackendUnavailable(
             f"driftline serve needs {error.name}, which is not installed: pip install 'driftline[serve]'"
         ) from error
-    from driftline.core.plugins import load_plugins
     from driftline.store import Store
 
     server.require_expose(host, expose)
-    load_plugins(plugins)
     library = library_of(folders)
     chosen = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
     if not chosen and not read_only and not (store / "store.db").exists():
@@ -118,18 +117,18 @@ def serve(
         targets=project.targets or "",
         accept=project.accept,
         upload=upload_limit * MIB,
-        **({"cores": cores} if cores else {}),
+        cores=cores or all_cores(),
     )
     listening = server.listen(host, port)
-    place = server.address(settings, listening.port)
+    printed = server.address(settings, listening.port)
 
     def ready() -> None:
         if as_json:
-            print_json({"schema": 1, "address": place, "port": listening.port, "store": str(store)})
+            print_json({"schema": 1, "address": printed, "port": listening.port, "store": str(store)})
             sys.stdout.flush()
             return
-        note(f"Driftline shows {store} at {place}")
-        if not server.is_loopback(host):
+        note(f"Driftline shows {store} at {printed}")
+        if not is_loopback(host):
             note("Other machines can reach it, and what is sent is not encrypted.")
         note("Ctrl-C ends it.")
 

@@ -18,7 +18,7 @@ from driftline.core.errors import BackendUnavailable, DriftlineError
 from driftline.core.rule import FUSION, NO_OP, Reach, Rule
 from driftline.core.text import did_you_mean
 from driftline.core.wire import decode, encode
-from driftline.events import BugSeen, Listener, OutOfReach, Working, ignore, says
+from driftline.events import AuditStarted, BugSeen, Listener, OutOfReach, Working, ignore, says
 from driftline.execute.pool import PoolExpired, WorkerStartError
 from driftline.patterns.auditees import auditee
 from driftline.patterns.found import Found, Told
@@ -54,11 +54,11 @@ class AuditPlan:
     seed: int = 0
 
 
-def resumed_plan(store: Store, *, seconds: float = 0.0) -> tuple[AuditEntry, AuditPlan]:
-    """The audit to go on with: the last one that did not come to its end; with a longer time, also the last one whose
-    time was spent. The time counts from its beginning."""
+def resumed_plan(store: Store, *, seconds: float = 0.0, number: int = 0) -> tuple[AuditEntry, AuditPlan]:
+    """The audit to go on with: that of a number, or the last one that did not come to its end; with a longer time, also
+    the last one whose time was spent. The time counts from its beginning."""
     log = AuditLog(store)
-    going = log.unfinished() or (log.last() if seconds else None)
+    going = log.entry(number) if number else log.unfinished() or (log.last() if seconds else None)
     if going is None:
         raise DriftlineError(f"There is no unfinished audit in {store.path}; leave out --resume to start one.")
     if seconds and seconds <= going.seconds:
@@ -181,7 +181,8 @@ class Audit:
         """`more_time`: compilers whose time was spent before they were done get some more."""
         self._checker = checker
         self._store = store
-        self._memory = AuditMemory(store, going or AuditLog(store).begin(asdict(plan)))
+        self._entry = going or AuditLog(store).begin(asdict(plan))
+        self._memory = AuditMemory(store, self._entry)
         self._jobs = jobs
         self._listener = listener
         self._more_time = more_time
@@ -189,6 +190,7 @@ class Audit:
 
     def run(self) -> AuditResult:
         memory, plan = self._memory, self.result.plan
+        self._listener(AuditStarted(self._entry.id, plan.compilers, plan.seconds, self._entry.seconds))
         try:
             listed = self._list()
         except DriftlineError as error:  # what was asked for cannot be had: there is nothing to go on with later

@@ -53,6 +53,12 @@ class TooMuchSent(Exception):
         )
 
 
+def too_large(pages: Pages, error: TooMuchSent, *, bare: bool = False) -> Response:
+    answer = pages.error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, str(error), bare=bare)
+    answer.headers["Connection"] = "close"  # what is still on its way is not read
+    return answer
+
+
 class AccessControl:
     """The outermost layer of the application."""
 
@@ -134,9 +140,7 @@ class AccessControl:
         return FORM + self._settings.upload if path in self._uploads else FORM
 
     def _too_large(self, limit: int) -> Response:
-        answer = self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, str(TooMuchSent(limit)))
-        answer.headers["Connection"] = "close"  # what is still on its way is not read
-        return answer
+        return too_large(self._pages, TooMuchSent(limit), bare=True)
 
     def _refuse(self, status: HTTPStatus, sentence: str) -> Response:
         return self._pages.error(status, sentence, bare=True)

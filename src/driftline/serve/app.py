@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from http import HTTPStatus
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -20,8 +21,10 @@ from driftline.report.alike import alike
 from driftline.report.gather import compare, gather_store, in_full
 from driftline.report.pages import IN_FULL
 from driftline.report.view import BugView
-from driftline.serve.access import ASSETS, AccessControl, TooMuchSent
+from driftline.serve.access import ASSETS, AccessControl, TooMuchSent, too_large
 from driftline.serve.bugs import ORDER_WORDS, BugQuestion, bug_page
+from driftline.serve.job_pages import JobPages
+from driftline.serve.keeper import JobKeeper, UnknownJob
 from driftline.serve.settings import ServeSettings
 from driftline.serve.templating import Pages
 from driftline.store import Store
@@ -34,9 +37,9 @@ _REPORT_POLICY = (
 class Site:
     """The pages of one server. Each request opens the store by itself: it is shared with running jobs."""
 
-    def __init__(self, settings: ServeSettings) -> None:
+    def __init__(self, settings: ServeSettings, pages: Pages) -> None:
         self._settings = settings
-        self.pages = Pages(settings)
+        self.pages = pages
 
     def routes(self) -> list[Route]:
         return [
@@ -129,7 +132,9 @@ class Site:
             told = f"There is no page {request.url.path}." if status == HTTPStatus.NOT_FOUND else status.description
             return self.pages.error(status, told if usual else error.detail)
         if isinstance(error, TooMuchSent):
-            return self.pages.error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, str(error))
+            return too_large(self.pages, error)
+        if isinstance(error, UnknownJob):
+            return self.pages.error(HTTPStatus.NOT_FOUND, str(error))
         if isinstance(error, StoreError):
             return self.pages.error(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         if isinstance(error, DriftlineError):
@@ -139,11 +144,17 @@ class Site:
         )
 
 
-def application(settings: ServeSettings) -> ASGIApp:
-    """All of it, with access control in front."""
-    site = Site(settings)
-    handlers: dict[type[Exception], Callable[[Request, Exception], Response]] = dict.fromkeys(
-        (HTTPException, DriftlineError, TooMuchSent, Exception), site.explain
-    )
-    inner = Starlette(routes=site.routes(), exception_handlers=handlers)  # type: ignore[arg-type]
-    return AccessControl(inner, settings, site.pages, frozenset())
+def application(settings: ServeSettings, ending: Callable[[], bool] = lambda: False) -> ASGIApp:
+    """All of it, with access control in front. `ending`: is the server about to end? Then nothing is streamed on."""
+    pages = Pages(settings)
+    site = Site(settings, pages)
+    routes, uploads = site.routes(), frozenset[str]()
+    lifespan = None
+    if not settings.read_only:  # there is no address at all that would change something
+        keeper = JobKeeper(settings)
+        jobs = JobPages(settings, pages, keeper, ending)
+        routes, uploads, lifespan = [*routes, *jobs.routes()], jobs.UPLOADS, jobs.lifespan
+    handled: tuple[type[Exception], ...] = (HTTPException, DriftlineError, TooMuchSent, Exception)
+    handlers: dict[Any, Callable[[Request, Exception], Response]] = dict.fromkeys(handled, site.explain)
+    inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
+    return AccessControl(inner, settings, pages, uploads)

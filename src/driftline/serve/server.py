@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 import webbrowser
@@ -12,6 +13,7 @@ from urllib.parse import urlencode
 import uvicorn
 
 from driftline.core.errors import DriftlineError
+from driftline.core.plugins import load_plugins
 from driftline.serve.access import is_loopback
 from driftline.serve.app import application
 from driftline.serve.settings import ServeSettings
@@ -69,10 +71,12 @@ def require_expose(host: str, exposed: bool) -> None:
 
 
 def build(settings: ServeSettings) -> uvicorn.Server:
-    """A server that is yet to run."""
-    return uvicorn.Server(
+    """A server that is yet to run; the plugins are loaded, so that their targets are known."""
+    load_plugins(settings.plugins)
+    made: list[uvicorn.Server] = []
+    server = uvicorn.Server(
         uvicorn.Config(
-            application(settings),
+            application(settings, ending=lambda: made[0].should_exit),
             log_level="error",
             access_log=False,
             server_header=False,
@@ -82,6 +86,8 @@ def build(settings: ServeSettings) -> uvicorn.Server:
             timeout_graceful_shutdown=_GRACE,
         )
     )
+    made.append(server)
+    return server
 
 
 def serve(settings: ServeSettings, listening: Listening, *, ready: Callable[[], None], browser: bool = False) -> None:
@@ -90,4 +96,5 @@ def serve(settings: ServeSettings, listening: Listening, *, ready: Callable[[], 
     ready()  # the socket listens already: who comes now waits for a moment
     if browser:
         webbrowser.open(address(settings, listening.port))
-    server.run(sockets=[listening.sock])
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn has ended in good order, and raises it again
+        server.run(sockets=[listening.sock])

@@ -12,6 +12,10 @@ from driftline.causes import Library
 MIB = 1 << 20
 
 
+def all_cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
 @dataclass(frozen=True)
 class ServeSettings:
     """One server."""
@@ -28,6 +32,6 @@ class ServeSettings:
     targets: str = ""  # of new jobs, where nothing else is said
     accept: tuple[str, ...] = ()
     upload: int = 256 * MIB  # bytes of a program that is sent
-    cores: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    cores: int = field(default_factory=all_cores)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     folder_key: str = field(default_factory=lambda: secrets.token_urlsafe(18), repr=False)

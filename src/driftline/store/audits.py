@@ -46,6 +46,11 @@ class AuditLog:
         rows = self._store.query("SELECT id FROM audits ORDER BY id DESC LIMIT 1")
         return self._entry(rows[0][0]) if rows else None
 
+    def entry(self, number: int) -> AuditEntry | None:
+        """The audit of this number."""
+        rows = self._store.query("SELECT id FROM audits WHERE id = ?", (number,))
+        return self._entry(number) if rows else None
+
     def _entry(self, number: int) -> AuditEntry:
         row = self._store.query("SELECT id, plan, started, finished, seconds FROM audits WHERE id = ?", (number,))[0]
         return AuditEntry(row[0], json.loads(row[1]), row[2], row[3], row[4])

@@ -2,7 +2,7 @@
 "use strict";
 
 function addCopyButtons() {
-  for (const block of document.querySelectorAll(".bug pre, .bug .command, .job .command")) {
+  for (const block of document.querySelectorAll(".bug:not(.job) pre, .command")) {
     const frame = document.createElement("div");
     frame.className = "copied";
     block.replaceWith(frame);
@@ -24,4 +24,35 @@ function addCopyButtons() {
   }
 }
 
+// Swap in what the stream shows, and keep the focus and what was unfolded where they were.
+function replaceContent(region, html) {
+  const unfolded = [...region.querySelectorAll("details")].map((one) => one.open);
+  const focused = region.contains(document.activeElement) ? document.activeElement.textContent : null;
+  const scrolled = [...region.querySelectorAll("pre.log")].map((one) => one.scrollTop);
+  region.innerHTML = html; // made by the server's templates, which escape what they are given
+  region.querySelectorAll("details").forEach((one, at) => { one.open = unfolded[at] ?? one.open; });
+  region.querySelectorAll("pre.log").forEach((one, at) => { one.scrollTop = scrolled[at] ?? one.scrollHeight; });
+  if (focused !== null) {
+    [...region.querySelectorAll("button, a, summary")].find((one) => one.textContent === focused)?.focus();
+  }
+}
+
+function follow(region) {
+  const stream = new EventSource(region.dataset.stream);
+  stream.addEventListener("message", (event) => replaceContent(region, event.data));
+  stream.addEventListener("over", () => stream.close());
+  addEventListener("pagehide", () => stream.close());
+}
+
+function refuseLargeFiles(input) {
+  input.addEventListener("change", () => {
+    const file = input.files[0];
+    const tooLarge = file && file.size > Number(input.dataset.limit);
+    input.setCustomValidity(tooLarge ? "This file is larger than the server takes." : "");
+    input.reportValidity();
+  });
+}
+
 addCopyButtons();
+document.querySelectorAll("[data-stream]").forEach(follow);
+document.querySelectorAll("input[data-limit]").forEach(refuseLargeFiles);

@@ -1,0 +1,259 @@
+"""Jobs of a server: they are started within the cores that there are, watched, stopped and resumed.
+
+A job is a child process (`child.py`) in a session of its own. The server knows of it what lies in the store
+(`records.py`): a server that is started again finds the jobs that still run, by the number and the birth of their
+process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+from driftline.core.errors import DriftlineError
+from driftline.core.private import open_private
+from driftline.core.text import tail
+from driftline.serve import records
+from driftline.serve.orders import JobOrder, typed_command
+from driftline.serve.records import JobProgress, JobRecord
+from driftline.serve.settings import ServeSettings
+from driftline.store.store import now
+
+WAITING, RUNNING, STOPPING, STOPPED, DONE, FAILED = "waiting", "running", "stopping", "stopped", "done", "failed"
+LOG = 8_000  # characters of a log that a page shows
+_PATIENCE = 20.0  # seconds that jobs have to stop when the server ends
+_DIED = "Its process died; what it had found is in the store."
+_OVER = (0, 1, 5)  # exit codes of work that came to its end
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as pages show it."""
+
+    record: JobRecord
+    progress: JobProgress
+    state: str
+    command: str
+    log: str = ""
+
+    @property
+    def number(self) -> int:
+        return self.record.number
+
+    @property
+    def over(self) -> bool:
+        return self.state in (STOPPED, DONE, FAILED)
+
+    @property
+    def spent(self) -> float:
+        """Seconds, what came before it was resumed included."""
+        if not self.progress.began:
+            return 0.0
+        return max(0.0, (self.progress.ended or time.time()) - self.progress.began)
+
+    @property
+    def share(self) -> float | None:
+        """How much of its time is spent, or of its targets is done; nothing where that is not known."""
+        if self.progress.targets:
+            return sum(bool(row.verdict) for row in self.progress.targets) / len(self.progress.targets)
+        return min(1.0, self.spent / self.progress.seconds) if self.progress.seconds else None
+
+    @property
+    def outcome(self) -> str:
+        if self.progress.outcome or self.state != STOPPED:
+            return self.progress.outcome
+        return _DIED if self.record.pid else "It was not started."
+
+
+class JobKeeper:
+    """All jobs of a store. Called from several threads."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self._settings = settings
+        self._store = settings.store.resolve()
+        self._lock = threading.RLock()
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._waiting: list[int] = []
+        self._stopping: set[int] = set()
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def jobs(self) -> list[Job]:
+        """All of them, the newest first."""
+        found = (self._job(number) for number in records.numbers(self._store))
+        return [job for job in found if job]
+
+    def job(self, number: int) -> Job:
+        found = self._job(number)
+        if found is None:
+            raise UnknownJob(f"There is no job {number} in the store {self._settings.store}.")
+        log = records.folder_of(self._store, number) / records.LOG
+        with contextlib.suppress(OSError):
+            return replace(found, log=tail(log.read_text("utf-8", "replace"), LOG).strip())
+        return found
+
+    def _job(self, number: int) -> Job | None:
+        folder = records.folder_of(self._store, number)
+        with self._lock:
+            record = records.load(folder)
+            if record is None:
+                return None
+            state = self._state(record)
+        progress = records.load_progress(folder)  # after it is known whether it runs: its end is written by then
+        if state == STOPPED and progress.code is not None:
+            state = DONE if progress.code in _OVER else STOPPED if progress.code == records.INTERRUPTED else FAILED
+        typed = typed_command(record.order, folder, self._settings.store, record.plugins)
+        return Job(record, progress, state, typed)
+
+    def _state(self, record: JobRecord) -> str:
+        if record.number in self._waiting:
+            return WAITING
+        if self._process(record):
+            return STOPPING if record.number in self._stopping else RUNNING
+        self._stopping.discard(record.number)
+        return STOPPED
+
+    def _process(self, record: JobRecord) -> psutil.Process | None:
+        """The process that does it, if it still does."""
+        child = self._children.get(record.number)
+        if child is not None and child.poll() is not None:
+            del self._children[record.number]
+            return None
+        if not record.pid:
+            return None
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(record.pid)
+            if abs(process.create_time() - record.born) < 1 and process.status() != psutil.STATUS_ZOMBIE:
+                return process
+        return None
+
+    # -- doing -------------------------------------------------------------------------------------------------------
+
+    def start(self, order: JobOrder, fill: Callable[[Path], None] = lambda folder: None) -> int:
+        """A new job; `fill` puts what it needs into its folder. It runs as soon as there are cores for it."""
+        number, folder = records.new_folder(self._store)
+        try:
+            fill(folder)
+            causes = tuple(path.resolve() for path in self._settings.causes)
+            plugins = tuple(str(Path(path).resolve()) for path in self._settings.plugins)
+            records.save(folder, JobRecord(number, order, now(), plugins, causes))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return self._queue(number)
+
+    def again(self, number: int) -> int:
+        """A new job that does the same."""
+        old = self._over(number, "start it again")
+        source = records.folder_of(self._store, number)
+        file = getattr(old.record.order, "file", "")
+        return self.start(old.record.order, lambda folder: _copy(source, folder, file) if file else None)
+
+    def resume(self, number: int) -> int:
+        if self._over(number, "resume it").state != STOPPED:
+            raise DriftlineError(f"The job {number} has come to its end; start it again.")
+        return self._queue(number)
+
+    def stop(self, number: int) -> None:
+        """As Ctrl-C does; asked a second time, at once."""
+        with self._lock:
+            record = self.job(number).record
+            if number in self._waiting:
+                self._waiting.remove(number)
+                return
+            process = self._process(record)
+            if process is None:
+                return  # it has just come to its end
+            hard = number in self._stopping
+            self._stopping.add(number)
+            with contextlib.suppress(psutil.Error):
+                process.send_signal(signal.SIGKILL if hard else signal.SIGINT)
+
+    def remove(self, number: int) -> None:
+        """Forget a job that is over; what it found stays in the store."""
+        self._over(number, "remove it")
+        shutil.rmtree(records.folder_of(self._store, number), ignore_errors=True)
+
+    def _over(self, number: int, what: str) -> Job:
+        job = self.job(number)
+        if not job.over:
+            raise DriftlineError(f"The job {number} is {job.state}; stop it, and then {what}.")
+        return job
+
+    def _queue(self, number: int) -> int:
+        with self._lock:
+            if number not in self._waiting:
+                self._waiting.append(number)
+        self.advance()
+        return number
+
+    def advance(self) -> None:
+        """Start what waits, in the order in which it was asked for, as far as there are cores."""
+        with self._lock:
+            while self._waiting:
+                record = records.load(records.folder_of(self._store, self._waiting[0]))
+                if record is None:
+                    self._waiting.pop(0)
+                    continue
+                busy = sum(job.record.order.jobs for job in self.jobs() if job.state in (RUNNING, STOPPING))
+                if busy and busy + record.order.jobs > self._settings.cores:
+                    return
+                self._waiting.pop(0)
+                self._spawn(record)
+
+    def _spawn(self, record: JobRecord) -> None:
+        folder = records.folder_of(self._store, record.number)
+        log = open_private(folder / records.LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "driftline.serve.child", str(self._settings.store), str(record.number)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C in the terminal of the server is for the server
+            )
+        finally:
+            os.close(log)
+        self._children[record.number] = child
+        born = time.time()
+        with contextlib.suppress(psutil.Error):
+            born = psutil.Process(child.pid).create_time()
+        records.save(folder, replace(record, pid=child.pid, born=born))
+
+    def close(self, say: Callable[[str], None] = lambda line: None) -> None:
+        """Stop everything: what runs can be resumed by the next server."""
+        with self._lock:
+            self._waiting.clear()
+            running = [job.number for job in self.jobs() if job.state in (RUNNING, STOPPING)]
+        if running:
+            say(f"Stopping {len(running)} job{'s' * (len(running) > 1)}; they can be resumed.")
+        for number in running:
+            if number not in self._stopping:
+                self.stop(number)
+        until = time.monotonic() + _PATIENCE
+        while (left := [n for n in running if not self.job(n).over]) and time.monotonic() < until:
+            time.sleep(0.05)
+        for number in left:
+            self.stop(number)  # the second time, at once
+
+
+class UnknownJob(DriftlineError):
+    """A number that no job has."""
+
+
+def _copy(source: Path, folder: Path, name: str) -> None:
+    try:
+        shutil.copyfile(source / name, folder / name, follow_symlinks=False)
+    except OSError as error:
+        raise DriftlineError(f"{source / name} cannot be read: {error.strerror}. Upload the program again.") from error

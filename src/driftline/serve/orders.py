@@ -1,0 +1,118 @@
+"""What a job is asked to do: one frozen value for each kind of work, as it is written beside the job.
+
+Each says what it is in a few words, how many cores it takes, and which command does the same in a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from driftline.core.quoting import one_line, shell
+from driftline.report.words import duration
+
+
+@dataclass(frozen=True)
+class HuntOrder:
+    """Make programs, and run them on the compilers."""
+
+    seconds: float
+    targets: str = ""  # empty: every compiler that is here
+    generators: tuple[str, ...] = ()  # empty: the usual ones
+    seed: int = 0
+    jobs: int = 1
+    diagnose: bool = False
+    accept: tuple[str, ...] = ()
+
+    verb = "Hunt"
+
+    def title(self) -> str:
+        return f"Hunt for {duration(self.seconds)} on {one_line(self.targets, 80) or 'every compiler'}"
+
+    def command(self, folder: Path) -> list[str]:
+        words = ["hunt", "--budget", f"{self.seconds:g}s", "--seed", str(self.seed), "--jobs", str(self.jobs)]
+        words += ["--targets", self.targets] if self.targets else []
+        words += ["--generators", ",".join(self.generators)] if self.generators else []
+        words += [word for one in self.accept for word in ("--accept", one)]
+        return [*words, *(["--diagnose"] if self.diagnose else [])]
+
+
+@dataclass(frozen=True)
+class AuditOrder:
+    """Fire the rewrite rules of compilers, and check what they do."""
+
+    seconds: float
+    compilers: str = ""  # empty: all whose rules are known
+    only: str = ""
+    seed: int = 0
+    jobs: int = 1
+
+    verb = "Audit"
+
+    def title(self) -> str:
+        rules = f"rules {one_line(self.only, 60)!r}" if self.only else "the rewrite rules"
+        return f"Audit {rules} of {one_line(self.compilers, 80) or 'every compiler'} for {duration(self.seconds)}"
+
+    def command(self, folder: Path) -> list[str]:
+        words = ["patterns", "audit", "--budget", f"{self.seconds:g}s", "--seed", str(self.seed)]
+        words += ["--jobs", str(self.jobs), *(["--compilers", self.compilers] if self.compilers else [])]
+        return [*words, *(["--only", self.only] if self.only else [])]
+
+
+@dataclass(frozen=True)
+class DiagnosisOrder:
+    """Explain a bug."""
+
+    bug: str
+    seconds: float
+    jobs: int = 1
+
+    verb = "Diagnosis"
+
+    def title(self) -> str:
+        return f"Explain {self.bug} in {duration(self.seconds)}"
+
+    def command(self, folder: Path) -> list[str]:
+        return ["diagnose", self.bug, "--budget", f"{self.seconds:g}s"]
+
+
+@dataclass(frozen=True)
+class CheckOrder:
+    """Run one program on the compilers. It lies in the folder of the job."""
+
+    file: str  # in the folder of the job
+    shown: str  # what the person called it
+    function: str = ""  # of a Python file
+    targets: str = ""
+    inputs: str = "example"
+    samples: int = 1
+    seed: int = 0
+    jobs: int = 1
+    grad: bool = False
+    accept: tuple[str, ...] = ()
+
+    verb = "Check"
+
+    def title(self) -> str:
+        return f"Check {one_line(self.shown, 80)} on {one_line(self.targets, 80) or 'the usual compilers'}"
+
+    def program(self, folder: Path) -> str:
+        """As `driftline check` takes it."""
+        return f"{folder / self.file}:{self.function}" if self.function else str(folder / self.file)
+
+    def command(self, folder: Path) -> list[str]:
+        words = ["check", self.program(folder), "--inputs", self.inputs, "--samples", str(self.samples)]
+        words += ["--seed", str(self.seed), "--jobs", str(self.jobs)]
+        words += ["--targets", self.targets] if self.targets else []
+        words += [word for one in self.accept for word in ("--accept", one)]
+        return [*words, *(["--grad"] if self.grad else [])]
+
+
+JobOrder = HuntOrder | AuditOrder | DiagnosisOrder | CheckOrder
+
+
+def typed_command(order: JobOrder, folder: Path, store: Path, plugins: Sequence[str]) -> str:
+    """The command that does the same in a terminal."""
+    named = [] if isinstance(order, AuditOrder) else [word for path in plugins for word in ("--plugin", path)]
+    return shell(["driftline", *order.command(folder), "--store", store, *named])

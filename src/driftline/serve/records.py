@@ -1,0 +1,141 @@
+"""What is kept of jobs, in the folder of the store: it outlives the server.
+
+STORE/jobs/7/job.json        what was asked for, and the process that does it; written by the server
+STORE/jobs/7/progress.json   how far it is, and how it ended; written by that process
+STORE/jobs/7/log.txt         what that process and its workers said on stderr
+STORE/jobs/7/model.onnx      the program of a check
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from driftline.core.errors import StoreError
+from driftline.core.private import private_folder, write_private
+from driftline.core.wire import WireError, decode, encode
+from driftline.serve.orders import JobOrder
+
+JOBS, JOB, PROGRESS, LOG = "jobs", "job.json", "progress.json", "log.txt"
+LINES = 200  # of what happened that are kept
+INTERRUPTED = 130  # the exit code of what was stopped
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """A job as the server knows it."""
+
+    number: int
+    order: JobOrder
+    created: str
+    plugins: tuple[str, ...] = ()
+    causes: tuple[Path, ...] = ()
+    pid: int = 0  # of the process that did it last; 0: none yet
+    born: float = 0.0  # when that process began: another one may have its number by now
+
+
+@dataclass(frozen=True)
+class LaneRow:
+    """How far one target of a hunt is."""
+
+    target: str
+    programs: int = 0
+    passed: int = 0
+    failed: int = 0
+    rejected: int = 0
+    unjudged: int = 0
+
+
+@dataclass(frozen=True)
+class TargetRow:
+    """What a check says of one target; no verdict: it is still at work."""
+
+    target: str
+    verdict: str = ""
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class SeenBug:
+    """A bug that a job met."""
+
+    id: str
+    kind: str
+    detail: str
+    new: bool
+
+
+@dataclass(frozen=True)
+class JobProgress:
+    """How far a job is."""
+
+    doing: str = ""
+    began: float = 0.0  # a Unix time; what it had spent before it was resumed is taken off
+    seconds: float = 0.0  # the budget; 0: none
+    number: int = 0  # of the hunt or audit in the store: what is resumed
+    lanes: tuple[LaneRow, ...] = ()
+    targets: tuple[TargetRow, ...] = ()
+    bugs: tuple[SeenBug, ...] = ()
+    lines: tuple[str, ...] = ()
+    code: int | None = None  # the exit code, as that of the command; none while it runs
+    outcome: str = ""  # in a sentence
+    ended: float = 0.0
+
+
+def folder_of(store: Path, number: int) -> Path:
+    return store / JOBS / str(number)
+
+
+def numbers(store: Path) -> list[int]:
+    """The jobs that are there, the newest first."""
+    try:
+        names = [path.name for path in (store / JOBS).iterdir() if path.name.isascii() and path.name.isdigit()]
+    except FileNotFoundError:
+        return []
+    return sorted((int(name) for name in names if str(int(name)) == name), reverse=True)
+
+
+def new_folder(store: Path) -> tuple[int, Path]:
+    """A number that no job had, and its folder."""
+    private_folder(store / JOBS)
+    number = max(numbers(store), default=0) + 1
+    while True:
+        with contextlib.suppress(FileExistsError):
+            folder_of(store, number).mkdir(mode=0o700)
+            return number, folder_of(store, number)
+        number += 1
+
+
+def save(folder: Path, record: JobRecord) -> None:
+    _save(folder / JOB, JobRecord, record)
+
+
+def save_progress(folder: Path, progress: JobProgress) -> None:
+    _save(folder / PROGRESS, JobProgress, progress)
+
+
+def load(folder: Path) -> JobRecord | None:
+    """The record; nothing when there is none, or when it is damaged."""
+    return _load(folder / JOB, JobRecord)
+
+
+def load_progress(folder: Path) -> JobProgress:
+    return _load(folder / PROGRESS, JobProgress) or JobProgress()
+
+
+def _save(path: Path, kind: type[T], value: T) -> None:
+    try:
+        write_private(path, [json.dumps(encode(kind, value)).encode()])
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror}. Make room, or name another --store.") from error
+
+
+def _load(path: Path, kind: type[T]) -> T | None:
+    try:
+        return decode(kind, json.loads(path.read_bytes()))
+    except (OSError, ValueError, WireError):
+        return None
