@@ -10,7 +10,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -21,8 +21,10 @@ from driftline.report.alike import alike
 from driftline.report.gather import compare, gather_store, in_full
 from driftline.report.pages import IN_FULL
 from driftline.report.view import BugView
-from driftline.serve.access import ASSETS, AccessControl, TooMuchSent, too_large
+from driftline.serve.access import ASSETS, FOLDERS, AccessControl, TooMuchSent, too_large
 from driftline.serve.bugs import ORDER_WORDS, BugQuestion, bug_page
+from driftline.serve.folders import HEADERS as SANDBOX
+from driftline.serve.folders import find_file, view_folder
 from driftline.serve.job_pages import JobPages
 from driftline.serve.keeper import JobKeeper, UnknownJob
 from driftline.serve.settings import ServeSettings
@@ -42,6 +44,7 @@ class Site:
         self.pages = pages
 
     def routes(self) -> list[Route]:
+        settings = self._settings
         return [
             Route("/", self._home, methods=["GET"]),
             Route("/bugs", self._bugs, methods=["GET"]),
@@ -49,6 +52,8 @@ class Site:
             Route("/bugs/{name}", self._bug, methods=["GET"]),
             Route("/report", self._report, methods=["GET"]),
             Route("/compare", self._compare, methods=["GET"]),
+            Route("/folders", self._folders, methods=["GET"]),
+            Route(f"{FOLDERS}{settings.folder_key}/{{number:int}}/{{path:path}}", self._file, methods=["GET"]),
             Route(f"{ASSETS}{{name}}", self._asset, methods=["GET"]),
         ]
 
@@ -121,6 +126,19 @@ class Site:
         before, after = pair if first == "other" else pair[::-1]
         view = compare(before, after, self._settings.library)
         return self.pages.page("compare.html", comparison=view, here="compare")
+
+    # -- folders -----------------------------------------------------------------------------------------------------
+
+    def _folders(self, request: Request) -> Response:
+        views = [view_folder(self._settings, number) for number in range(len(self._settings.folders))]
+        return self.pages.page("folders.html", folders=views, here="folders")
+
+    def _file(self, request: Request) -> Response:
+        found = find_file(self._settings, request.path_params["number"], request.path_params["path"])
+        if found is None:
+            raise HTTPException(HTTPStatus.NOT_FOUND)
+        path, kind = found
+        return FileResponse(path, media_type=kind, headers=SANDBOX)
 
     # -- trouble -----------------------------------------------------------------------------------------------------
 
