@@ -17,13 +17,15 @@ export PIP_REQUIRE_VIRTUALENV = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help install demo test test-all lint benchmarks clean
+.PHONY: help install demo test test-all lint wheel man benchmarks clean
 
 help:
 	@echo "make demo        hunt for two minutes on every installed compiler, and write a report"
 	@echo "make test        install all that is needed and run the fast tests"
 	@echo "make test-all    run the slow tests too"
 	@echo "make lint        ruff, mypy, import-linter"
+	@echo "make wheel       build the wheel and the source archive in dist/"
+	@echo "make man         write the man page to build/driftline.1"
 	@echo "make benchmarks  measure what docs/measured.md says"
 	@echo "make clean       remove .venv and what tests leave behind"
 
@@ -34,7 +36,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(MAKE) --no-print-directory system-packages
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,models,lab,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,models,lab,docs,dev]'
 	@touch $(STAMP)
 
 # TorchInductor compiles C++; the interpreter's virtualenv module is a package of its own on Debian. The tests look at
@@ -66,6 +68,13 @@ lint: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+wheel: install
+	$(BIN)/python -m hatchling build -d dist
+
+man: install
+	@mkdir -p build
+	$(BIN)/python -m driftline.cli.man_page > build/driftline.1
+
 benchmarks: install
 	$(BIN)/python benchmarks/workers.py
 	$(BIN)/python benchmarks/known_bugs.py
@@ -79,4 +88,4 @@ benchmarks: install
 	$(BIN)/python benchmarks/instabilities.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

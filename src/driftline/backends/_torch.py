@@ -33,7 +33,7 @@ class TorchBackend(Backend):
     accepts = ("source:torch", "torch")
     module = "torch"
     distribution = "torch"
-    install = "pip install torch==2.13.0"
+    extra = "torch"
     tracker = PYTORCH
     family = "eager"
     gradients = True

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
-from driftline.core.packages import Installing
+from driftline.core.packages import Installing, extra_command
 from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Arrays
 from driftline.core.text import did_you_mean, first_line
@@ -104,7 +104,8 @@ class Backend:
     module: ClassVar[str] = ""  # what must be importable
     distribution: ClassVar[str] = ""  # the package that carries the version
     also_in: ClassVar[tuple[str, ...]] = ()  # other packages whose environments carry this compiler
-    install: ClassVar[str] = ""  # the exact command; default: pip install <distribution>
+    extra: ClassVar[str] = ""  # the extra of Driftline that brings it, for backends that come with Driftline
+    install: ClassVar[str] = ""  # the exact command; default: pip install driftline[extra], or the distribution
     family: ClassVar[str] = ""  # the backend whose warm workers it shares; default: its own
     options: ClassVar[Mapping[str, Option]] = {}
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
@@ -148,7 +149,11 @@ class Backend:
 
     @property
     def install_command(self) -> str:
-        return self.install or (f"pip install {self.distribution}" if self.distribution else "")
+        if self.install:
+            return self.install
+        if self.extra:
+            return extra_command(self.extra)
+        return f"pip install {self.distribution}" if self.distribution else ""
 
     def validate(self, options: Options, target: str) -> None:
         """Unknown options and values answer with the valid ones."""

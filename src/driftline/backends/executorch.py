@@ -50,6 +50,7 @@ class ExecuTorch(Backend):
     accepts = ("source:torch", "torch")
     module = "executorch"
     distribution = "executorch"
+    extra = "executorch"
     tracker = Tracker("https://github.com/pytorch/executorch/issues")
     rungs = ("eager",)
     options = {"delegate": Option("what runs the operators that it can", ("portable", "xnnpack"), "portable")}

@@ -120,7 +120,7 @@ class Iree(Backend):
     accepts = ("onnx",)
     module = "iree.compiler"
     distribution = "iree-base-compiler"
-    install = "pip install iree-base-compiler iree-base-runtime onnx"
+    extra = "iree"
     installing = {"iree-base-compiler": Installing("iree.compiler", ("iree-base-runtime=={version}", "onnx"))}
     tracker = _TRACKER
     options = {

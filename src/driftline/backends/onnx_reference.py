@@ -33,6 +33,7 @@ class OnnxReference(Backend):
     accepts = ("onnx",)
     module = "onnx"
     distribution = "onnx"
+    extra = "onnx"
     reference = True
     arithmetic = "half-accumulation"  # numpy computes every step in the type of its operands
 

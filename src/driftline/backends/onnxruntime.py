@@ -115,6 +115,7 @@ class OnnxRuntime(Backend):
     accepts = ("onnx",)
     module = "onnxruntime"
     distribution = "onnxruntime"
+    extra = "onnxruntime"
     installing = {"onnxruntime-gpu": Installing(module="onnxruntime")}
     tracker = _TRACKER
     options = {

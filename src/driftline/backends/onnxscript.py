@@ -44,6 +44,7 @@ class OnnxScript(Backend):
     accepts = ("onnx",)
     module = "onnxscript"
     distribution = "onnxscript"
+    extra = "onnx"
     tracker = Tracker("https://github.com/microsoft/onnxscript/issues")
     arithmetic = "half-accumulation"  # as the evaluator that runs what is rewritten
     options = {

@@ -76,6 +76,7 @@ class OpenVino(Backend):
     accepts = ("onnx",)
     module = "openvino"
     distribution = "openvino"
+    extra = "openvino"
     tracker = _TRACKER
     arithmetic = "double-as-single"  # documented: the CPU plug-in has no float64 kernels
     options = {

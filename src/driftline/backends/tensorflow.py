@@ -46,6 +46,7 @@ class TensorFlow(Backend):
     accepts = ("source:tensorflow",)
     module = "tensorflow"
     distribution = TENSORFLOW
+    extra = "tensorflow"
     also_in = ("tensorflow-cpu", "tensorflow")
     installing = {"tensorflow-cpu": Installing(module="tensorflow")}
     tracker = TENSORFLOW_TRACKER

@@ -68,6 +68,7 @@ class TfLite(Backend):
     name = "tflite"
     accepts = ("source:tensorflow", "tflite")
     distribution = TENSORFLOW
+    extra = "tensorflow"
     also_in = ("tensorflow-cpu", "tensorflow", "ai-edge-litert")
     tracker = TENSORFLOW_TRACKER
     rungs = ("delegate=none",)

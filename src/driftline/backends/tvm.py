@@ -123,6 +123,7 @@ class Tvm(Backend):
     accepts = ("onnx",)
     module = "tvm"
     distribution = "apache-tvm"
+    extra = "tvm"
     # What 0.25 needs it asks for without an upper bound.
     installing = {"apache-tvm": Installing("tvm", ("onnx",), {"0.25.": ("apache-tvm-ffi==0.1.12",)})}
     tracker = _TRACKER

@@ -73,7 +73,7 @@ class Xla(Backend):
     module = "jax"
     distribution = "jax"
     also_in = ("jaxlib",)
-    install = "pip install jax torchax"
+    extra = "jax"
     installing = {"jax": Installing(compiled_half="jaxlib")}
     tracker = _TRACKER
     rungs = ("jit=off",)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from driftline.core.errors import DriftlineError
-from driftline.core.program import SourceBundle
 from driftline.core.text import did_you_mean
 from driftline.models import find, source_text
+
+if TYPE_CHECKING:
+    from driftline.core.program import SourceBundle
 
 FULL, SMALL = "full", "small"
 DTYPES = ("float32", "float16", "bfloat16")
@@ -27,6 +29,8 @@ class SizedModel:
 
     def bundle(self, dtype: str) -> SourceBundle:
         """A file that builds it, for workers."""
+        from driftline.core.program import SourceBundle
+
         find(self.corpus).require_packages()
         text = source_text(self.corpus, dtype=dtype, **self.settings)
         return SourceBundle("model.py", "program", {"model.py": text})

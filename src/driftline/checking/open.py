@@ -10,6 +10,7 @@ from driftline.checking.kinds import worker_for_framework
 from driftline.core.case import CheckOptions, Deployed
 from driftline.core.errors import DriftlineError, TooLarge
 from driftline.core.files import copy_file
+from driftline.core.packages import extra_command
 from driftline.core.program import Program, SourceBundle, file_digest
 from driftline.core.tensors import Arrays, load_tensors
 from driftline.core.text import did_you_mean, last_words
@@ -133,7 +134,10 @@ def _inspect(
             fresh=True,  # a user's module leaves traces in the process that imports it
         )
     except WorkerStartError as error:
-        raise DriftlineError(f"{name} needs {framework}, which cannot be imported here: {error}.") from error
+        raise DriftlineError(
+            f"{name} needs {framework}, which cannot be imported here: {error}."
+            f" It comes with: {extra_command(framework)}"  # the extras have the names of the frameworks
+        ) from error
     if report.answer is None:
         words = {
             "timeout": f"did not load within {options.timeout:g} s; raise --timeout",

@@ -47,6 +47,7 @@ _COMMANDS = {
     "export": "Write a bug as a script, an issue text, a regression test, a model or JSON.",
     "report": "Write what was found as a page, a table or a file for other tools; compare two stores.",
     "serve": "Show the store in a browser: browse bugs; start, watch and stop hunts and checks.",
+    "completion": "Print the script that lets bash, zsh or fish complete commands, targets and bugs.",
     "env": "Add, list and remove other versions of a compiler.",
 }
 

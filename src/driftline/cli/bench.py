@@ -9,6 +9,7 @@ import click
 
 from driftline.bench.suite import DTYPES, FULL, SMALL, SUITE, described
 from driftline.cli.common import json_option, note, plugin_option, print_json, seed_option
+from driftline.cli.completing import complete_targets
 from driftline.core.errors import DriftlineError
 
 _BACKENDS = "eager,inductor,onnxruntime,openvino"
@@ -26,6 +27,7 @@ class _WithSuite(click.Group):
 @click.option("--models", metavar="M1,M2", default=",".join(SUITE), show_default=True, help="Models of the suite.")
 @click.option(
     "--backends",
+    shell_complete=complete_targets,
     metavar="T1,T2",
     default=_BACKENDS,
     show_default=True,

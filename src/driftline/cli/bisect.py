@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from driftline.cli.common import json_option, plugin_option, print_json, store_option, trust_option
+from driftline.cli.completing import complete_subject, complete_targets
 from driftline.cli.explaining import failing_for, opened
 from driftline.core.errors import DriftlineError
 from driftline.report.progress import note_releases
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("subject", metavar="BUG|CASE|PROGRAM")
-@click.option("--target", metavar="TARGET", help="The target of a PROGRAM; of a bug, another than its own.")
+@click.argument("subject", metavar="BUG|CASE|PROGRAM", shell_complete=complete_subject)
+@click.option(
+    "--target",
+    metavar="TARGET",
+    shell_complete=complete_targets,
+    help="The target of a PROGRAM; of a bug, another than its own.",
+)
 @click.option("--package", default="", help="Whose releases to ask; default: the package of the failing compiler.")
 @click.option(
     "--good", default="", metavar="VERSION", help="A release that is right; the search stays between the two."

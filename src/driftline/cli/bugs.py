@@ -8,6 +8,7 @@ import click
 
 from driftline.cli.cause_options import causes_option, library_of
 from driftline.cli.common import json_option, note, print_json, store_option
+from driftline.cli.completing import complete_bugs
 from driftline.core.errors import DriftlineError
 from driftline.core.text import did_you_mean
 from driftline.core.times import parse_since
@@ -75,7 +76,7 @@ def list_bugs(
 
 
 @bugs.command("show")
-@click.argument("bug")
+@click.argument("bug", shell_complete=complete_bugs)
 @store_option
 @causes_option
 @json_option
@@ -101,7 +102,7 @@ def show(bug: str, store: Path, folders: tuple[Path, ...], as_json: bool) -> Non
 
 
 @bugs.command("mark")
-@click.argument("bug")
+@click.argument("bug", shell_complete=complete_bugs)
 @click.argument("status", type=click.Choice([str(status) for status in Status]))
 @store_option
 @json_option

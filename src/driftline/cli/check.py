@@ -18,6 +18,7 @@ from driftline.cli.common import (
     store_option,
     trust_option,
 )
+from driftline.cli.completing import complete_program, complete_targets
 from driftline.cli.explaining import diagnose_option, explain
 from driftline.cli.layers import look_layers, require_layers, require_page, show_views, write_page
 from driftline.cli.settings import naming_the_file, settings_of_run
@@ -42,9 +43,10 @@ class _WithPresets(click.Command):
 
 
 @click.command(cls=_WithPresets)
-@click.argument("program")
+@click.argument("program", shell_complete=complete_program)
 @click.option(
     "--targets",
+    shell_complete=complete_targets,
     metavar="T1,T2",
     help="Targets, or a preset of them: quick, default, all (listed below), also mixed: quick,tvm.  [default: default]",
 )

@@ -24,13 +24,13 @@ def store_option(function: F) -> F:
     return click.option(
         "--store",
         type=click.Path(path_type=Path, file_okay=False),
-        default=_store_of_run,
+        default=store_of_run,
         show_default="$DRIFTLINE_STORE, driftline.toml or .driftline",
         help="Folder that keeps what is found.",
     )(function)
 
 
-def _store_of_run() -> Path:
+def store_of_run() -> Path:
     if "DRIFTLINE_STORE" in os.environ:
         return default_store()
     return settings_of_run("store").store or default_store()

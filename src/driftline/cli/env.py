@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from driftline.execute.environments import (
-    Environment,
-    add_environment,
-    folder_size,
-    list_environments,
-    remove_environment,
-)
+if TYPE_CHECKING:
+    from driftline.execute.environments import Environment
 
 
 @click.group()
@@ -27,6 +22,8 @@ def env() -> None:
 @click.option("--with", "extras", multiple=True, metavar="REQ", help="Another requirement to install beside it.")
 def add(requirement: str, extras: tuple[str, ...]) -> None:
     """Install a release, as in: driftline env add onnxruntime==1.15.1"""
+    from driftline.execute.environments import add_environment
+
     environment = add_environment(requirement, extras, lambda line: click.echo(line, err=True))
     click.echo(f"{environment.requirement} is ready: use it as a target with @{environment.version}", err=True)
 
@@ -35,6 +32,8 @@ def add(requirement: str, extras: tuple[str, ...]) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
 def list_(as_json: bool) -> None:
     """The environments that have been made."""
+    from driftline.execute.environments import list_environments
+
     entries = [_describe(environment) for environment in list_environments()]
     if as_json:
         click.echo(json.dumps({"schema": 1, "environments": entries}, indent=2))
@@ -48,11 +47,15 @@ def list_(as_json: bool) -> None:
 @click.argument("requirement")
 def remove(requirement: str) -> None:
     """Delete an environment, as in: driftline env remove onnxruntime==1.15.1"""
+    from driftline.execute.environments import remove_environment
+
     remove_environment(requirement)
     click.echo(f"{requirement} is removed", err=True)
 
 
 def _describe(environment: Environment) -> dict[str, Any]:
+    from driftline.execute.environments import folder_size
+
     fields = asdict(environment)
     return {
         "requirement": environment.requirement,

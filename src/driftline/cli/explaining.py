@@ -11,6 +11,7 @@ import click
 
 from driftline.cli.clock import elapsed
 from driftline.cli.common import parse_budget, plugin_option, seed_option, sizes_options, store_option, trust_option
+from driftline.cli.completing import complete_subject, complete_targets
 from driftline.core.errors import InternalError
 from driftline.report.progress import Activity, CheckProgress
 
@@ -36,9 +37,14 @@ def explaining_options(budget: str) -> Callable[[F], F]:
             click.option(
                 "--inputs", metavar="FILE.npz|example|random|specials", default="example", help="Inputs of a PROGRAM."
             ),
-            click.option("--target", metavar="TARGET", help="The target of a PROGRAM; of a bug, another than its own."),
+            click.option(
+                "--target",
+                metavar="TARGET",
+                shell_complete=complete_targets,
+                help="The target of a PROGRAM; of a bug, another than its own.",
+            ),
             click.option("--budget", default=budget, show_default=True, help="Time for it: 90s, 5m, 1h."),
-            click.argument("subject", metavar="BUG|CASE|PROGRAM"),
+            click.argument("subject", metavar="BUG|CASE|PROGRAM", shell_complete=complete_subject),
         ):
             function = option(function)
         return function

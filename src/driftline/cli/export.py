@@ -9,6 +9,7 @@ import click
 
 from driftline.cli.cause_options import causes_option, library_of
 from driftline.cli.common import note, plugin_option, store_option, trust_option
+from driftline.cli.completing import complete_bugs
 
 if TYPE_CHECKING:
     from driftline.report.export.script import Exported
@@ -19,7 +20,7 @@ _EXAMPLES = {"script": "bug.py", "issue": "issue.md", "pytest": "test_bug.py", "
 
 
 @click.command()
-@click.argument("subject", metavar="BUG|CASE")
+@click.argument("subject", metavar="BUG|CASE", shell_complete=complete_bugs)
 @click.option("--as", "form", type=click.Choice(FORMS), default="script", show_default=True, help="What to write.")
 @click.option(
     "--out",

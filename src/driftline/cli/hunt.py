@@ -9,6 +9,7 @@ import click
 from driftline.cli.cause_options import causes_option, library_of
 from driftline.cli.clock import elapsed
 from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, seed_option, store_option
+from driftline.cli.completing import complete_generators, complete_targets
 from driftline.cli.explaining import diagnose_option
 from driftline.cli.llm_options import llm_cost_option, llm_tokens_option
 from driftline.cli.settings import naming_the_file, settings_of_run
@@ -24,8 +25,15 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
 @click.option(
     "--programs", type=click.IntRange(1), help="Stop each compiler after so many programs, instead of a time."
 )
-@click.option("--targets", metavar="T1,T2", help="Targets; default: every available compiler.")
-@click.option("--generators", metavar="G1,G2", help="Where programs come from; default: graph,optests,mutate.")
+@click.option(
+    "--targets", metavar="T1,T2", shell_complete=complete_targets, help="Targets; default: every available compiler."
+)
+@click.option(
+    "--generators",
+    metavar="G1,G2",
+    shell_complete=complete_generators,
+    help="Where programs come from; default: graph,optests,mutate.",
+)
 @click.option(
     "--inputs",
     metavar="I1,I2",

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from driftline.cli.common import Activity, json_option, note, print_json, seed_option
+from driftline.cli.completing import complete_program
 from driftline.core.text import plural
 from driftline.inductor.lab import DEFAULT, Lab, LabRun
 
@@ -36,7 +37,7 @@ def inductor() -> None:
 
 
 @inductor.command()
-@click.argument("program")
+@click.argument("program", shell_complete=complete_program)
 @_OUT
 @click.option("--grad", is_flag=True, help="Also compile and run the backward pass.")
 @_DYNAMIC
@@ -72,7 +73,7 @@ def capture(
 
 
 @inductor.command()
-@click.argument("program")
+@click.argument("program", shell_complete=complete_program)
 @_OUT
 @click.option(
     "--shape",
@@ -108,7 +109,7 @@ def guards(
 
 
 @inductor.command()
-@click.argument("program")
+@click.argument("program", shell_complete=complete_program)
 @_OUT
 @click.option("--backend", default="inductor", show_default=True, help="The backend of torch.compile to test.")
 @click.option("--reference", default="eager", show_default=True, help="The backend to hold it against.")

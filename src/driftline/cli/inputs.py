@@ -18,12 +18,13 @@ from driftline.cli.common import (
     sizes_options,
     trust_option,
 )
+from driftline.cli.completing import complete_program
 from driftline.core.errors import DriftlineError
 from driftline.core.output_place import require_place
 
 
 @click.command(cls=BranchingCommand)
-@click.argument("program")
+@click.argument("program", shell_complete=complete_program)
 @click.option(
     "--goal",
     "goals",

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from driftline.cli.common import json_option, note, print_json
+from driftline.cli.completing import complete_models
 from driftline.models import CATALOGUE, FAMILIES, find
 
 
@@ -42,7 +43,7 @@ def list_models(family: str | None, as_json: bool) -> None:
 
 
 @models.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_models)
 @click.option("--as", "form", type=click.Choice(["pt2", "onnx"]), required=True, help="The kind of file.")
 @click.option(
     "--exporter",

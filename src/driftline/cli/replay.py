@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING
 import click
 
 from driftline.cli.common import json_option, note, plugin_option, print_json, store_option, trust_option
+from driftline.cli.completing import complete_bugs, complete_targets
 
 if TYPE_CHECKING:
     from driftline.checking.checker import TargetResult
 
 
 @click.command()
-@click.argument("bug", metavar="BUG|CASE")
-@click.option("--target", metavar="TARGET", help="Another target than the bug's own, such as another version.")
+@click.argument("bug", metavar="BUG|CASE", shell_complete=complete_bugs)
+@click.option(
+    "--target",
+    metavar="TARGET",
+    shell_complete=complete_targets,
+    help="Another target than the bug's own, such as another version.",
+)
 @store_option
 @plugin_option
 @trust_option

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from driftline.cli.common import Activity, json_option, note, parse_budget, print_json, seed_option, store_option
+from driftline.cli.completing import complete_bugs
 from driftline.core.errors import NOTHING_COMPARED, BackendUnavailable, DriftlineError
 from driftline.core.quoting import shell
 
@@ -113,7 +114,7 @@ def hunt(
 
 
 @schedules.command("replay")
-@click.argument("subject", metavar="BUG|TRACE.json")
+@click.argument("subject", metavar="BUG|TRACE.json", shell_complete=complete_bugs)
 @store_option
 @json_option
 def replay(subject: str, store: Path, as_json: bool) -> int:
@@ -164,7 +165,7 @@ def _show(found: Performed, as_json: bool) -> int:
 
 
 @schedules.command("export")
-@click.argument("bug")
+@click.argument("bug", shell_complete=complete_bugs)
 @click.option(
     "--as", "form", type=click.Choice(["script", "trace"]), default="script", show_default=True, help="What to write."
 )

@@ -10,6 +10,11 @@ from dataclasses import dataclass, field
 TENSORFLOW = "tensorflow-cpu" if platform.machine() == "x86_64" else "tensorflow"
 
 
+def extra_command(extra: str) -> str:
+    """The command that adds one of Driftline's extras, quoted for the shell."""
+    return f"pip install 'driftline[{extra}]'"
+
+
 @dataclass(frozen=True)
 class Installing:
     """How the releases of one package are installed, where its own metadata does not say it."""
