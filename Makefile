@@ -17,13 +17,14 @@ export PIP_REQUIRE_VIRTUALENV = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help install demo test test-all lint wheel man benchmarks clean
+.PHONY: help install demo test test-all lint docs wheel man benchmarks clean
 
 help:
 	@echo "make demo        hunt for two minutes on every installed compiler, and write a report"
 	@echo "make test        install all that is needed and run the fast tests"
 	@echo "make test-all    run the slow tests too"
 	@echo "make lint        ruff, mypy, import-linter"
+	@echo "make docs        build the documentation as a site in site/, which opens from disk"
 	@echo "make wheel       build the wheel and the source archive in dist/"
 	@echo "make man         write the man page to build/driftline.1"
 	@echo "make benchmarks  measure what docs/measured.md says"
@@ -63,10 +64,14 @@ test-all: install lint
 	$(BIN)/python -m pytest $(PARALLEL) $(AGAIN) -m '' --hypothesis-profile searching
 
 lint: install
-	$(BIN)/ruff check src tests examples benchmarks
-	$(BIN)/ruff format --check src tests examples benchmarks
+	$(BIN)/ruff check src tests examples benchmarks docs/site hatch_build.py
+	$(BIN)/ruff format --check src tests examples benchmarks docs/site hatch_build.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html is the first page."
 
 wheel: install
 	$(BIN)/python -m hatchling build -d dist
@@ -88,4 +93,4 @@ benchmarks: install
 	$(BIN)/python benchmarks/instabilities.py
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

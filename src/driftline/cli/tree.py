@@ -48,7 +48,8 @@ class CommandNode:
     @property
     def options(self) -> list[tuple[str, str]]:
         """Each option as it is written, with what it does. `--help`, which all have, is left out."""
-        wanted = (param for param in self.command.get_params(self.context) if "--help" not in param.opts)
+        every = self.command.get_params(self.context)
+        wanted = (param for param in every if isinstance(param, click.Option) and "--help" not in param.opts)
         records = (param.get_help_record(self.context) for param in wanted)
         return [record for record in records if record]
 
