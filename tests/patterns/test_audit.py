@@ -37,6 +37,11 @@ def test_an_audit_finds_a_wrong_rule_and_names_it(store_folder: Path, capsys: py
     assert found["rule"]["id"] in found["guilty"] and "forbid=" in found["without"]
     assert len([line for line in found["script"].splitlines() if line.strip()]) <= 15
 
+    assert run(["coverage", "--store", str(store_folder), "--json"]) == 0
+    counted = json.loads(capsys.readouterr().out)["compilers"]["inductor"]
+    assert counted["levels"]["pass"]["total"] > 100, "all rules are listed, not only those that were asked for"
+    assert [rule["name"] for rule in counted["rules"] if rule["fired"]].count(RULE) == 1
+
     with Store.open(store_folder) as store:
         bug = store.bug(found["id"])
         assert bug.findings[0].verdict["rule"]["name"] == RULE

@@ -42,6 +42,7 @@ from driftline.oracle.judge import Reference
 from driftline.programs.convert import accepts_directly, find_converter
 from driftline.programs.operators import operators_of
 from driftline.store import Bug, Store
+from driftline.store.checks import CheckLog
 
 ARTIFACT_ELEMENTS = 4096  # larger tensors are not kept: a replay makes them again
 
@@ -258,6 +259,9 @@ def check_program(
 
     outcome = checker.check(case, progress, reference, partial(reviewed, checker))
     note_durations(case.program, ((r.target, sum(_spent(r))) for r in outcome.results))
+    CheckLog(store).keep(
+        case.runs, [(str(r.target), r.execution.version, str(r.verdict.judgement)) for r in outcome.results]
+    )
     kept = [r for r in outcome.results if keep_reduced or r.verdict.judgement is not Judgement.REDUCED]
     bugs = keep_failures(checker, store, replace(outcome, results=tuple(kept)), library, listener)
     if lifted and can_be_lifted(opened.program):
@@ -361,7 +365,7 @@ def record(
     *,
     again: bool = False,
 ) -> Bug | None:
-    """Keep a failure, with what was expected and what came; anything else leaves no trace. Seen `again`, what was
+    """Keep a failure, with what was expected and what came; anything else is no bug. Seen `again`, what was
     written about the same case before stays."""
     if result.verdict.judgement not in (Judgement.FAIL, Judgement.REDUCED):
         return None

@@ -48,6 +48,7 @@ _COMMANDS = {
     "report": "Write what was found as a page, a table or a file for other tools; compare two stores.",
     "serve": "Show the store in a browser: browse bugs; start, watch and stop hunts and checks.",
     "completion": "Print the script that lets bash, zsh or fish complete commands, targets and bugs.",
+    "coverage": "Show what of each compiler was exercised, what was not, and which command would cover it.",
     "env": "Add, list and remove other versions of a compiler.",
 }
 

@@ -33,7 +33,7 @@ from driftline.patterns.inductor_audit import (
 )
 from driftline.patterns.onnx_audit import OnnxAudit
 from driftline.store import Bug, Store
-from driftline.store.audits import AuditEntry, AuditLog, AuditMemory
+from driftline.store.audits import LISTED, REACHED, AuditEntry, AuditLog, AuditMemory
 
 _ALSO_ASKED = ("torch", "onnx", "onnxscript", "onnxruntime")  # packages that a list of rules may be made with
 COMPILERS = ("inductor", "onnxruntime", "tvm", "onnxscript")
@@ -214,15 +214,22 @@ class Audit:
                 with self._hard_stop(deadline):
                     run(compiler, version, rules, deadline)
                 del weights[compiler]
+                self._keep_reached()
                 cut = time.monotonic() >= deadline
                 self.result.cut += [compiler] * cut
                 memory.keep("ended", compiler, {"cut": cut})
             self.result.seconds = memory.seconds
             memory.close(finished=True)
         except BaseException:  # Ctrl-C too: the audit is kept as one that can be resumed
+            self._keep_reached()
             memory.close(finished=False)
             raise
         return self.result
+
+    def _keep_reached(self) -> None:
+        """How far each rule was brought: `driftline coverage` reads it."""
+        reached = {name: {r.rule.id: str(r.reach) for r in one.rules} for name, one in self.result.compilers.items()}
+        self._memory.keep_all(REACHED, reached)
 
     @contextlib.contextmanager
     def _hard_stop(self, deadline: float) -> Iterator[None]:
@@ -250,6 +257,8 @@ class Audit:
             self._listener(Working(compiler, "listing its rules"))
             for label, (version, rules) in all_rules_of(self._checker, compiler).items():
                 names |= {rule.name for rule in rules}
+                about = {rule.id: {"name": rule.name, "unreachable": rule.unreachable} for rule in rules}
+                self._memory.keep(LISTED, label, about)
                 wanted = [rule for rule in rules if chosen(rule, plan.only)]
                 if wanted:
                     listed[label] = (version, wanted)

@@ -7,7 +7,7 @@ import urllib.parse
 from collections.abc import Sequence
 from typing import Any
 
-from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -50,7 +50,7 @@ def render(report: ReportView) -> str:
         ("Fixed", "Marked as fixed, or gone on a replay.", FIXED),
     ]
     return (
-        environment()
+        page_environment()
         .get_template("report.html")
         .render(
             report=report,
@@ -69,7 +69,7 @@ class PageWriter:
     """Pages of single bugs, beside a report."""
 
     def __init__(self, report: ReportView, name: str) -> None:
-        made = environment()
+        made = page_environment()
         made.filters["python"] = str  # plain: to colour thousands of programs takes longer than all the rest
         self._template = made.get_template("page.html")
         self._common = {"report_name": name, "made": report.made}
@@ -80,19 +80,19 @@ class PageWriter:
 
 
 def render_comparison(comparison: ComparisonView) -> str:
-    return environment().get_template("compare.html").render(comparison=comparison)
+    return page_environment().get_template("compare.html").render(comparison=comparison)
 
 
 def render_layers(views: Sequence[LayerView], driftline: str) -> str:
     """A page of its own for what was seen layer by layer."""
-    return environment().get_template("layers.html").render(views=views, driftline=driftline)
+    return page_environment().get_template("layers.html").render(views=views, driftline=driftline)
 
 
-def environment(more: BaseLoader | None = None, layout: str = "base.html") -> Environment:
-    """What templates know. `more` has further ones, `layout` among them: what stands around a page."""
-    own = PackageLoader("driftline.report")
+def page_environment(*packages: str, layout: str = "base.html") -> Environment:
+    """The style and the words of all pages; templates are also looked for in these packages, `layout` among them: what
+    stands around a page."""
     made = Environment(
-        loader=ChoiceLoader([more, own]) if more else own,
+        loader=ChoiceLoader([PackageLoader(package) for package in (*packages, "driftline.report")]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

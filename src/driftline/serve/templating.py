@@ -6,11 +6,10 @@ from http import HTTPStatus
 from importlib import resources
 from typing import Any
 
-from jinja2 import PackageLoader
 from starlette.responses import HTMLResponse, Response
 
 import driftline
-from driftline.report.html import environment
+from driftline.report.html import page_environment
 from driftline.serve.settings import ServeSettings
 
 _STATIC = {"page.js": "text/javascript", "page.css": "text/css"}
@@ -20,7 +19,7 @@ class Pages:
     """Renders pages, for one server."""
 
     def __init__(self, settings: ServeSettings) -> None:
-        self._environment = environment(PackageLoader("driftline.serve"), layout="serve.html")
+        self._environment = page_environment("driftline.serve", layout="serve.html")
         self._environment.globals |= {"server": settings, "driftline_version": driftline.__version__, "here": ""}
         files = resources.files("driftline.serve") / "static"
         self._assets = {name: (kind, (files / name).read_text("utf-8")) for name, kind in _STATIC.items()}

@@ -12,6 +12,9 @@ from typing import Any
 from driftline.core.text import to_json
 from driftline.store.store import Store, now
 
+LISTED = "listed"  # the step that keeps every rule of a compiler, also those that were not asked for
+REACHED = "reached"  # the step that keeps how far each of those that were asked for was brought
+
 
 @dataclass(frozen=True)
 class AuditEntry:
@@ -50,6 +53,10 @@ class AuditLog:
         """The audit of this number."""
         rows = self._store.query("SELECT id FROM audits WHERE id = ?", (number,))
         return self._entry(number) if rows else None
+
+    def entries(self) -> list[AuditEntry]:
+        """All audits, the oldest first."""
+        return [self._entry(number) for (number,) in self._store.query("SELECT id FROM audits ORDER BY id")]
 
     def _entry(self, number: int) -> AuditEntry:
         row = self._store.query("SELECT id, plan, started, finished, seconds FROM audits WHERE id = ?", (number,))[0]

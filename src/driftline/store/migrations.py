@@ -75,6 +75,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE schedule_batches (hunt INTEGER NOT NULL REFERENCES schedule_hunts (id), number INTEGER NOT NULL,"
         " body TEXT NOT NULL, PRIMARY KEY (hunt, number))",
     ),
+    (
+        # What single checks came to, passes included: what was tested, not only what is wrong.
+        "CREATE TABLE checks (program TEXT NOT NULL, target TEXT NOT NULL, name TEXT NOT NULL, form TEXT NOT NULL,"
+        " version TEXT NOT NULL, judgement TEXT NOT NULL, runs INTEGER NOT NULL, fails INTEGER NOT NULL,"
+        " last TEXT NOT NULL, PRIMARY KEY (program, target))",
+    ),
 )
 
 SCHEMA = len(MIGRATIONS)

@@ -1,0 +1,53 @@
+"""What the store keeps of single checks: which program met which target, and how it was judged. Passes count too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from driftline.core.program import Program
+from driftline.store.store import Store, now
+
+
+@dataclass(frozen=True)
+class CheckedProgram:
+    """One program on one target, over every time it was checked."""
+
+    program: str  # its digest
+    name: str
+    form: str
+    target: str
+    version: str  # of the compiler, the last time
+    judgement: str  # the last one
+    runs: int
+    fails: int
+    last: str
+
+
+class CheckLog:
+    """The checks of a store, one row for each program and target."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def keep(self, program: Program, results: Iterable[tuple[str, str, str]]) -> None:
+        """Count a check. `results`: target, version and judgement of each row."""
+        rows = [
+            (program.digest, target, program.name, program.form, version, judgement, int(judgement == "fail"), now())
+            for target, version, judgement in results
+        ]
+        with self._store.transaction() as database:
+            database.executemany(
+                "INSERT INTO checks (program, target, name, form, version, judgement, runs, fails, last)"
+                " VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT (program, target) DO UPDATE SET name = excluded.name,"
+                " version = excluded.version, judgement = excluded.judgement, runs = runs + 1,"
+                " fails = fails + excluded.fails, last = excluded.last",
+                rows,
+            )
+
+    def all(self) -> list[CheckedProgram]:
+        rows = self._store.query(
+            "SELECT program, name, form, target, version, judgement, runs, fails, last FROM checks"
+            " ORDER BY target, name, program"
+        )
+        return [CheckedProgram(*row) for row in rows]
