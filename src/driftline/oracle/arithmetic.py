@@ -43,23 +43,23 @@ class Arithmetic:
 
     def unit(self, dtype: str) -> float:
         """The unit roundoff of storing a result."""
-        return _FORMATS[self._computed(dtype)][0]
+        return _FORMATS[self.computed(dtype)][0]
 
-    def _computed(self, dtype: str) -> str:
+    def computed(self, dtype: str) -> str:
         """The type in which real and imaginary parts are computed."""
         part = _PARTS.get(dtype, dtype)
         return "float32" if self.double_as_single and part == "float64" else part
 
     def accumulator(self, dtype: str) -> float:
         """The unit roundoff inside a sum."""
-        part = self._computed(dtype)
+        part = self.computed(dtype)
         if part == "float64" or self.half_accumulation:
             return self.unit(part)
         return self.unit("float32")
 
     def largest_sum(self, dtype: str) -> float:
         """The largest number that a partial sum can hold."""
-        part = self._computed(dtype)
+        part = self.computed(dtype)
         return self.largest(part) if part == "float64" or self.half_accumulation else self.largest("float32")
 
     def product(self, dtype: str) -> float:
@@ -79,13 +79,13 @@ class Arithmetic:
 
     def tiny(self, dtype: str) -> float:
         """Absolute error that is always legal: the grid near zero, or all of it when subnormals are flushed."""
-        part = self._computed(dtype)
+        part = self.computed(dtype)
         return _FORMATS[part][2] if self.flush_to_zero else _FORMATS[part][3]
 
     def underflow(self, dtype: str) -> float:
         """Below this, exp, log, tanh and their kind may give zero: many implementations stop where the result is a
         subnormal number of the type that they compute in, which for smaller types is float32."""
-        return _FORMATS["float64" if self._computed(dtype) == "float64" else "float32"][2]
+        return _FORMATS["float64" if self.computed(dtype) == "float64" else "float32"][2]
 
     def largest(self, dtype: str) -> float:
         return _FORMATS[_PARTS.get(dtype, dtype)][1]  # narrowing is declared, a smaller range is not

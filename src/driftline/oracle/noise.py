@@ -28,6 +28,17 @@ def stored(result: Array, arithmetic: Arithmetic, dtype: str) -> Array:
     return arithmetic.unit(dtype) * np.abs(result)
 
 
+def narrowed(value: Array, arithmetic: Arithmetic, dtype: str) -> Array | None:
+    """Rounding an input or a constant to the type that the target computes in; `None` where that holds all of it."""
+    if dtype not in ("float64", "complex128") or not arithmetic.double_as_single:
+        return None
+    parts = (value.real, value.imag) if value.dtype.kind == "c" else (value,)
+    with np.errstate(all="ignore"):
+        held = np.logical_and.reduce([(part.astype(np.float32) == part) | ~np.isfinite(part) for part in parts])
+        size = np.where(held, 0.0, arithmetic.unit(dtype) * np.abs(value) + arithmetic.tiny(dtype))
+    return size if size.any() else None
+
+
 def transcendental(result: Array, arithmetic: Arithmetic, dtype: str) -> Array:
     """A transcendental function, which may be zero where it underflows."""
     size = np.abs(result)
@@ -129,6 +140,10 @@ class NoiseSource:
                 into[part] = self._moved(flat[part], sizes[part], common, dtype, None)
             return moved
         return self._moved(result, amplitude, common, dtype, joint)
+
+    def narrow(self, value: Array, size: Array) -> Array:
+        """An input or a constant with an error of that size. What needs no rounding stays as it is."""
+        return np.where(size > 0, value + size * self._errors(value), value)
 
     def _moved(self, result: Array, amplitude: Array, common: float, dtype: str, joint: Joint | None) -> Array:
         with np.errstate(all="ignore"):

@@ -99,8 +99,10 @@ def came_out_exact(call: Call) -> bool:
     if str(call.target.op_type) not in _CORRECTLY_ROUNDED or call.dtypes[0] is None:
         return False
     result = call.results[0]
+    parts = (result.real, result.imag) if result.dtype.kind == "c" else (result,)
+    kept = numpy_dtype(call.arithmetic.computed(call.dtypes[0]))
     with np.errstate(all="ignore"):
-        return bool(np.array_equal(result.astype(numpy_dtype(call.dtypes[0])).astype(result.dtype), result))
+        return all(np.array_equal(part.astype(kept).astype(part.dtype), part) for part in parts)
 
 
 def amplitudes(call: Call) -> tuple[list[Array | None], bool]:

@@ -57,6 +57,10 @@ class OnnxRun:
     def __init__(self, memory: OnnxRunMemory) -> None:
         self.memory = memory
 
+    def given(self, doubles: dict[str, tuple[Array, Array]]) -> dict[str, Array]:
+        """Inputs and constants that the run has otherwise, of those that the target rounds, with the size of that."""
+        return {}
+
     def decide(self, decision: Decision, values: dict[int, Array], own: dict[int, Array]) -> dict[int, Array]:
         """The float arguments with which the operator decides, by position."""
         return values
@@ -105,6 +109,9 @@ class OnnxNoisyRun(OnnxRun):
     def __init__(self, memory: OnnxRunMemory, noise: NoiseSource) -> None:
         super().__init__(memory)
         self.noise: NoiseSource = noise
+
+    def given(self, doubles: dict[str, tuple[Array, Array]]) -> dict[str, Array]:
+        return {name: self.noise.narrow(value, size) for name, (value, size) in doubles.items()}
 
     def decide(self, decision: Decision, values: dict[int, Array], own: dict[int, Array]) -> dict[int, Array]:
         decision.observe(values)

@@ -15,7 +15,7 @@ import numpy as np
 
 from driftline.core.tensors import Array, Arrays
 from driftline.oracle.arithmetic import IEEE, Arithmetic
-from driftline.oracle.noise import NoiseSource
+from driftline.oracle.noise import NoiseSource, narrowed
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.decisions import FEW_ORDERS, ORDERS, Decision, choice_runs, touched
@@ -55,6 +55,7 @@ class OnnxShadow:
         self._evaluator = make_evaluator(promoted(model), walked_by(self._step))
         self._planner = Planner(self._memory.types, arithmetic, int(self._evaluator.opsets.get("", 1)))
         self._feed = {name: _lifted(arrays[name]) for name in self._evaluator.input_names if name in arrays}
+        self._doubles = self._narrowed()
         self._makers = {name: node for node in self._evaluator.rt_nodes_ for name in node.output if name}
         self._turns: Counter[tuple[str, ...]] = Counter()
         self._run: OnnxRun = OnnxRun(self._memory)
@@ -183,9 +184,18 @@ class OnnxShadow:
     def _play(self, run: OnnxRun) -> Arrays:
         self._run, self._turns = run, Counter()
         with np.errstate(all="ignore"):
-            results = self._evaluator.run(None, self._feed)
+            results = self._evaluator.run(None, {**self._feed, **run.given(self._doubles)})
         names = self._evaluator.output_names
         return {n: np.asarray(r) for n, r in zip(names, results, strict=True) if isinstance(r, np.ndarray | np.generic)}
+
+    def _narrowed(self) -> dict[str, tuple[Array, Array]]:
+        """Inputs and constants that the target rounds before it computes, with the size of that error."""
+        found = {}
+        for name, value in {**self._evaluator.rt_inits_, **self._feed}.items():
+            size = narrowed(value, self._arithmetic, self._memory.types.get(name, ""))
+            if size is not None:
+                found[name] = value, size
+        return found
 
     def _step(self, node: Any, inputs: list[Any], context: dict[str, Any]) -> tuple[Any, ...]:
         plan = self._planner.plan(node)

@@ -39,6 +39,10 @@ class TorchRun:
     def __init__(self, memory: TorchRunMemory) -> None:
         self.memory = memory
 
+    def given(self, constant: torch.Tensor, size: Array) -> torch.Tensor:
+        """An input or a weight that the target rounds before it computes, as the run has it."""
+        return constant
+
     def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return args
 
@@ -90,6 +94,10 @@ class TorchNoisyRun(TorchRun):
     def __init__(self, memory: TorchRunMemory, noise: NoiseSource) -> None:
         super().__init__(memory)
         self._noise = noise
+
+    def given(self, constant: torch.Tensor, size: Array) -> torch.Tensor:
+        moved = torch.from_numpy(self._noise.narrow(constant.resolve_conj().resolve_neg().numpy(), size))
+        return constant.clone().copy_(moved)  # laid out as it was: views depend on that
 
     def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
         decision.observe(_floats(args))

@@ -12,7 +12,7 @@ import torch
 
 from driftline.core.tensors import Array, Arrays
 from driftline.oracle.arithmetic import IEEE, Arithmetic
-from driftline.oracle.noise import NoiseSource
+from driftline.oracle.noise import NoiseSource, narrowed
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call, schema_argument
 from driftline.oracle.shadow.decisions import (
@@ -77,6 +77,7 @@ class TorchShadow:
         self._writes = tape.writes
         # The weights of a large model are made doubles when they are used, and dropped again.
         self._constants = [None if self._is_lazy(tensor) else _lifted(tensor) for tensor in tape.constants]
+        self._doubles = self._narrowed()
         self._plans = [self._planned(node) for node in tape.nodes]
         self._memory = TorchRunMemory()
         self._decisions = {
@@ -212,7 +213,9 @@ class TorchShadow:
         return None
 
     def _play(self, run: TorchRun) -> Arrays:
-        constants = [c if c is None else c.clone() for c in self._constants] if self._writes else self._constants
+        constants = [c if c is None else c.clone() for c in self._constants] if self._writes else [*self._constants]
+        for number, size in self._doubles.items():
+            constants[number] = run.given(constants[number], size)
         results: list[tuple[Any, ...]] = []
 
         def lookup(place: Slot | Constant) -> torch.Tensor:
@@ -228,6 +231,16 @@ class TorchShadow:
                 for done in self._last_use.get(number, ()):  # a large model's intermediates need not all be kept
                     results[done] = ()
             return {name: _array(lookup(place)) for name, place in self._tape.outputs.items()}
+
+    def _narrowed(self) -> dict[int, Array]:
+        """The size of the error of inputs and weights that the target rounds before it computes. Those of a large
+        model are left out: sums over many terms allow for as much."""
+        sizes = {
+            number: narrowed(_array(kept), self._arithmetic, _float_name(self._tape.constants[number].dtype) or "")
+            for number, kept in enumerate(self._constants)
+            if kept is not None
+        }
+        return {number: size for number, size in sizes.items() if size is not None}
 
     def _is_lazy(self, tensor: torch.Tensor) -> bool:
         return not self._writes and tensor.nbytes > SMALL
