@@ -32,6 +32,7 @@ from driftline.generate.table import OPERATORS
 from driftline.models.catalogue import CATALOGUE
 from driftline.patterns.audit import COMPILERS as WITH_RULES
 from driftline.programs.convert import accepts_directly, find_converter
+from driftline.schedules.asking import TVM
 from driftline.schedules.primitives import PRIMITIVES
 from driftline.store import Store
 from driftline.store.audits import LISTED, REACHED, AuditLog, AuditMemory
@@ -56,7 +57,7 @@ def coverage_of(store: Store, compilers: Sequence[str] | None = None) -> Coverag
         for one in CheckLog(store).all():
             checked[Target.parse(one.target).backend].append(one)
     primitives = _primitives(store)
-    known = {*ran, *audited, *checked, *({"tvm"} if primitives else ())}
+    known = {*ran, *audited, *checked, *({TVM.backend} if primitives else ())}
     for name in compilers or ():
         if name not in known and name not in BACKENDS:
             raise DriftlineError(f"--compilers {name}: there is no such compiler.{did_you_mean(name, [*BACKENDS])}")
@@ -65,7 +66,7 @@ def coverage_of(store: Store, compilers: Sequence[str] | None = None) -> Coverag
             store,
             name,
             ran.get(name, Exercised()),
-            [*audited.get(name, ()), *(_primitive_rows(primitives) if name == "tvm" and primitives else ())],
+            [*audited.get(name, ()), *(_primitive_rows(primitives) if name == TVM.backend and primitives else ())],
             checked.get(name, []),
             hunts,
         )
