@@ -99,6 +99,15 @@ def test_a_part_that_is_less_precise_does_not_stand_for_a_whole_that_is_wrong() 
     assert smallest(rule, "abs", "neg", "exp", "relu")[0] == [("exp", "relu")]
 
 
+def test_removing_operators_does_not_end_at_a_part_that_is_merely_less_precise() -> None:
+    def rule(graph: Graph) -> Evidence | None:
+        return has("abs", "exp", "relu", "cos")(graph) or (IMPRECISE if "neg" in graph.operators else None)
+
+    wrong, *less_precise = smallest(rule, "abs", "neg", "exp", "relu", "sin", "cos")[0]
+    assert wrong == ("abs", "exp", "relu", "cos")
+    assert all("neg" in part for part in less_precise) and less_precise
+
+
 def test_a_hunt_whose_time_is_over_leaves_the_suspect_for_the_next() -> None:
     def over(graph: Graph) -> Evidence | None:
         if graph.operators == ("identity",):

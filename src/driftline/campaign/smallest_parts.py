@@ -96,10 +96,10 @@ class _Cutting:
         imprecise: list[Screened] = []
         try:
             for parts in small_parts(self._base):
-                failing = self._failing(parts)
-                if telling := [part for part in failing if self._explains(part)]:
+                replies = self._search.replies(parts)
+                if telling := self._those(parts, replies, CandidateAnswer.SAME):
                     return _by_pattern(telling)[:MOST_REPORTED]
-                imprecise += failing
+                imprecise += self._those(parts, replies, CandidateAnswer.OTHER)
             fewer_operators(self._search, self._evaluate, FEWEST)
         except BudgetEnded as ended:
             if isinstance(ended.__cause__, PoolExpired):  # of the hunt: the suspect is examined when it is resumed
@@ -107,14 +107,10 @@ class _Cutting:
         smallest = self._screened.get(self._search.best.key, self._whole)
         return [smallest, *_by_pattern(imprecise)[:IMPRECISE]]
 
-    def _explains(self, part: Screened) -> bool:
-        """A part that is merely less precise does not explain a whole that is wrong."""
-        return bool(self._whole.evidence.policies) or not part.evidence.policies
-
-    def _failing(self, parts: Sequence[ProgramGraph]) -> list[Screened]:
-        replies = self._search.replies(parts)
-        failing = [part for part, reply in zip(parts, replies, strict=True) if reply.answer is CandidateAnswer.SAME]
-        return [self._screened[part.key] for part in failing]
+    def _those(
+        self, parts: Sequence[ProgramGraph], replies: Sequence[Reply], answer: CandidateAnswer
+    ) -> list[Screened]:
+        return [self._screened[part.key] for part, reply in zip(parts, replies, strict=True) if reply.answer is answer]
 
     def _ask(self, parts: Sequence[ProgramGraph]) -> list[Reply]:
         requests = [
@@ -125,16 +121,19 @@ class _Cutting:
         ]
         results = self._screening.screen(requests)
         self._screened |= {part.key: result for part, result in zip(parts, results, strict=True)}
-        return [_reply(result) for result in results]
+        return [self._reply(result) for result in results]
+
+    def _reply(self, result: Screened) -> Reply:
+        """Any failure counts; but a part that is merely less precise does not explain a whole that is wrong."""
+        if result.judgement != "fail":
+            passes = result.judgement == "pass"
+            return Reply(CandidateAnswer.PASS if passes else CandidateAnswer.NEITHER, result.reason)
+        explains = bool(self._whole.evidence.policies) or not result.evidence.policies
+        return Reply(CandidateAnswer.SAME if explains else CandidateAnswer.OTHER, result.reason, result.kind)
 
     def _evaluate(self, part: ProgramGraph) -> Evaluated:
         """What its values are is known: those of the whole."""
         return replace(self._base, graph=part)
-
-
-def _reply(result: Screened) -> Reply:
-    answers = {"fail": CandidateAnswer.SAME, "pass": CandidateAnswer.PASS}
-    return Reply(answers.get(result.judgement, CandidateAnswer.NEITHER), result.reason)
 
 
 def _cast(arrays: Arrays, old: str, new: str) -> Arrays:
