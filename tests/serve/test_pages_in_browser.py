@@ -155,7 +155,7 @@ def test_a_page_of_a_folder_can_run_and_reach_nothing(browser: Any, server: Serv
     page.get_by_role("link", name="Folders").click()
     picture = page.get_by_alt_text("dot.png")
     picture.scroll_into_view_if_needed()
-    page.wait_for_function("document.querySelector('.gallery img').naturalWidth === 1")
+    assert picture.evaluate("e => e.decode().then(() => e.naturalWidth)") == 1
     page.get_by_role("link", name="page.html").click()
     page.get_by_text("script ran, not fetched").wait_for()
     assert page.title() == "no cookies"
@@ -272,9 +272,7 @@ def test_a_hunt_is_started_stopped_and_resumed(page: Any) -> None:
     programs = page.locator("#live table tbody td.n").first
 
     def some() -> int:
-        page.wait_for_function(
-            "document.querySelector('#live table tbody td.n')?.textContent.match(/[1-9]/)", timeout=LONG
-        )
+        page.locator("#live table tbody td.n", has_text=re.compile("[1-9]")).first.wait_for(timeout=LONG)
         return int(programs.inner_text().replace(",", ""))
 
     before = some()
