@@ -184,6 +184,17 @@ def test_a_damaged_bug_is_named_and_the_others_are_shown(serve: Serve, tmp_path:
     assert client.get(f"/bugs/{bad.id}").status_code == 503
 
 
+def test_names_are_data(serve: Serve, tmp_path: Path) -> None:
+    place = tmp_path / "<img src=x onerror=alert(1)>"
+    with Store.create(place) as store:
+        bug = add_bug(store, Kind.ERROR, detail="</td><script>alert(1)</script>\x1b[31m", reason="<b>bold</b>\u202e")
+    client = serve(place).client()
+    for path in ("/bugs", f"/bugs/{bug.id}", "/jobs", "/bugs?text=<script>", "/report"):
+        text = client.get(path).text
+        assert "<script>alert" not in text and "<img src=x" not in text and "<b>bold" not in text, path
+        assert "\x1b" not in text and "\u202e" not in text
+
+
 def test_thousands_of_bugs_are_paged(serve: Serve, tmp_path: Path) -> None:
     place = tmp_path / "store"
     with Store.create(place) as store:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from onnx import TensorProto, helper
 from serving import Serve, Served
 
 from driftline.causes import builtin
+from driftline.core.errors import StoreError
 from driftline.serve import records
 from driftline.serve.keeper import DONE, RUNNING, STOPPED, WAITING, JobKeeper
+from driftline.serve.orders import AuditOrder, CheckOrder, HuntOrder
 from driftline.serve.settings import ServeSettings
 from driftline.store import Store
 from driftline.testing import planted_plugin
@@ -117,8 +120,6 @@ def test_jobs_queue_for_cores_and_outlive_the_server(
 
 def test_a_job_that_waits_can_be_taken_back(server: Served, tmp_path: Path) -> None:
     """Without a process: nothing is started for it."""
-    from driftline.serve.orders import HuntOrder
-
     place = tmp_path / "store"
     Store.create(place).close()
     keeper = JobKeeper(ServeSettings(store=place, library=builtin(), cores=1))
@@ -206,12 +207,37 @@ def test_a_damaged_record_is_left_out(client: httpx.Client, server: Served) -> N
     assert client.get(f"/jobs/{number}").status_code == 404
 
 
+def test_what_a_store_of_others_says_of_jobs_is_not_believed(tmp_path: Path) -> None:
+    """A file outside of the folder, a folder that is a link, and plugins: a store may come from anybody."""
+    place = tmp_path / "store"
+    Store.create(place).close()
+    (tmp_path / "plugin.py").write_text(f"open({str(tmp_path / 'loaded')!r}, 'w')")
+    number, folder = records.new_folder(place)
+    outside = records.JobRecord(number, CheckOrder("../../secret.onnx", "x"), "2026-01-01T00:00:00Z")
+    records.save(folder, outside)
+    (place / "jobs" / "7").symlink_to(folder)
+    keeper = JobKeeper(ServeSettings(store=place, library=builtin()))
+    assert keeper.jobs() == []
+    named = replace(outside, order=CheckOrder("a.onnx", "x"), plugins=(str(tmp_path / "plugin.py"),))
+    records.save(folder, named)
+    (shown,) = keeper.jobs()
+    assert shown.number == number
+    keeper.resume(number)
+    try:
+        assert records.load(folder).plugins == ()
+    finally:
+        keeper.close()
+    assert not (tmp_path / "loaded").exists()
+    (place / "jobs").rename(place / "moved")
+    (place / "jobs").symlink_to(place / "moved")
+    with pytest.raises(StoreError, match="symbolic link"):
+        keeper.start(AuditOrder(60.0))
+
+
 def test_the_states_that_pages_know(server: Served) -> None:
     """A program that ends with findings is done, as one without is."""
     keeper = JobKeeper(ServeSettings(store=server.settings.store, library=builtin()))
     number, folder = records.new_folder(server.settings.store)
-    from driftline.serve.orders import AuditOrder
-
     records.save(folder, records.JobRecord(number, AuditOrder(60.0), "2026-01-01T00:00:00Z", pid=1, born=1.0))
     for code, state in ((0, DONE), (1, DONE), (5, DONE), (2, "failed"), (3, "failed"), (4, "failed"), (130, STOPPED)):
         records.save_progress(folder, records.JobProgress(code=code))

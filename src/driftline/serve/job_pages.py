@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from driftline.core.errors import DriftlineError
 from driftline.generate import usual_generators
 from driftline.inputs.make import STRATEGIES
 from driftline.serve.forms import read_form
@@ -25,6 +26,7 @@ from driftline.serve.keeper import JobKeeper
 from driftline.serve.settings import ServeSettings
 from driftline.serve.templating import Pages
 
+MOST = 100  # jobs that are listed
 _EVERY = 0.4  # seconds between two looks at what a stream shows
 _ADVANCE = 0.5  # seconds between two looks for cores that have become free
 EXAMPLE = """import torch
@@ -73,7 +75,7 @@ class JobPages:
     def _all(self, request: Request) -> Response:
         return self._pages.page(
             "jobs.html",
-            jobs=self._keeper.jobs(),
+            jobs=self._keeper.jobs(MOST),
             generators=usual_generators(),
             strategies=STRATEGIES,
             example=EXAMPLE,
@@ -113,7 +115,7 @@ class JobPages:
     # -- streams -----------------------------------------------------------------------------------------------------
 
     async def _stream_all(self, request: Request) -> Response:
-        return self._streamed(lambda: (self._pages.text("job_rows.html", jobs=self._keeper.jobs()), False))
+        return self._streamed(lambda: (self._pages.text("job_rows.html", jobs=self._keeper.jobs(MOST)), False))
 
     async def _stream_one(self, request: Request) -> Response:
         number = request.path_params["number"]
@@ -131,7 +133,10 @@ class JobPages:
         async def changes() -> AsyncIterator[str]:
             shown, over = "", False
             while not over and not self._ending():
-                text, over = await run_in_threadpool(look)
+                try:
+                    text, over = await run_in_threadpool(look)
+                except DriftlineError:  # it was removed, or the store is gone: a reload says so
+                    return
                 if text != shown:
                     shown = text
                     yield "".join(f"data: {line}\n" for line in text.split("\n")) + "\n"

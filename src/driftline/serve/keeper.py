@@ -89,9 +89,9 @@ class JobKeeper:
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
-    def jobs(self) -> list[ServedJob]:
-        """All of them, the newest first."""
-        found = (self._job(number) for number in records.numbers(self._store))
+    def jobs(self, most: int | None = None) -> list[ServedJob]:
+        """All of them, or so many, the newest first."""
+        found = (self._job(number) for number in records.numbers(self._store)[:most])
         return [job for job in found if job]
 
     def job(self, number: int) -> ServedJob:
@@ -145,9 +145,7 @@ class JobKeeper:
         number, folder = records.new_folder(self._store)
         try:
             fill(folder)
-            causes = tuple(path.resolve() for path in self._settings.causes)
-            plugins = tuple(str(Path(path).resolve()) for path in self._settings.plugins)
-            records.save(folder, JobRecord(number, order, now(), plugins, causes))
+            records.save(folder, JobRecord(number, order, now()))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -201,6 +199,8 @@ class JobKeeper:
     def advance(self) -> None:
         """Start what waits, in the order in which it was asked for, as far as there are cores."""
         with self._lock:
+            for child in self._children.values():
+                child.poll()  # one that has ended is not left behind as a zombie
             while self._waiting:
                 record = records.load(records.folder_of(self._store, self._waiting[0]))
                 if record is None:
@@ -214,6 +214,8 @@ class JobKeeper:
 
     def _spawn(self, record: JobRecord) -> None:
         folder = records.folder_of(self._store, record.number)
+        record = self._trusted(record)
+        records.save(folder, record)
         log = open_private(folder / records.LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             child = subprocess.Popen(
@@ -230,6 +232,12 @@ class JobKeeper:
         with contextlib.suppress(psutil.Error):
             born = psutil.Process(child.pid).create_time()
         records.save(folder, replace(record, pid=child.pid, born=born))
+
+    def _trusted(self, record: JobRecord) -> JobRecord:
+        """The record with the plugins and causes of this server. What a store names is not loaded: somebody else may
+        have written it."""
+        plugins = tuple(str(Path(path).resolve()) for path in self._settings.plugins)
+        return replace(record, plugins=plugins, causes=tuple(path.resolve() for path in self._settings.causes))
 
     def close(self, say: Callable[[str], None] = lambda line: None) -> None:
         """Stop everything: what runs can be resumed by the next server."""

@@ -17,7 +17,7 @@ from typing import TypeVar
 from driftline.core.errors import StoreError
 from driftline.core.private import private_folder, write_private
 from driftline.core.wire import WireError, decode, encode
-from driftline.serve.orders import JobOrder
+from driftline.serve.orders import CheckOrder, JobOrder
 
 JOBS, JOB, PROGRESS, LOG = "jobs", "job.json", "progress.json", "log.txt"
 LINES = 200  # of what happened that are kept
@@ -93,14 +93,17 @@ def folder_of(store: Path, number: int) -> Path:
 def numbers(store: Path) -> list[int]:
     """The jobs that are there, the newest first."""
     try:
-        names = [path.name for path in (store / JOBS).iterdir() if path.name.isascii() and path.name.isdigit()]
+        found = [path for path in (store / JOBS).iterdir() if not path.is_symlink()]
     except FileNotFoundError:
         return []
+    names = [path.name for path in found if path.name.isascii() and path.name.isdigit()]
     return sorted((int(name) for name in names if str(int(name)) == name), reverse=True)
 
 
 def new_folder(store: Path) -> tuple[int, Path]:
     """A number that no job had, and its folder."""
+    if (store / JOBS).is_symlink():
+        raise StoreError(f"{store / JOBS} is a symbolic link, and Driftline does not write there. Remove it.")
     private_folder(store / JOBS)
     number = max(numbers(store), default=0) + 1
     while True:
@@ -119,8 +122,11 @@ def save_progress(folder: Path, progress: JobProgress) -> None:
 
 
 def load(folder: Path) -> JobRecord | None:
-    """The record; nothing when there is none, or when it is damaged."""
-    return _load(folder / JOB, JobRecord)
+    """The record; nothing when there is none, or when it is damaged, or names a file outside of its folder."""
+    found = None if folder.is_symlink() else _load(folder / JOB, JobRecord)
+    if found and isinstance(found.order, CheckOrder) and Path(found.order.file).name != found.order.file:
+        return None
+    return found if found and str(found.number) == folder.name else None
 
 
 def load_progress(folder: Path) -> JobProgress:

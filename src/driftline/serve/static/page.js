@@ -37,11 +37,21 @@ function replaceContent(region, html) {
   }
 }
 
+// A browser has few connections to one server: a page that nobody sees gives its own back.
 function follow(region) {
-  const stream = new EventSource(region.dataset.stream);
-  stream.addEventListener("message", (event) => replaceContent(region, event.data));
-  stream.addEventListener("over", () => stream.close());
-  addEventListener("pagehide", () => stream.close());
+  let stream = null;
+  let over = false;
+  const stop = () => { stream?.close(); stream = null; };
+  const start = () => {
+    if (stream || over || document.hidden) return;
+    stream = new EventSource(region.dataset.stream);
+    stream.addEventListener("message", (event) => replaceContent(region, event.data));
+    stream.addEventListener("over", () => { over = true; stop(); });
+  };
+  document.addEventListener("visibilitychange", () => { if (document.hidden) stop(); else start(); });
+  addEventListener("pagehide", stop);
+  addEventListener("pageshow", start);
+  start();
 }
 
 function refuseLargeFiles(input) {
