@@ -178,12 +178,18 @@ def _rows(types: Types, attributes: Attributes) -> Types:
     return (types[0],)
 
 
+def _int64_index(w: Any, u: Use) -> str:
+    """ScatterND and GatherND take no others, unlike ScatterElements and Gather."""
+    name: str = u.inputs[1]
+    return name if u.types[1].dtype == "int64" else w.cast(name, "int64")
+
+
 def _onnx_rows(reduction: str) -> Any:
     """ScatterND writes along the first axis."""
 
     def emit(w: Any, u: Use) -> Any:
         axis, rank = u["axis"] % u.types[0].rank, u.types[0].rank
-        places = w.node("Unsqueeze", u.inputs[1], w.ints([1]))
+        places = w.node("Unsqueeze", _int64_index(w, u), w.ints([1]))
         front = [axis, *(other for other in range(rank) if other != axis)]
         back = [front.index(at) for at in range(rank)]
         data, rows = u.inputs[0], u.inputs[2]
@@ -302,7 +308,8 @@ OPERATORS = [
     ),
     Operator(
         "gather_nd", _gather_nd, _draw_gather_nd,
-        Form(lambda u: f"{u.inputs[0]}[{_coordinates(u)}]", MOVED), Form("GatherND", MOVED_REAL),
+        Form(lambda u: f"{u.inputs[0]}[{_coordinates(u)}]", MOVED),
+        Form(lambda w, u: w.node("GatherND", u.inputs[0], _int64_index(w, u)), MOVED_REAL),
         Form(lambda u: f"{u.inputs[0]}[{_coordinates(u)}]", MOVED), rank=(1, 4), fits=not_empty,
     ),
     Operator(
