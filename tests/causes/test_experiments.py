@@ -78,3 +78,21 @@ def test_no_number_of_the_class_is_left_and_others_stay(what: InputClass, dtype:
     }
     assert gone[what]
     assert (changed["x"] == array).sum() >= 2
+
+
+def test_an_onnx_model_in_another_dtype(pool: Pool, checker: Checker) -> None:
+    """OpenVINO clamps float64 to the range of float32; in float32 it knows infinities."""
+    text = """
+import numpy as np
+from onnx import parser
+
+MODEL = '<ir_version: 8, opset_import: ["": 18]> g (double[2] x) => (double[2] y) <double w = {1.0}> { y = Add(x, w) }'
+
+
+def program():
+    return parser.parse_model(MODEL), {"x": np.array([np.inf, 1.0])}
+"""
+    case = _case(pool, text, "openvino")
+    assert not checker.check(case).results[0].verdict.agrees
+    assert ask(checker, case, case.targets[0], Question("in", "float32")) is True
+    assert ask(checker, case, case.targets[0], Question("in", "int32")) is None

@@ -12,7 +12,7 @@ import numpy as np
 from driftline.backends import resolve
 from driftline.causes import Library, Question, Sighting
 from driftline.checking.checker import Checker, TargetResult
-from driftline.checking.open import open_source
+from driftline.checking.open import open_program, open_source
 from driftline.core.case import Case, Inputs
 from driftline.core.errors import DriftlineError
 from driftline.core.evidence import InputClass
@@ -20,8 +20,11 @@ from driftline.core.program import SourceBundle
 from driftline.core.target import Target
 from driftline.core.tensors import Array, Arrays, is_float, numpy_dtype
 from driftline.inputs.without import without
+from driftline.programs.onnx_file import model_from, serialised
+from driftline.programs.onnx_floats import SMALL_FLOATS, with_floats_in
 
 MOST = 6  # questions about one case
+_ONNX_FLOATS = (*SMALL_FLOATS, "float64")
 
 _CAST = '''"""{name} in {dtype}."""
 
@@ -88,16 +91,24 @@ def _varied(checker: Checker, case: Case, target: Target, question: Question) ->
 
 
 def _cast(checker: Checker, case: Case, dtype: str) -> Case | None:
-    """A torch program in source form, in another dtype of the same class."""
+    """A torch program in source form, or an ONNX model, in another dtype of the same class."""
     program = case.program
-    if case.deployed or program.form != "source" or program.framework != "torch":
+    if case.deployed:
+        return None
+    samples = tuple(Inputs(_cast_arrays(one.arrays, dtype), one.origin) for one in case.samples)
+    if program.form == "onnx" and dtype in _ONNX_FLOATS:
+        changed = checker.pool.workspace.job_folder() / f"{dtype}.onnx"
+        model = with_floats_in(model_from(serialised(program.path)), dtype, _ONNX_FLOATS)
+        changed.write_bytes(model.SerializeToString())
+        opened = open_program(str(changed), checker.pool, case.options)
+        return replace(case, program=opened.program, samples=samples)
+    if program.form != "source" or program.framework != "torch":
         return None
     bundle = SourceBundle.load(program.path.read_bytes())
     module = bundle.entry_file.removesuffix(".py").replace("/", ".")
     text = _CAST.format(name=program.name, dtype=dtype, module=module, entry=bundle.entry_name)
-    changed = SourceBundle("driftline_cast.py", "program", {**bundle.files, "driftline_cast.py": text})
-    opened = open_source(changed, checker.pool, case.options, name=f"{program.name} in {dtype}")
-    samples = tuple(Inputs(_cast_arrays(one.arrays, dtype), one.origin) for one in case.samples)
+    wrapped = SourceBundle("driftline_cast.py", "program", {**bundle.files, "driftline_cast.py": text})
+    opened = open_source(wrapped, checker.pool, case.options, name=f"{program.name} in {dtype}")
     return replace(case, program=opened.program, samples=samples)
 
 

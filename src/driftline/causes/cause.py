@@ -14,6 +14,7 @@ REDUCED = "reduced-precision"
 OF_VALUES = ("wrong-value", "wrong-nan-inf", "bias", REDUCED)
 # Faults that any wrong number has: alone they tell one cause from another no better than the operator does.
 PLAIN_FAULTS = (Fault.NUMBER, Fault.ILL_CONDITIONED, Fault.OTHER)
+WIDER = {"float64", "complex128"}  # than float32
 PLAIN_REGIONS = (Region.ALL, Region.SCATTERED)
 
 
@@ -112,9 +113,16 @@ class Cause:
             or self.policies
             or self.experiment.passes_with
             or self.experiment.passes_without
+            or self._fails_in_wider_types_only
             or (self.faults and not set(self.faults) & set(PLAIN_FAULTS))
             or (self.regions and not set(self.regions) & set(PLAIN_REGIONS))
         )
+
+    @property
+    def _fails_in_wider_types_only(self) -> bool:
+        """An operator that is wrong in float64 is wrong in float32, too. (An error that float32 hides because it is small
+        is reduced precision, which is a kind of its own. The other way round, hardly anything fails in a wider type.)"""
+        return self.experiment.passes_in == "float32" and bool(self.dtypes) and set(self.dtypes) <= WIDER
 
     def conditions(self) -> Iterator[tuple[str, str]]:
         """What it asks of a failure, as (name, words); without what it leaves open."""

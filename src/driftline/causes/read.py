@@ -109,7 +109,8 @@ class _Reader:
             raise self._wrong(
                 "it would explain any wrong number there; say what is special about this one: faults without"
                 " finite-value, narrower, got, regions (tail-of-axis, head-of-axis, whole-slices), needs, policies, or"
-                " an experiment that passes_with an option or passes_without a class of inputs"
+                " an experiment that passes_with an option, passes_without a class of inputs, or, of float64, passes_in"
+                " float32"
             )
         if "error" in kinds and not (cause.message or cause.exception):
             raise self._wrong("a cause of errors needs the compiler's message, or the class of the exception")

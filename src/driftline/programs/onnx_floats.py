@@ -1,4 +1,7 @@
-"""An ONNX model with every float made a double: what the shadow of an ONNX program plays."""
+"""An ONNX model with all its floats in another type: constants, casts and signatures.
+
+The shadow of a model is played in float64; an experiment asks whether a failure shows in another type, too.
+"""
 
 from __future__ import annotations
 
@@ -6,64 +9,70 @@ from typing import Any
 
 import numpy as np
 
+from driftline.core.tensors import numpy_dtype
 
-def promote_to_float64(model: Any) -> Any:
-    """A copy of the model in which float, float16 and bfloat16 are double everywhere: constants, casts, signatures."""
-    import onnx
-
-    promoted = onnx.ModelProto()
-    promoted.CopyFrom(model)
-    _promote_graph(promoted.graph)
-    for function in promoted.functions:
-        for node in function.node:
-            _promote_node(node)
-    return promoted
-
-
-def _small_floats() -> tuple[int, ...]:
-    from onnx import TensorProto
-
-    return (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
-
-
-def _promote_graph(graph: Any) -> None:
-    from onnx import TensorProto
-
-    for value in (*graph.input, *graph.output, *graph.value_info):
-        if value.type.tensor_type.elem_type in _small_floats():
-            value.type.tensor_type.elem_type = TensorProto.DOUBLE
-    for tensor in graph.initializer:
-        _promote_tensor(tensor)
-    for node in graph.node:
-        _promote_node(node)
-
-
-def _promote_tensor(tensor: Any) -> None:
-    from onnx import numpy_helper
-
-    if tensor.data_type in _small_floats():
-        array = numpy_helper.to_array(tensor).astype(np.float64)
-        tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
-
-
+SMALL_FLOATS = ("float32", "float16", "bfloat16")
 # attributes that hold a data type as an integer
 _TYPE_ATTRIBUTES = ("to", "dtype", "stash_type", "softmax_precision", "output_dtype")
 
 
-def _promote_node(node: Any) -> None:
-    from onnx import AttributeProto, TensorProto, numpy_helper
+def with_floats_in(model: Any, dtype: str, of: tuple[str, ...]) -> Any:
+    """A copy of the model in which the float types `of` are `dtype` everywhere."""
+    import onnx
 
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.INT and attribute.name in _TYPE_ATTRIBUTES:
-            if attribute.i in _small_floats():
-                attribute.i = TensorProto.DOUBLE
-        elif attribute.type == AttributeProto.TENSOR:
-            _promote_tensor(attribute.t)
-        elif attribute.type == AttributeProto.GRAPH:
-            _promote_graph(attribute.g)
-        elif node.op_type == "Constant" and attribute.name in ("value_float", "value_floats"):
-            single = attribute.name == "value_float"
-            value = np.array(attribute.f if single else list(attribute.floats), np.float32).astype(np.float64)
-            attribute.CopyFrom(
-                AttributeProto(name="value", type=AttributeProto.TENSOR, t=numpy_helper.from_array(value))
-            )
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    _Change(dtype, of).apply(changed)
+    return changed
+
+
+class _Change:
+    def __init__(self, dtype: str, of: tuple[str, ...]) -> None:
+        from onnx import helper
+
+        self._dtype = numpy_dtype(dtype)
+        self._type = helper.np_dtype_to_tensor_dtype(self._dtype)
+        self._of = {helper.np_dtype_to_tensor_dtype(numpy_dtype(name)) for name in of}
+
+    def apply(self, model: Any) -> None:
+        self._graph(model.graph)
+        for function in model.functions:
+            for node in function.node:
+                self._node(node)
+
+    def _graph(self, graph: Any) -> None:
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            if value.type.tensor_type.elem_type in self._of:
+                value.type.tensor_type.elem_type = self._type
+        for tensor in graph.initializer:
+            self._tensor(tensor)
+        for node in graph.node:
+            self._node(node)
+
+    def _tensor(self, tensor: Any) -> None:
+        from onnx import numpy_helper
+
+        if tensor.data_type in self._of:
+            with np.errstate(over="ignore"):
+                array = numpy_helper.to_array(tensor).astype(self._dtype)
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+
+    def _node(self, node: Any) -> None:
+        from onnx import AttributeProto, TensorProto, numpy_helper
+
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.INT and attribute.name in _TYPE_ATTRIBUTES:
+                if attribute.i in self._of:
+                    attribute.i = self._type
+            elif attribute.type == AttributeProto.TENSOR:
+                self._tensor(attribute.t)
+            elif attribute.type == AttributeProto.GRAPH:
+                self._graph(attribute.g)
+            elif node.op_type == "Constant" and attribute.name in ("value_float", "value_floats"):
+                if TensorProto.FLOAT not in self._of:
+                    continue
+                single = attribute.name == "value_float"
+                value = np.array(attribute.f if single else list(attribute.floats), np.float32).astype(self._dtype)
+                attribute.CopyFrom(
+                    AttributeProto(name="value", type=AttributeProto.TENSOR, t=numpy_helper.from_array(value))
+                )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from driftline.core.tensors import is_float
-from driftline.oracle.shadow.onnx_float64 import promote_to_float64
+from driftline.programs.onnx_floats import SMALL_FLOATS, with_floats_in
 
 # Functions of the standard whose parts may each round. Left whole: those whose function body computes in double
 # (ReduceLogSumExp, AffineGrid), overflows where implementations do not (Softplus), or that one rounding describes.
@@ -60,7 +60,7 @@ def _declare_constants(model: Any) -> None:
 
 def promoted(model: Any) -> Any:
     """The same in float64. Inferred types of intermediate values are dropped: the evaluator does not need them."""
-    model = promote_to_float64(model)
+    model = with_floats_in(model, "float64", SMALL_FLOATS)
     del model.graph.value_info[:]
     return model
 
