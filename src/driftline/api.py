@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Protocol, TypedDict, Unpack, runtime_checkable
 
 from driftline.campaign.session import check_program, check_strategy
 from driftline.causes import Library
@@ -32,6 +32,13 @@ from driftline.programs.live import LiveProgram
 from driftline.store import Store
 
 _checker: Checker | None = None
+
+
+@runtime_checkable
+class Openable(Protocol):
+    """What can write itself down for workers, as a program that a property test drew can."""
+
+    def open(self, pool: Pool, options: CheckOptions) -> LoadedProgram: ...
 
 
 class CheckSettings(TypedDict, total=False):
@@ -165,6 +172,8 @@ def open_live(program: Any, example: Any, pool: Pool, options: CheckOptions, siz
     """Anything that `check` takes for a program, written down so that workers can run it."""
     if isinstance(program, (str, Path)):
         return open_program(str(program), pool, options)
+    if isinstance(program, Openable):
+        return program.open(pool, options)
     with tempfile.TemporaryDirectory() as folder:
         if type(program).__module__.startswith("onnx"):
             path = Path(folder) / "model.onnx"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -83,6 +83,20 @@ def graph_of(names: Sequence[str], request: GeneratorRequest) -> Graph:
     return builder.finish()
 
 
+def drawn_graph(
+    names: Sequence[str], form: str, draw: Draw, *, dtypes: Collection[str] = (), grad: bool = False
+) -> Graph:
+    """A graph of these operators, in their order, whose choices are all made by `draw`. Where a new input is needed, it
+    is contiguous and of one of `dtypes`. Raises `NoProgram` when an operator finds no use."""
+    language = LANGUAGE[form]
+    builder = _Builder(language, draw.rng, frozenset(), draw, grad=grad)
+    for name in names:
+        operator = OPERATORS[name]
+        written = operator.form(language)
+        builder.add_focus(operator, [d for d in written.dtypes if d in dtypes or not dtypes] if written else ())
+    return builder.finish()
+
+
 @cache
 def _by_dtype(language: str) -> Mapping[str, list[Operator]]:
     """Which operators take a first input of a dtype."""
@@ -107,11 +121,21 @@ class _Value:
 class _Builder:
     """A graph in the making: values in the order of their making."""
 
-    def __init__(self, language: str, rng: random.Random, avoid: frozenset[str]) -> None:
+    def __init__(
+        self,
+        language: str,
+        rng: random.Random,
+        avoid: frozenset[str],
+        draw: Draw | None = None,
+        *,
+        grad: bool | None = None,
+    ) -> None:
+        """With a `draw` that was given, inputs lie in memory as one would expect; `grad` is drawn where it is not."""
         self.language = language
-        self.draw = Draw(rng)
+        self.draw = draw or Draw(rng)
+        self.contiguous = draw is not None
         self.avoid = avoid
-        self.grad = language == "torch" and rng.random() < 0.15
+        self.grad = language == "torch" and rng.random() < 0.15 if grad is None else grad
         self.values: list[_Value] = []
         self.nodes: list[tuple[Operator, tuple[int, ...], tuple[TensorType, ...], dict[str, object]]] = []
 
@@ -224,7 +248,8 @@ class _Builder:
                 kind = "parameter" if trainable else "constant"
         if need.prefer == "constant" and self.grad:
             kind = "constant"
-        layout = self._layout(need) if kind == "input" and self.language == "torch" else "contiguous"
+        laid_out = kind == "input" and self.language == "torch" and not self.contiguous
+        layout = self._layout(need) if laid_out else "contiguous"
         leaf = Leaf(kind, need.type, need.values, layout, self.draw.integer(0, 999))
         number = len(self.values)
         memory = self.values[int(layout[6:])].memory if layout.startswith("alias:") else number

@@ -11,6 +11,7 @@ xdist every process has workers of its own; the store is shared.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,10 @@ import pytest
 if TYPE_CHECKING:
     from driftline.checking.result import CheckResult
     from driftline.core.target import Target
+    from driftline.strategies.drawn import DrawnProgram
+    from driftline.strategies.falsified import Falsified
 
+REDUCE = 60.0  # seconds to make a program smaller that a property test drew
 MARK, KNOWN, REQUIRES = "driftline", "driftline_known_failing", "driftline_requires"
 
 
@@ -104,7 +108,9 @@ def target(request: pytest.FixtureRequest) -> Target:
 @pytest.fixture
 def driftline_check(request: pytest.FixtureRequest) -> Checking:
     """`driftline_check(model, example, ...)`: a check that fails the test. It takes what `driftline.check` takes;
-    `targets` is the test's `target`, or those of its mark. What no target could judge is skipped, with the reason."""
+    `targets` is the test's `target`, or those of its mark. What no target could judge is skipped, with the reason.
+
+    A program of `driftline.strategies.programs` is made smaller when it fails, for `reduce` seconds at most."""
     return Checking(request)
 
 
@@ -113,6 +119,7 @@ class Checking:
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._request = request
+        self._falsified: Falsified | None = None
 
     def __call__(self, program: Any, example: Any = None, **settings: Any) -> CheckResult:
         import driftline
@@ -120,12 +127,18 @@ class Checking:
 
         __tracebackhide__ = True
         config = self._request.config
+        drawn = _is_drawn(program)
+        if drawn:
+            if self._falsified:
+                self._falsified.stand_by(program)
+            settings = {"grad": program.grad, **settings}
         settings = {
             "targets": self._targets(),
             "store": config.getoption("--driftline-store"),
             "plugins": config.getoption("--driftline-plugin"),
             **settings,
         }
+        budget = settings.pop("reduce", REDUCE)
         try:
             result = driftline.check(program, example, **settings)
         except driftline.DriftlineError as error:
@@ -133,8 +146,23 @@ class Checking:
                 pytest.skip(str(error))
             told = str(error)
         else:
-            return self._judged(result)
+            return self._judged_drawn(program, result, budget) if drawn else self._judged(result)
         pytest.fail(told, pytrace=False)
+
+    def _judged_drawn(self, program: DrawnProgram, result: CheckResult, budget: float) -> CheckResult:
+        """A failing program is made smaller by the reducer, not by Hypothesis; what says nothing is not counted."""
+        from driftline.strategies.falsified import Falsified, discard
+        from driftline.testing.assertions import JudgedWrong
+
+        __tracebackhide__ = True
+        if not result.compared and not result.internal_error:
+            discard()
+        try:
+            return self._judged(result)
+        except JudgedWrong as wrong:
+            told = str(wrong)
+        self._falsified = Falsified.of(program, result, told, budget)
+        raise JudgedWrong(self._falsified.told)
 
     def _judged(self, result: CheckResult) -> CheckResult:
         from driftline.core.errors import InternalError
@@ -170,6 +198,12 @@ class Checking:
     def _record(self, name: str, value: str) -> None:
         """For JUnit files and other plugins."""
         self._request.node.user_properties.append((name, value))
+
+
+def _is_drawn(program: Any) -> bool:
+    """Is it of `driftline.strategies.programs`? Where nobody imported that, nothing is."""
+    module = sys.modules.get("driftline.strategies.drawn")
+    return module is not None and isinstance(program, module.DrawnProgram)
 
 
 # -- which targets -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,80 @@
+"""A drawn program that failed, made smaller by the reducer in place of Hypothesis.
+
+Hypothesis makes an example smaller by running the test on smaller draws, one after another; every one would be compiled
+and confirmed. The reducer knows what a program is, asks for many parts of it at a time, and keeps the failure the same.
+So once a program has failed, other draws of the same test are discarded unseen, and Hypothesis reports this one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from driftline.api import shared_checker
+from driftline.campaign.failing import find_failing
+from driftline.campaign.reduction import reduce_failing
+from driftline.checking.result import CheckResult
+from driftline.core.case import CheckOptions
+from driftline.core.errors import DriftlineError
+from driftline.diagnose.reduce.reducer import NotReducible
+from driftline.store import Store
+from driftline.strategies.drawn import DrawnProgram
+
+_SHOWN = 60  # lines of a program
+
+
+def discard() -> NoReturn:
+    """This example says nothing: Hypothesis draws another."""
+    from hypothesis import reject
+
+    reject()
+
+
+@dataclass(frozen=True)
+class Falsified:
+    """The program that failed first in a test, and what is said of it."""
+
+    program: DrawnProgram
+    told: str
+
+    @staticmethod
+    def of(program: DrawnProgram, result: CheckResult, told: str, budget: float) -> Falsified:
+        """Reduce a failing program for so many seconds; 0: leave it as it is."""
+        target, bug = next(iter(result.bugs.items()))
+        if budget <= 0:
+            return Falsified(program, f"{told}\n\n{_indented(program.content)}")
+        checker = shared_checker()
+        with Store.create(result.store) as store:
+            try:
+                failing = find_failing(
+                    bug.id,
+                    store,
+                    checker,
+                    target=target,
+                    options=CheckOptions(plugins=result.outcome.case.options.plugins),
+                )
+                body = reduce_failing(checker, store, failing, budget=budget).body
+            except (NotReducible, DriftlineError) as error:
+                return Falsified(program, f"{told}\n  not reduced: {error}\n\n{_indented(program.content)}")
+        was, now = body["before"]["operators"], body["after"]["operators"]
+        head = f"  reduced from {was} to {now} operators ({body['ended']}):"
+        inputs = [f"  {one['name']}: {one['dtype']}{one['shape']} = {one['values']}" for one in body["inputs"]]
+        return Falsified(program, "\n".join([told, head, "", _indented(body["program"]["text"]), "", *inputs]))
+
+    def stand_by(self, program: DrawnProgram) -> None:
+        """Fail again for the same program; any other is discarded."""
+        if program.content == self.program.content and repr(program) == repr(self.program):
+            from driftline.testing.assertions import JudgedWrong
+
+            raise JudgedWrong(self.told)
+        discard()
+
+
+def _indented(content: str | bytes) -> str:
+    if isinstance(content, bytes):
+        import onnx
+
+        content = onnx.printer.to_text(onnx.load_model_from_string(content))
+    lines = content.strip().splitlines()
+    more = [f"... and {len(lines) - _SHOWN} more lines"] if len(lines) > _SHOWN else []
+    return "\n".join(f"    {line}" for line in (*lines[:_SHOWN], *more))
