@@ -111,14 +111,18 @@ def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(
 
 def test_interrupted_it_says_how_to_go_on(undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     store = tmp_path / "s"
-    process = subprocess.Popen(command(store), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command(store), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr
+    seen = ""
     for line in process.stderr:
         if line.startswith(("new ", "  0.")):  # it is at work
+            seen = line.split()[1] if line.startswith("new ") else ""
             break
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    found, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
+    printed = json.loads(found)  # what there is, also now
+    assert printed["interrupted"] and (not seen or seen in [bug["id"] for bug in printed["bugs"]])
     assert "driftline hunt --resume" in said and "Traceback" not in said
     done = subprocess.run(resumption(store), capture_output=True, text=True, timeout=300)
     assert done.returncode == 1, done.stderr

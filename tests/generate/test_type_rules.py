@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from driftline.generate.parts import plainer
 
 from driftline.generate.emit_onnx import emit_onnx
 from driftline.generate.graph import Graph, TensorType
 from driftline.generate.operator import Draw, Invalid, Operator
-from driftline.generate.parts import plainer
 from driftline.generate.table import OPERATORS
 
 from form_runs import Runner, numbers, one_node  # isort: skip

@@ -70,6 +70,18 @@ class HuntResult:
             self.new.append(bug.id)
 
 
+def hunt_so_far(store: Store, hunt: Hunt) -> HuntResult:
+    """What the store knows of a hunt, also of one that was interrupted."""
+    log = HuntLog(store)
+    result = HuntResult(log.hunt(hunt.id), {name: store.bug(name) for name in log.sightings(hunt)})
+    result.new = [bug.id for bug in result.bugs.values() if bug.first_seen >= hunt.started]
+    for turn in log.turns(hunt):
+        result.programs[turn.lane] = result.programs.get(turn.lane, 0) + turn.body.programs
+        result.judged += sum(turn.body.counts.get(judgement, 0) for judgement in ("pass", "fail"))
+    result.settled = log.settled(hunt)
+    return result
+
+
 class NothingHunted(DriftlineError):
     """The time was over before a program could be made."""
 
@@ -145,13 +157,16 @@ class Hunter:
 
     def _summed_up(self, hunt: Hunt) -> HuntResult:
         """What all of the hunt brought, also before it was resumed."""
-        result = self._result
-        result.hunt = self._log.hunt(hunt.id)
-        result.bugs = self._sighted(hunt)
-        result.programs = {name: lane.programs for name, lane in self._lanes.items()}
-        result.settled = self._log.settled(hunt)
-        result.judged = sum(turn.body.counts.get(v, 0) for turn in self._log.turns(hunt) for v in ("pass", "fail"))
-        return result
+        now = self._result
+        programs = {name: lane.programs for name, lane in self._lanes.items()}
+        return replace(
+            hunt_so_far(self._store, hunt),
+            programs=programs,
+            new=now.new,
+            internal_errors=now.internal_errors,
+            no_more=now.no_more,
+            stopped=now.stopped,
+        )
 
     def _sighted(self, hunt: Hunt) -> dict[str, Bug]:
         return {name: self._store.bug(name) for name in self._log.sightings(hunt)}

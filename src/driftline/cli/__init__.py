@@ -15,12 +15,14 @@ import click
 from driftline import __version__
 from driftline.cli.clock import process_age, start
 from driftline.cli.output import OutputLost, output_that_may_end
+from driftline.cli.terminal_options import with_terminal_options
 from driftline.core.config import cache_home
 from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.full_disk import disk_full, no_room
 from driftline.core.notices import listen
 from driftline.core.plugins import one_command
 from driftline.core.streams import plain_streams
+from driftline.core.terminal import as_usual
 from driftline.core.text import did_you_mean
 
 # command -> (module, one line of help). The help is repeated here so that listing commands imports none of them.
@@ -62,7 +64,7 @@ class _LazyGroup(click.Group):
             return None
         command = getattr(importlib.import_module(f"driftline.cli.{name}"), name)
         assert isinstance(command, click.Command)
-        return command
+        return with_terminal_options(command)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
@@ -94,6 +96,9 @@ def cli() -> None:
     """
 
 
+with_terminal_options(cli)
+
+
 def main() -> None:
     with output_that_may_end():
         code = run(sys.argv[1:], began=process_age())
@@ -104,7 +109,7 @@ def run(arguments: list[str], *, began: float = 0.0) -> int:
     """Run a command line and return its exit code; every kind of trouble gets its own. `began`: so many seconds ago."""
     start(began)
     listen(_say)
-    with plain_streams(), one_command():
+    with plain_streams(), one_command(), as_usual():
         return _run(arguments)
 
 

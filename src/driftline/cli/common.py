@@ -13,9 +13,10 @@ from driftline.cli.settings import settings_of_run
 from driftline.core.config import default_store
 from driftline.core.text import to_json
 from driftline.core.times import parse_budget
-from driftline.report.progress import Activity, Ticker, note, on_terminal
+from driftline.report.progress import Activity, Ticker, note, on_terminal, progress_line
 
-__all__ = ["Activity", "Ticker", "note", "on_terminal", "parse_budget"]  # with the options, what most commands import
+# With the options, what most commands import.
+__all__ = ["Activity", "Ticker", "note", "on_terminal", "parse_budget", "progress_line"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

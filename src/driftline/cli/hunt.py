@@ -110,6 +110,7 @@ def hunt(
     everywhere. What --accept (or driftline.toml) names is counted apart and is no bug. With --baseline, bugs of the
     earlier run do not count; nor do those that a cause with `accepted = true` explains (--causes).
     """
+    from driftline.campaign.hunt import hunt_so_far
     from driftline.campaign.session import require_target
     from driftline.checking.accept import parse_accept
     from driftline.core.plugins import load_plugins, plugin_words
@@ -181,8 +182,14 @@ def hunt(
                     listener=progress,
                 )
         except KeyboardInterrupt:
-            if not HuntLog(bench.store).unfinished():
+            going = HuntLog(bench.store).unfinished()
+            if not going:
                 raise  # while bugs were explained: there is nothing to resume
+            so_far = hunt_so_far(bench.store, going[0])
+            if as_json:
+                print_json({**hunt_json(so_far, bench.store, library), "interrupted": True})
+            else:
+                show_hunt(so_far, bench.store, None, library)
             command = shell(["driftline", "hunt", "--resume", "--store", store, *plugin_words()])
             note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
             return 130

@@ -210,7 +210,7 @@ def audit(
                 )
         except KeyboardInterrupt:
             command = shell(["driftline", "patterns", "audit", "--resume", "--store", store])
-            note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
+            note(f"driftline: interrupted; everything so far is kept. {activity.so_far()} Go on with: {command}")
             return 130
         if as_json:
             print_json(audit_json(result, bench.store))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from driftline.cli.common import json_option, note, plugin_option, print_json, store_option, trust_option
+from driftline.cli.common import json_option, plugin_option, print_json, progress_line, store_option, trust_option
 from driftline.cli.completing import complete_bugs, complete_targets
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def replay(bug: str, target: str | None, store: Path, plugins: tuple[str, ...], 
         if case.program.form == SCHEDULE:
             return replay_schedule(bug, store, as_json)
         if not as_json:
-            note(f"Running {case.program.name} on {target or case.targets[0]} ...")
+            progress_line(f"Running {case.program.name} on {target or case.targets[0]} ...")
         answer = run_again(kept, bug, Checker(pool), Target.parse(target) if target else None)
         if as_json:
             print_json(

@@ -102,7 +102,7 @@ def hunt(
                 result = ScheduleHunt(pool, kept, plan, entry=entry, jobs=jobs, listener=activity).run()
         except KeyboardInterrupt:
             command = shell(["driftline", "schedules", "hunt", "--resume", "--store", store])
-            note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
+            note(f"driftline: interrupted; everything so far is kept. {activity.so_far()} Go on with: {command}")
             return 130
         if as_json:
             print_json(schedule_hunt_json(result, kept))

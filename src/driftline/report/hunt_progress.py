@@ -1,17 +1,30 @@
-"""How a hunt looks while it runs: a live table on a terminal, plain lines elsewhere."""
+"""How a hunt looks while it runs: a live line for each compiler on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 from driftline.events import BugSeen, Event, ExplainingStarted, GeneratorStopped, HuntStarted, LaneStopped, TurnDone
-from driftline.report.progress import Activity, new_bug_line, note, on_terminal
+from driftline.report.progress import Activity, new_bug_line, on_terminal, progress_line
 from driftline.report.words import duration, plural
 
 _LINE_EVERY = 10.0  # seconds, where there is no terminal
+_WIDE = 80  # columns that the whole table needs
+_JUDGED = ("pass", "fail", "rejected", "unjudged")
+
+
+@dataclass(frozen=True)
+class _Row:
+    """How one lane is getting on."""
+
+    programs: int
+    rate: str  # programs a minute
+    bugs: int
+    left: str  # of its time
 
 
 class HuntProgress:
@@ -19,10 +32,12 @@ class HuntProgress:
 
     def __init__(self) -> None:
         self._seconds = 0.0  # the budget; 0: none
+        self._wanted = 0  # programs of each lane, where there is no budget
         self._lock = threading.Lock()
-        self._started = time.monotonic()
-        self._programs: Counter[str] = Counter()
-        self._counts: dict[str, Counter[str]] = {}
+        self._started = time.monotonic()  # the budget counts from here
+        self._began = time.monotonic()  # the lanes work since
+        self._lanes: dict[str, Counter[str]] = {}  # programs by what came of them
+        self._over: set[str] = set()  # lanes that do not go on
         self._bugs: dict[str, set[str]] = {}
         self._last_line = 0.0
         self._live: Any = None
@@ -34,8 +49,9 @@ class HuntProgress:
 
             from driftline.report.screen import Screen
 
+            screen = Screen(stderr=True)
             self._live = Live(
-                get_renderable=self._table, console=Screen(stderr=True), refresh_per_second=2, transient=True
+                get_renderable=lambda: self._table(screen.width), console=screen, refresh_per_second=2, transient=True
             )
             self._live.start()
         return self
@@ -57,8 +73,7 @@ class HuntProgress:
             elif isinstance(event, HuntStarted):
                 self._begin(event)
             elif isinstance(event, TurnDone):
-                self._programs[event.lane] += sum(event.counts.values())
-                self._counts.setdefault(event.lane, Counter()).update(event.counts)
+                self._lanes.setdefault(event.lane, Counter()).update(event.counts)
                 self._line()
             elif isinstance(event, BugSeen):
                 self._bugs.setdefault(event.bug.fingerprint.backend, set()).add(event.bug.id)
@@ -67,11 +82,14 @@ class HuntProgress:
             elif isinstance(event, GeneratorStopped):
                 self._tell(f"{event.generator} makes no more programs for {event.lane}: {event.reason}")
             elif isinstance(event, LaneStopped):
+                self._over.add(event.lane)
                 self._tell(f"{event.lane} stopped: {event.reason}")
 
     def _begin(self, event: HuntStarted) -> None:
-        self._seconds = event.seconds
-        self._started = time.monotonic() - event.spent
+        self._seconds, self._wanted = event.seconds, event.programs
+        self._began = time.monotonic()
+        self._started = self._began - event.spent
+        self._lanes = {lane: Counter() for lane in event.targets}
         goal = f"for {duration(event.seconds)}" if event.seconds else f"{event.programs} programs each"
         resumed = f", going on after {duration(event.spent)}" if event.resumed else ""
         self._tell(f"Hunting on {', '.join(event.targets)} ({goal}, seed {event.seed}{resumed}).")
@@ -85,43 +103,71 @@ class HuntProgress:
         if self._live or now - self._last_line < _LINE_EVERY:
             return
         self._last_line = now
-        total = sum(self._programs.values())
-        minutes = (now - self._started) / 60
+        total, minutes = sum(map(self._programs, self._lanes)), (now - self._started) / 60
+        rate = total / max((now - self._began) / 60, 0.01)
         found = ", ".join(f"{name} {len(ids)}" for name, ids in sorted(self._bugs.items())) or "none yet"
-        note(
-            f"{minutes:5.1f} min  {total} programs ({total / max(minutes, 0.01):.0f}/min)  bugs: {found}{self._left()}"
-        )
+        left = f"  {self._left(now)}" if self._seconds else ""
+        progress_line(f"{minutes:5.1f} min  {total} programs ({rate:.0f}/min)  bugs: {found}{left}")
 
-    def _left(self) -> str:
-        if not self._seconds:
-            return ""
-        return f"  {duration(max(0.0, self._seconds - (time.monotonic() - self._started)))} left"
+    def _left(self, now: float) -> str:
+        return f"{duration(max(0.0, self._seconds - (now - self._started)))} left"
+
+    def _total(self, now: float) -> str:
+        total = sum(map(self._programs, self._lanes))
+        spent = max(now - self._began, 1.0)
+        found = plural(sum(map(len, self._bugs.values())), "bug")  # lanes of one compiler share theirs
+        return f"{total} programs, {total / spent * 60:.0f}/min, {found}"
+
+    def _programs(self, lane: str) -> int:
+        return sum(self._lanes[lane].values())
+
+    def _row(self, lane: str, now: float) -> _Row:
+        programs = self._programs(lane)
+        rate = programs / max(now - self._began, 1.0)
+        left = ""
+        if lane in self._over:
+            left = "stopped"
+        elif self._seconds:
+            left = self._left(now)
+        elif rate:
+            left = f"{duration(max(0.0, (self._wanted - programs) / rate))} left"
+        bugs = self._bugs.get(lane.partition(":")[0].partition("@")[0], ())
+        return _Row(programs, f"{rate * 60:.0f}", len(bugs), left)
 
     def _tell(self, line: str) -> None:
         if self._live:
             self._live.console.print(line, highlight=False, markup=False)
         else:
-            note(line)
+            progress_line(line)
 
-    def _table(self) -> Any:
+    def _table(self, width: int) -> Any:
+        """A line for each compiler. A narrow terminal has fewer columns, and shortens names; never numbers."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
 
-        spent = time.monotonic() - self._started
-        total = sum(self._programs.values())
-        table = Table(box=None, pad_edge=False)
-        for title in ("compiler", "programs", "pass", "fail", "rejected", "unjudged", "distinct bugs"):
-            table.add_column(title, justify="left" if title == "compiler" else "right")
-        for lane, counts in sorted(self._counts.items()):
-            unjudged = counts["inconclusive"] + counts["invalid"] + counts["nothing"]
-            bugs = len(self._bugs.get(lane.partition(":")[0].partition("@")[0], ()))
-            row = (self._programs[lane], counts["pass"], counts["fail"], counts["rejected"], unjudged, bugs)
-            table.add_row(lane, *(str(number) for number in row))
-        found = plural(sum(map(len, self._bugs.values())), "distinct bug")  # lanes of one compiler share theirs
-        head = Text(f"{total} programs, {total / max(spent, 1) * 60:.0f} a minute, {found}{self._left()}")
-        parts: list[Any] = [head]
+        now, wide = time.monotonic(), width >= _WIDE
+        titles = ("programs", "a minute", *_JUDGED, "bugs", "") if wide else ("run", "/min", "bugs", "left")
+        cells = {lane: self._cells(lane, now, wide=wide) for lane in sorted(self._lanes)}
+        gap = 2 if wide else 1
+        taken = sum(gap + max(map(len, column)) for column in zip(titles, *cells.values(), strict=True))
+        table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
+        table.add_column("compiler", no_wrap=True, overflow="ellipsis", max_width=max(width - taken, 4))
+        for title in titles:
+            table.add_column(title, justify="right", no_wrap=True)
+        for lane, row in cells.items():
+            table.add_row(lane, *row)
+        parts: list[Any] = [Text(self._total(now), no_wrap=True, overflow="ellipsis")]
         if self._seconds:
-            parts.append(ProgressBar(total=self._seconds, completed=min(spent, self._seconds), width=60))
+            spent = min(now - self._started, self._seconds)
+            parts.append(ProgressBar(total=self._seconds, completed=spent, width=min(60, width)))
         return Group(*parts, table)
+
+    def _cells(self, lane: str, now: float, *, wide: bool) -> tuple[str, ...]:
+        row, counts = self._row(lane, now), self._lanes[lane]
+        if not wide:
+            return str(row.programs), row.rate, str(row.bugs), row.left.removesuffix(" left")
+        unjudged = counts["inconclusive"] + counts["invalid"] + counts["nothing"]
+        verdicts = (counts["pass"], counts["fail"], counts["rejected"], unjudged)
+        return (str(row.programs), row.rate, *map(str, verdicts), str(row.bugs), row.left)

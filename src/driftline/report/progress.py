@@ -10,14 +10,24 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
+from driftline.core.terminal import is_quiet
+
 if TYPE_CHECKING:
     from driftline.events import BugSeen, Event
     from driftline.store import Bug
+
+_NARROW = 80  # columns below which there is no room for a bar
 
 
 def note(line: str) -> None:
     """A line for people, out of the way of `--json`."""
     click.echo(line, err=True)
+
+
+def progress_line(line: str) -> None:
+    """A line about work that goes on; with --quiet there are none."""
+    if not is_quiet():
+        note(line)
 
 
 def new_bug_line(bug: Bug, how: str = "") -> str:
@@ -29,7 +39,27 @@ def new_bug_line(bug: Bug, how: str = "") -> str:
 
 def on_terminal() -> bool:
     """Can progress be drawn? Elsewhere it is told in plain lines."""
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return not is_quiet() and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _drawn(*, counted: bool) -> Any:
+    """One line with a title, a bar, the steps, the time and what is being done; a narrow terminal has no bar. What does
+    not fit is cut: a second line would make the display jump."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.table import Column
+
+    from driftline.report.screen import Screen
+
+    screen = Screen(stderr=True)
+    narrow = screen.width < _NARROW
+    columns = [
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=2)),
+        *([] if narrow else [BarColumn()]),
+        *([MofNCompleteColumn(table_column=Column(no_wrap=True))] if counted else []),
+        TimeElapsedColumn(table_column=Column(no_wrap=True)),
+        TextColumn("[dim]{task.fields[now]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=3)),
+    ]
+    return Progress(*columns, console=screen, transient=True, expand=narrow)
 
 
 class Ticker:
@@ -42,23 +72,12 @@ class Ticker:
         self._bar: Any = None
         if on_terminal():
             from rich.markup import escape
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-            from driftline.report.screen import Screen
-
-            self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TextColumn("[dim]{task.fields[now]}"),
-                console=Screen(stderr=True),
-                transient=True,
-            )
+            self._bar = _drawn(counted=True)
             self._task = self._bar.add_task(escape(title), total=total, now="")
             self._bar.start()
         else:
-            note(f"{title} ...")
+            progress_line(f"{title} ...")
 
     def expect(self, total: int) -> None:
         self._total = total
@@ -93,7 +112,7 @@ class Ticker:
     def say(self, line: str, *, kept: bool = True) -> None:
         """A line that stays: above the bar on a terminal. `kept` or not, it stands in a log."""
         if not self._bar:
-            note(line)
+            progress_line(line)
         elif kept:
             self._bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -182,7 +201,7 @@ class ReductionProgress:
             if self._status:
                 self._status.update(f"Reducing: {line}")
             else:
-                note(line)
+                progress_line(line)
 
     def __enter__(self) -> Self:
         return self
@@ -197,9 +216,9 @@ def note_releases(event: Event) -> None:
     from driftline.events import ReleaseAsked, Working
 
     if isinstance(event, Working):
-        note(event.words)
+        progress_line(event.words)
     elif isinstance(event, ReleaseAsked):
-        note(f"{event.release}: {event.answer} ({event.seconds:.0f} s)")
+        progress_line(f"{event.release}: {event.answer} ({event.seconds:.0f} s)")
 
 
 class Activity:
@@ -212,20 +231,10 @@ class Activity:
         self._last = 0.0
         self._bar: Any = None
         self._words = title
+        self._new: set[str] = set()
         self._over = threading.Event()
         if on_terminal():
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-            from driftline.report.screen import Screen
-
-            self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TimeElapsedColumn(),
-                TextColumn("[dim]{task.fields[now]}"),
-                console=Screen(stderr=True),
-                transient=True,
-            )
+            self._bar = _drawn(counted=False)
             self._task = self._bar.add_task(title, total=seconds, now="")
             self._bar.start()
 
@@ -242,17 +251,26 @@ class Activity:
         elif isinstance(event, BugSeen):
             self._bug(event)
         elif isinstance(event, NotExplained):
-            self._keep(f"driftline: {event.bug}: {event.reason}")
+            self._keep(f"driftline: {event.bug}: {event.reason}", progress=False)
 
     def _bug(self, event: BugSeen) -> None:
         if event.new:
+            self._new.add(event.bug.id)
             self._keep(new_bug_line(event.bug, event.how))
 
-    def _keep(self, line: str) -> None:
+    def so_far(self) -> str:
+        """What to say of work that is interrupted: the bugs that it added to the store."""
+        if not self._new:
+            return "No new bug so far."
+        return f"New bugs so far: {', '.join(sorted(self._new))}."
+
+    def _keep(self, line: str, *, progress: bool = True) -> None:
         if self._bar:
             self._bar.console.print(line, highlight=False, markup=False)
+        elif progress:
+            progress_line(line)
         else:
-            note(line)
+            progress_line(line)
 
     def beat(self, seconds: float = 30.0) -> Self:
         """Say every now and then that it is still at work: for steps that last minutes without an event."""
@@ -262,7 +280,7 @@ class Activity:
 
     def _beats(self, seconds: float) -> None:
         while not self._over.wait(seconds):
-            note(f"[{time.monotonic() - self._began:.0f} s] {self._words} ...")
+            progress_line(f"[{time.monotonic() - self._began:.0f} s] {self._words} ...")
 
     def _now(self, words: str) -> None:
         self._words = words
@@ -271,7 +289,7 @@ class Activity:
             self._bar.update(self._task, completed=elapsed, now=words)
         elif elapsed - self._last >= self.LINE_EVERY or not self._last:
             self._last = elapsed
-            note(f"[{elapsed:.0f} s] {words}")
+            progress_line(f"[{elapsed:.0f} s] {words}")
 
     def __enter__(self) -> Activity:
         return self

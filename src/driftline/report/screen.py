@@ -16,12 +16,15 @@ from rich.text import Text
 
 from driftline.core.quoting import visible
 from driftline.core.streams import Plain
+from driftline.core.terminal import wants_colours
 
 
 class Screen(Console):
     """A console of rich that shows control characters instead of sending them. Its own go beneath `Plain`."""
 
     def __init__(self, **given: Any) -> None:
+        if not wants_colours():
+            given["color_system"] = None
         super().__init__(emoji=False, **given)
 
     @property
