@@ -48,5 +48,5 @@ def test_the_live_table_counts_a_bug_once() -> None:
         progress(BugSeen(Bug(name, fingerprint, Status.NEW, "", "", ""), new=False))
     console = Console(width=200)
     with console.capture() as shown:
-        console.print(progress._table())
+        console.print(progress._table(200))
     assert "4 programs, " in shown.get() and " a minute, 2 distinct bugs" in shown.get()

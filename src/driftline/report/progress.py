@@ -270,7 +270,7 @@ class Activity:
         elif progress:
             progress_line(line)
         else:
-            progress_line(line)
+            note(line)
 
     def beat(self, seconds: float = 30.0) -> Self:
         """Say every now and then that it is still at work: for steps that last minutes without an event."""

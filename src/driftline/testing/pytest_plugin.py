@@ -130,7 +130,9 @@ class Checking:
         drawn = _is_drawn(program)
         if drawn:
             if self._falsified:
-                self._falsified.stand_by(program)
+                from driftline.testing.assertions import JudgedWrong
+
+                raise JudgedWrong(self._falsified.told_again(program))
             settings = {"grad": program.grad, **settings}
         settings = {
             "targets": self._targets(),
