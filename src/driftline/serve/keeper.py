@@ -38,7 +38,7 @@ _OVER = (0, 1, 5)  # exit codes of work that came to its end
 
 
 @dataclass(frozen=True)
-class ServedJob:
+class JobView:
     """A job as pages show it."""
 
     record: JobRecord
@@ -89,12 +89,12 @@ class JobKeeper:
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
-    def jobs(self, most: int | None = None) -> list[ServedJob]:
+    def jobs(self, most: int | None = None) -> list[JobView]:
         """All of them, or so many, the newest first."""
         found = (self._job(number) for number in records.numbers(self._store)[:most])
         return [job for job in found if job]
 
-    def job(self, number: int) -> ServedJob:
+    def job(self, number: int) -> JobView:
         found = self._job(number)
         if found is None:
             raise UnknownJob(f"There is no job {number} in the store {self._settings.store}.")
@@ -103,7 +103,7 @@ class JobKeeper:
             return replace(found, log=tail(log.read_text("utf-8", "replace"), LOG).strip())
         return found
 
-    def _job(self, number: int) -> ServedJob | None:
+    def _job(self, number: int) -> JobView | None:
         folder = records.folder_of(self._store, number)
         with self._lock:
             record = records.load(folder)
@@ -114,7 +114,7 @@ class JobKeeper:
         if state == STOPPED and progress.code is not None:
             state = DONE if progress.code in _OVER else STOPPED if progress.code == records.INTERRUPTED else FAILED
         typed = typed_command(record.order, folder, self._settings.store, record.plugins)
-        return ServedJob(record, progress, state, typed)
+        return JobView(record, progress, state, typed)
 
     def _state(self, record: JobRecord) -> str:
         if record.number in self._waiting:
@@ -183,7 +183,7 @@ class JobKeeper:
         self._over(number, "remove it")
         shutil.rmtree(records.folder_of(self._store, number), ignore_errors=True)
 
-    def _over(self, number: int, what: str) -> ServedJob:
+    def _over(self, number: int, what: str) -> JobView:
         job = self.job(number)
         if not job.over:
             raise DriftlineError(f"The job {number} is {job.state}; stop it, and then {what}.")
