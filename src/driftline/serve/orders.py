@@ -25,8 +25,6 @@ class HuntOrder:
     diagnose: bool = False
     accept: tuple[str, ...] = ()
 
-    verb = "Hunt"
-
     def title(self) -> str:
         return f"Hunt for {duration(self.seconds)} on {one_line(self.targets, 80) or 'every compiler'}"
 
@@ -48,8 +46,6 @@ class AuditOrder:
     seed: int = 0
     jobs: int = 1
 
-    verb = "Audit"
-
     def title(self) -> str:
         rules = f"rules {one_line(self.only, 60)!r}" if self.only else "the rewrite rules"
         return f"Audit {rules} of {one_line(self.compilers, 80) or 'every compiler'} for {duration(self.seconds)}"
@@ -67,8 +63,6 @@ class DiagnosisOrder:
     bug: str
     seconds: float
     jobs: int = 1
-
-    verb = "Diagnosis"
 
     def title(self) -> str:
         return f"Explain {self.bug} in {duration(self.seconds)}"
@@ -91,8 +85,6 @@ class CheckOrder:
     jobs: int = 1
     grad: bool = False
     accept: tuple[str, ...] = ()
-
-    verb = "Check"
 
     def title(self) -> str:
         return f"Check {one_line(self.shown, 80)} on {one_line(self.targets, 80) or 'the usual compilers'}"

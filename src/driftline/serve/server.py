@@ -18,7 +18,6 @@ from driftline.serve.access import is_loopback
 from driftline.serve.app import application
 from driftline.serve.settings import ServeSettings
 
-PORT = 8777
 _GRACE = 2  # seconds in which open connections may end by themselves
 
 
