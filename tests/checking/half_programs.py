@@ -57,3 +57,10 @@ class Mixed(nn.Module):
 def mixed() -> tuple[nn.Module, tuple[Tensor, ...]]:
     torch.manual_seed(0)
     return Mixed().half().eval(), (torch.randn(32, 64).half(),)
+
+
+def tiny_doubles() -> tuple[object, tuple[Tensor]]:
+    """Numbers that float32 holds, and numbers that are nothing in it."""
+    x = torch.linspace(-0.5, -0.1, 64, dtype=torch.float64)
+    x[::16] = -1e-300
+    return torch.expm1, (x,)

@@ -72,7 +72,9 @@ class SumsInHalf(_OnTorch):
 
 class Lazy(_OnTorch):
     name = "lazy"
-    options: ClassVar[dict[str, Option]] = {"bug": Option("what is wrong", ("epsilon", "softplus", "tile"), "tile")}
+    options: ClassVar[dict[str, Option]] = {
+        "bug": Option("what is wrong", ("epsilon", "softplus", "tile", "expm1"), "tile")
+    }
 
     def change(self, options: Options) -> Callable[..., Any]:
         bug = options.get("bug", "tile")
@@ -82,6 +84,8 @@ class Lazy(_OnTorch):
         def change(name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if bug == "epsilon" and name == "native_layer_norm":
                 return func(*args[:4], 100 * args[4], **kwargs)
+            if bug == "expm1" and name == "expm1":
+                return args[0].exp() - 1
             result = func(*args, **kwargs)
             return result * 1.05 if bug == "softplus" and name == "softplus" else result
 

@@ -129,3 +129,13 @@ def test_requantisation_is_reduced_precision(quantised: Path, checker: Checker, 
     assert one.verdict.reason == "agrees if it may re-quantise one quantum off"
     assert two.verdict.evidence.policies == ("requantise-2",), two.verdict
     assert far.verdict.judgement is Judgement.FAIL, far.verdict
+
+
+def test_lost_tiny_numbers_are_not_taken_for_float32_where_the_others_are_float64(
+    checker: Checker, store_folder: Path
+) -> None:
+    """exp(x) - 1 loses numbers that are nothing in float32 either, but what is right in all digits of float64 was not
+    computed in float32."""
+    row = only(check(checker, store_folder, f"{HALF}:tiny_doubles", "lazy:bug=expm1"))
+    assert row.verdict.judgement is Judgement.FAIL, row.verdict
+    assert not row.verdict.evidence.policies

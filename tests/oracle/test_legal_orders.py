@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch_programs import Program
 
+from driftline.oracle.arithmetic import declared
 from driftline.oracle.shadow.tape import contracted_terms
 
 
@@ -27,6 +28,45 @@ def test_a_running_sum_in_half_precision_is_found() -> None:
         total = total + column
         columns.append(total)
     assert program.judge({"output": torch.stack(columns, 1).numpy()}).finding
+
+
+NEARLY_EQUAL = pytest.mark.parametrize(
+    ("dtype", "terms", "policy"), [(torch.float32, 64, ""), (torch.float16, 18, "half-accumulation")]
+)
+
+
+def added_to_bias(dtype: torch.dtype, terms: int, policy: str) -> tuple[Program, torch.Tensor]:
+    """A linear layer with nearly equal terms and a large bias, and its result where the sum begins with the bias."""
+    generator = torch.Generator().manual_seed(0)
+    near = 16 * torch.finfo(dtype).eps
+    x = (2.65 + near * torch.rand(64, terms, generator=generator)).to(dtype)
+    weight = (0.258 + near / 10 * torch.rand(3, terms, generator=generator)).to(dtype)
+    bias = torch.tensor([1000.0, 999.0, 1001.0], dtype=dtype)
+    total = bias.expand(64, 3)
+    for k in range(terms):
+        total = total + x[:, k : k + 1] * weight[None, :, k]
+    return Program(torch.nn.functional.linear, x, weight, bias, arithmetic=declared(policy)), total
+
+
+@NEARLY_EQUAL
+def test_equal_terms_may_all_round_alike_when_the_sum_begins_with_the_bias(
+    dtype: torch.dtype, terms: int, policy: str
+) -> None:
+    """Each addition to the bias rounds the same way, in every element: drawn one by one it would look like a bias."""
+    program, total = added_to_bias(dtype, terms, policy)
+    assert program.judge({"output": total.numpy()}).finding is None
+
+
+@NEARLY_EQUAL
+def test_equal_terms_excuse_no_lost_products(dtype: torch.dtype, terms: int, policy: str) -> None:
+    program, total = added_to_bias(dtype, terms, policy)
+    bias = torch.tensor([1000.0, 999.0, 1001.0], dtype=dtype).expand(total.shape)
+    assert program.judge({"output": bias.numpy()}).finding
+
+
+def test_sums_in_half_precision_are_found_although_their_terms_are_equal() -> None:
+    program, total = added_to_bias(torch.float16, 18, "")
+    assert program.judge({"output": total.numpy()}).finding
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -116,7 +116,18 @@ class SharedFactors:
         return total
 
 
-Joint = RunningError | SharedFactors  # errors of elements that have to do with each other
+@dataclass(frozen=True)
+class RepeatedError:
+    """Errors that point the same way in all elements: nearly equal terms that are added one after the other to the same
+    large number round alike every time."""
+
+    size: Array
+
+    def drawn(self, result: Array, errors: Callable[[Array], Array]) -> Array:
+        return self.size * errors(np.zeros((), result.dtype))
+
+
+Joint = RunningError | SharedFactors | RepeatedError  # errors of elements that have to do with each other
 
 
 class NoiseSource:

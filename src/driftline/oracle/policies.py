@@ -10,14 +10,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations
 
+import numpy as np
+
 from driftline.core.execution import Execution
+from driftline.core.tensors import Arrays
 from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.oracle.arithmetic import declared, has_subnormals
-from driftline.oracle.judge import OF_PRECISION, NoShadow, Reference, TargetTraits, judge
+from driftline.oracle.judge import OF_PRECISION, NoShadow, Reference, ReferenceSample, TargetTraits, judge
 from driftline.oracle.rule import QUICK_RUNS
 
 MOST_UNJUDGED = 0.1  # of the elements: where more are too ill-conditioned under a policy, it explains nothing
 HELPS = 0.8  # a policy that leaves more than this share of the deviation has nothing to do with it
+
+MORE_DIGITS = 2.0**-30  # relative: closer than float32, whose roundings are 2**-24, comes but by chance
+TELLING = 4  # numbers, all of which come that close: no chance
 
 _HALF = ("float16", "bfloat16")
 # What a target with this policy does: after "may", and after its name.
@@ -100,11 +106,13 @@ def agrees_with(
     """The verdict under these policies. A pass is one only if the sample that failed was really judged."""
     if not is_of_precision(verdict, trait):
         return verdict
+    failed = verdict.evidence.sample or 0
+    if "double-as-single" in policies and _has_doubles(verdict, execution.outputs[failed], reference.samples[failed]):
+        return verdict
     wider = replace(trait, arithmetic="+".join(filter(None, (trait.arithmetic, *policies))))
     again = judge(execution, reference, wider)
     if again.judgement is not Judgement.PASS:
         return again
-    failed = verdict.evidence.sample or 0
     alone = judge(
         replace(execution, outputs=(execution.outputs[failed],)),
         replace(reference, samples=(reference.samples[failed],)),
@@ -113,6 +121,19 @@ def agrees_with(
     total = max(alone.evidence.elements, 1)
     judged = alone.judgement is Judgement.PASS and alone.evidence.unjudged <= MOST_UNJUDGED * total
     return again if judged else verdict
+
+
+def _has_doubles(verdict: Verdict, outputs: Arrays, sample: ReferenceSample) -> bool:
+    """Does the output that failed have all the digits of float64, but for numbers that float32 cannot hold? Then it was
+    not computed in float32: something else loses those numbers."""
+    got, right = outputs.get(verdict.evidence.output), (sample.exact or {}).get(verdict.evidence.output)
+    if got is None or right is None or got.dtype != np.float64 or right.shape != got.shape:
+        return False
+    with np.errstate(all="ignore"):
+        size, single = np.abs(right), right.astype(np.float32)
+        telling = np.isfinite(single) & (size >= np.finfo(np.float32).tiny) & (single != right)
+        exact = np.abs(got - right) <= MORE_DIGITS * size
+    return bool(telling.sum() >= TELLING and exact[telling].all())
 
 
 def is_of_precision(verdict: Verdict, trait: TargetTraits) -> bool:

@@ -14,11 +14,25 @@ import numpy as np
 import torch
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import ROOT2, WEIGHTS, Joint, RunningError, SharedFactors, overflowing, summed, together
+from driftline.oracle.noise import (
+    NEARLY,
+    ROOT2,
+    WEIGHTS,
+    Joint,
+    RepeatedError,
+    RunningError,
+    SharedFactors,
+    overflowing,
+    summed,
+    together,
+)
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.conditioning import carried
 
 TorchSumRule = Callable[[Call], list[Array | None]]
+
+REPEATED = 0.2  # of the most that such errors come to: all of it is then within the limits of the rule, and no more
+FEW_TERMS = 4  # of these and fewer the ordinary error is as large as what repeats in them
 
 
 def _squared(value: Any) -> Any:
@@ -101,6 +115,39 @@ def _addends(call: Call) -> set[int]:
 
 def _nothing(value: Any) -> Any:
     return torch.zeros_like(value) if isinstance(value, torch.Tensor) else value
+
+
+def _added(call: Call) -> torch.Tensor | None:
+    """What is added to the products, in the shape of the result."""
+    result = call.results[0]
+    bias = call.argument("bias")
+    if isinstance(bias, torch.Tensor):
+        return bias.reshape(-1, *[1] * (result.dim() - 2)).expand(result.shape)
+    addend, beta = call.argument("self"), call.argument("beta")
+    if isinstance(addend, torch.Tensor) and isinstance(beta, (int, float)):
+        return (addend * beta).expand(result.shape)
+    return None
+
+
+def repeated(terms: Callable[[Call], float]) -> Callable[[Call], Joint | None]:
+    """Nearly equal products that are added to a larger number. Each addition rounds the same way, in every element.
+    `summed` does not see that the terms are equal, because it counts that number among them."""
+
+    def rule(call: Call) -> Joint | None:
+        result, added, count = call.results[0], _added(call), terms(call)
+        if added is None or count < FEW_TERMS or not bool((added.abs() >= (result - added).abs()).all()):
+            return None
+        addends = _addends(call)
+        factors = [_nothing(a) if at in addends else _squared(a) for at, a in enumerate(call.args)]
+        squares = call.target(*factors, **{k: _factor(v) for k, v in call.kwargs.items()})
+        equal = (result - added).square() >= NEARLY * squares * count
+        if not bool(equal.any()):
+            return None
+        return RepeatedError(
+            np.where(_numpy(equal), REPEATED * call.accumulator() * count * np.abs(_numpy(result)), 0.0)
+        )
+
+    return rule
 
 
 def _inner(call: Call) -> float:
@@ -347,7 +394,9 @@ SUMS: dict[str, TorchSumRule] = {
 }  # fmt: skip
 
 # Operations in which the error of one element has to do with that of others.
-JOINT: dict[str, Callable[[Call], Joint]] = {
+JOINT: dict[str, Callable[[Call], Joint | None]] = {
+    **dict.fromkeys(("addmm", "baddbmm", "addmv"), repeated(_inner)),
+    "convolution": repeated(_convolution_terms),
     "cumsum": _running_sum,
     "cumprod": _running_product,
     "logcumsumexp": _running_logarithm,
