@@ -85,7 +85,7 @@ def test_the_page_draws_a_bar_for_each_speed_up_and_escapes_names() -> None:
 def test_cells_say_what_was_measured() -> None:
     told = cells(row("inductor", 2.0, 1, conclusion="faster", violations=7))
     assert told[0] == "inductor" and told[1].startswith("2.0") and told[1].endswith("] faster")
-    assert told[2] == "2.0" and told[3].startswith("5 ±0.0") and told[4] == "10"
+    assert told[2] == "2.0" and told[3].startswith("5 [") and told[4] == "10"
     assert told[6:] == ("100", "1", "7", "pass")
     broken = row("tvm", 1.0, 4, outcome="CRASH", problem="SIGSEGV", speedup=None)
     assert cells(broken)[1] == "crash" and notes([broken]) == ["tvm: crash: SIGSEGV"]

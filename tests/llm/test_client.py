@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from driftline.core import notices
 from driftline.core.errors import DriftlineError
 from driftline.llm.chat import CUT_OFF, EMPTY, FILTERED, NO_ANSWER, NOT_TEXT, REFUSED, ChatRequest, Message
 from driftline.llm.client import RETRIES, ChatClient, Closed, NoAnswer
@@ -58,6 +59,14 @@ def test_a_server_that_stays_down_is_asked_six_times() -> None:
         client.complete(QUESTION)
     assert len(server.requests) == RETRIES + 1
     assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0]
+
+
+def test_that_it_is_asked_again_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(notices, "_listeners", [said.append])
+    with ChatServer([failure(503), reply("x"), failure(503), reply("y")]) as server, client_of(server) as (client, _):
+        assert [client.complete(QUESTION).text, client.complete(QUESTION).text] == ["x", "y"]
+        assert said == [f"{server.url} gives no answer (status 503); trying up to {RETRIES} times more"]
 
 
 def test_a_server_that_says_nothing_is_not_waited_for_without_end() -> None:

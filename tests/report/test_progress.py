@@ -75,4 +75,4 @@ def test_steps_are_counted_and_told(capfd: pytest.CaptureFixture[str]) -> None:
         progress(Working("a", "round 1"))
         progress(StepDone("a", "2x"))
         progress(StepDone("b", "no"))
-    assert capfd.readouterr().err == "Measuring ...\n[1/2] a: 2x\n[2/2] b: no\n"
+    assert capfd.readouterr().err == "Measuring ...\na: round 1\n[1/2] a: 2x\n[2/2] b: no\n"

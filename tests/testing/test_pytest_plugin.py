@@ -34,6 +34,11 @@ RIGHT = np.exp(X["x"]) / np.exp(X["x"]).sum(-1, keepdims=True)
 BOTH = ["onnxruntime", "planted-drops-channel"]
 
 
+@pytest.mark.driftline(targets=["onxruntime"])
+def test_mistyped(target, driftline_check):
+    driftline_check(MODEL)
+
+
 @pytest.mark.driftline(targets=BOTH)
 def test_each(target, driftline_check):
     driftline_check(MODEL)
@@ -121,6 +126,7 @@ EXPECTED = {
     "test_each[planted-drops-channel]": "failure",
     "test_known[onnxruntime]": "passed",
     "test_known[planted-drops-channel]": "skipped",  # JUnit's word for an expected failure
+    "test_mistyped[mistake]": "error",
     "test_mended[onnxruntime]": "failure",
     "test_other_errors_are_not_the_known_failure[planted-drops-channel]": "failure",
     "test_unfit": "failure",
@@ -157,13 +163,14 @@ def test_mistakes_are_told_in_a_sentence(ran: tuple[str, dict[str, ElementTree.E
     for name, sentence in {
         "test_unfit": "inductor takes torch programs",
         "test_unmarked": "without @pytest.mark.driftline",
+        "test_mistyped[mistake]": "Did you mean 'onnxruntime'",
         "test_needs_an_unknown_backend": "Did you mean 'onnxruntime'",
         "test_wrong_expectation": "What is expected is not what the program gives",
         "test_wrong_numbers": "than rounding explains",
     }.items():
         told = next(child.text or "" for child in cases[name] if child.tag in ("failure", "error"))
         assert sentence in told, told
-    for name in ("test_unfit", "test_unmarked", "test_needs_an_unknown_backend"):
+    for name in ("test_unfit", "test_unmarked", "test_mistyped[mistake]", "test_needs_an_unknown_backend"):
         told = next(child.text or "" for child in cases[name] if child.tag in ("failure", "error"))
         assert "Traceback" not in told and "src/driftline" not in told
 

@@ -68,9 +68,8 @@ def cells(row: BenchRow) -> tuple[str, ...]:
 
 
 def latency(wall: Estimate) -> str:
-    """Milliseconds, and the farther end of their interval."""
-    apart = max(wall.high - wall.value, wall.value - wall.low)
-    return f"{milliseconds(wall.value)} ±{milliseconds(apart)}"
+    """Milliseconds with their interval, which has two ends: it is rarely symmetric, and never below zero."""
+    return f"{milliseconds(wall.value)} [{milliseconds(wall.low)}, {milliseconds(wall.high)}]"
 
 
 def _beside(row: BenchRow) -> str:

@@ -203,7 +203,10 @@ def report(folder: Path, form: str, out: Path | None) -> None:
 @_FOLDER
 @json_option
 def list_runs(folder: Path, as_json: bool) -> None:
-    """List the runs in a lab folder: what was done to which model, and what came out."""
+    """List the runs in a lab folder: what was done to which model, and what came out.
+
+    A folder without runs has none to list: exit code 0. `analyze` and `report` need one: exit code 2.
+    """
     lab = Lab(folder)
     lab.require_folder()
     runs = lab.runs()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from driftline.core.errors import DriftlineError
+from driftline.core.quoting import one_line
 from driftline.instabilities.records import ModelRecord, RuntimeRecord
 from driftline.instabilities.summary import frameworks_of, instability
 
@@ -20,6 +21,7 @@ MOST = 40  # models in a picture: the least stable ones
 NAN, INF, ERROR = "#D55E00", "#0072B2", "#000000"
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 _MARKERS = "os^DvPX*"
+_NAMED, _LISTED = 80, 12  # models that have room for their names; names that a corner has room for
 _LEAST, _MOST = 1e-9, 1e3  # relative errors beyond are drawn there
 
 
@@ -110,6 +112,18 @@ def _share(one: RuntimeRecord) -> float:
     return 100.0 * min(1.0, unstable / elements) if elements else float("nan")
 
 
+def _name_models(axes: Any, shown: Sequence[ModelRecord]) -> None:
+    """Every model at its place where there is room; else the worst ones in the corner, where no points are: the models
+    stand in the order of their worst error."""
+    names = [one_line(record.expression or record.model, 48) for record in shown]
+    if len(shown) <= _NAMED:
+        axes.set_xticks(range(len(shown)), names, rotation=90, fontsize=7)
+    else:
+        axes.set_xticks([])
+        worst = "\n".join(["the worst, from the right:", *reversed(names[-_LISTED:])])
+        axes.text(0.01, 0.97, worst, fontsize=7, va="top", transform=axes.transAxes)
+
+
 def draw_errors(records: Sequence[ModelRecord], run: str) -> bytes:
     """The worst relative error of each model on each framework, the models in the order of their worst."""
     frameworks = frameworks_of(records)
@@ -135,6 +149,7 @@ def draw_errors(records: Sequence[ModelRecord], run: str) -> bytes:
     axes.text(1.0, 1.3e-2, "1 %", color="#444444", fontsize=8, ha="right", transform=axes.get_yaxis_transform())
     axes.set_yscale("log")
     axes.set_ylabel("worst relative error against float64 (finite elements)")
+    _name_models(axes, shown)
     axes.set_xlabel(
         f"{len(shown)} models, by their worst error; exact results stand at the lowest tick, others end at {_MOST:g}"
     )

@@ -15,6 +15,7 @@ from dataclasses import asdict
 from typing import Any
 
 from driftline.core.errors import DriftlineError
+from driftline.core.notices import notice
 from driftline.core.secrets import scrubbed
 from driftline.core.text import did_you_mean, first_line, parse_json
 from driftline.llm.chat import (
@@ -68,6 +69,7 @@ class ChatClient:
             ) from error
         self._settings = settings
         self._closed = threading.Event()
+        self._told = threading.Event()  # that requests are tried again
         self._wait = wait or self._closed.wait
         headers = {"Authorization": f"Bearer {settings.key}"} if settings.key else {}
         limits = httpx.Limits(max_connections=settings.connections, max_keepalive_connections=settings.connections)
@@ -125,6 +127,9 @@ class ChatClient:
             except _Passing as passing:
                 why = str(passing)
                 pause = min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE) if passing.pause is None else passing.pause
+            if attempt == 0 and not self._told.is_set():  # once, and not for every thread
+                self._told.set()
+                notice(f"{self._settings.shown_url} gives no answer ({why}); trying up to {RETRIES} times more")
             if attempt < RETRIES and self._wait(pause):
                 raise Closed("closed while the server was being waited for")
         raise NoAnswer(f"{why}, {RETRIES + 1} times")

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from driftline.events import BugSeen, Event, ExplainingStarted, GeneratorStopped, HuntStarted, LaneStopped, TurnDone
-from driftline.report.progress import Activity, new_bug_line, on_terminal, progress_line
+from driftline.report.progress import LINE_EVERY, Activity, new_bug_line, on_terminal, progress_line
 from driftline.report.words import duration, plural
 
-_LINE_EVERY = 10.0  # seconds, where there is no terminal
 _WIDE = 80  # columns that the whole table needs
 _JUDGED = ("pass", "fail", "rejected", "unjudged")
 
@@ -100,7 +99,7 @@ class HuntProgress:
 
     def _line(self) -> None:
         now = time.monotonic()
-        if self._live or now - self._last_line < _LINE_EVERY:
+        if self._live or now - self._last_line < LINE_EVERY:
             return
         self._last_line = now
         total, minutes = sum(map(self._programs, self._lanes)), (now - self._started) / 60

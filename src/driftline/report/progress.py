@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from driftline.events import BugSeen, Event
     from driftline.store import Bug
 
+LINE_EVERY = 10.0  # seconds, where there is no terminal
 _NARROW = 80  # columns below which there is no room for a bar
 
 
@@ -145,7 +146,9 @@ class CheckProgress(Ticker):
 
 
 class StepProgress(Ticker):
-    """A listener of work in steps: what each came to, and on a terminal what is being done now."""
+    """A listener of work in steps: what each came to, and what is being done now."""
+
+    _last_line = 0.0
 
     def __call__(self, event: Event) -> None:
         from driftline.events import StepDone, StepsPlanned, StepStarted, Working
@@ -158,8 +161,17 @@ class StepProgress(Ticker):
             self.finished(event.name, event.outcome)
             if self._bar:
                 self.say(f"{event.name}: {event.outcome}")
-        elif isinstance(event, Working) and self._bar:
-            self._bar.update(self._task, now=f"{event.part}: {event.words}")
+        elif isinstance(event, Working):
+            self._working(f"{event.part}: {event.words}")
+
+    def _working(self, words: str) -> None:
+        """On a terminal what is done now; elsewhere a line now and then, so that nobody waits in silence."""
+        now = time.monotonic()
+        if self._bar:
+            self.show(words)
+        elif now - self._last_line >= LINE_EVERY:
+            self._last_line = now
+            progress_line(words)
 
 
 class RunProgress(Ticker):
@@ -224,8 +236,6 @@ def note_releases(event: Event) -> None:
 class Activity:
     """A listener of work that is measured by its time: a bar on a terminal, a line now and then elsewhere."""
 
-    LINE_EVERY = 10.0  # seconds
-
     def __init__(self, title: str, seconds: float) -> None:
         self._began = time.monotonic()
         self._last = 0.0
@@ -287,7 +297,7 @@ class Activity:
         elapsed = time.monotonic() - self._began
         if self._bar:
             self._bar.update(self._task, completed=elapsed, now=words)
-        elif elapsed - self._last >= self.LINE_EVERY or not self._last:
+        elif elapsed - self._last >= LINE_EVERY or not self._last:
             self._last = elapsed
             progress_line(f"[{elapsed:.0f} s] {words}")
 
