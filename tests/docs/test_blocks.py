@@ -149,6 +149,7 @@ def test_the_lab(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(2400)
 def test_the_tutorial(tmp_path: Path) -> None:
     """Every line that it shows is printed, in this order; `...` stands for some that it leaves out."""
     page = "docs/tutorial.md"
@@ -157,7 +158,8 @@ def test_the_tutorial(tmp_path: Path) -> None:
     assert len(sessions) == 5
     for session in sessions:
         command, _, shown = session.text.removeprefix("$ ").partition("\n")
-        done = run_in(tmp_path, "-m", "driftline", *words_of(command)[1:])
+        patience = ["--budget", "20m"] if " diagnose " in command else []  # whatever the machine does beside it
+        done = run_in(tmp_path, "-m", "driftline", *words_of(command)[1:], *patience)
         assert done.returncode in (0, 1), done.stderr[-3000:]
         printed = iter(plain(done.stdout))
         for line in plain(shown.replace("...\n", "\n")):

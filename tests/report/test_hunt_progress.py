@@ -14,6 +14,10 @@ import termios
 from pathlib import Path
 
 import pytest
+from filled_store import add_bug
+
+from driftline.core.verdict import Kind
+from driftline.store import Store
 
 # A hunt's events, as the engine sends them; what is shown is the real display on a real terminal.
 HUNT = """
@@ -116,6 +120,18 @@ def test_a_bar_is_one_line(columns: int) -> None:
     assert any(line.startswith("Explaining") for line in lines)
     assert all(len(line) <= columns for line in lines)
     assert "\x1b[1A\x1b[2K\x1b[1A" not in shown  # it never takes a second line, which would be erased too
+
+
+def test_bugs_in_forty_columns_keep_their_names_and_words(tmp_path: Path) -> None:
+    """The most serious first, as in any width."""
+    with Store.create(tmp_path / "store") as store:
+        mild = add_bug(store, Kind.ERROR, compiler="tvm", reason="it raises KeyError for a program that is valid")
+        grave = add_bug(store, Kind.WRONG_VALUE, compiler="tvm", reason="at (0, 0) expected 1.0, got 1234567.0")
+    command = [sys.executable, "-m", "driftline", "bugs", "list", "--store", str(tmp_path / "store")]
+    lines = [line for line in lines_of(shown_on_terminal(command, 40)) if line]
+    starts = [line.split()[0] for line in lines if line.startswith("tvm-")]
+    assert starts == [grave.id, mild.id]
+    assert "1234567.0" in " ".join(lines) and all(len(line) <= 40 for line in lines)
 
 
 def test_quiet_hunts_say_nothing() -> None:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rich.markup import escape
-from rich.table import Table
 
 from driftline.causes import Library
 from driftline.core.text import first_line
 from driftline.report.annotated import by_cause, words_of
 from driftline.report.screen import console
+from driftline.report.worded_table import SEEN, WordedTable
 from driftline.store import Bug
 
 
@@ -28,21 +28,18 @@ def show_bugs(
     if not bugs:
         out.print(f"No such bugs in {escape(str(store))}." if total else f"No bugs in {escape(str(store))}.")
         return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("bug", "status", "kind", "stage"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("what was seen")
+    table = WordedTable(("bug", "status", "kind", "stage", SEEN), words=SEEN, header_style="dim")
     groups = by_cause(bugs, library)
     for cause, together in groups:
         if cause or len(groups) > 1:
-            table.add_row("", "", "", "", f"[bold]{escape(words_of(cause)) if cause else 'without a known cause'}[/]")
+            table.add("", "", "", "", f"[bold]{escape(words_of(cause)) if cause else 'without a known cause'}[/]")
         for bug in together:
             status = "accepted" if cause and cause.accepted else str(bug.status)
             summary = escape(first_line(bug.summary, 200))
             if bug.id in like:
                 summary += f"\n[dim]looks like {escape(like[bug.id])}[/]"
-            table.add_row(bug.id, status, bug.fingerprint.kind, bug.fingerprint.stage, summary)
-    out.print(table)
+            table.add(bug.id, status, bug.fingerprint.kind, bug.fingerprint.stage, summary)
+    table.print(out)
     if len(bugs) < total:
         out.print(
             f"The most serious {len(bugs)} of {total}. --limit 0 shows all;"

@@ -21,6 +21,7 @@ from driftline.report.model_use import HEAD, model_cells, model_json, model_use,
 from driftline.report.results import go_on, replay_command
 from driftline.report.screen import Screen
 from driftline.report.view import ACCEPTED, OPEN, REDUCED, BugView
+from driftline.report.worded_table import WordedTable
 from driftline.report.words import duration, plural
 from driftline.store import Store
 from driftline.store.hunts import HuntLog
@@ -93,22 +94,18 @@ def show_hunt(result: HuntResult, store: Store, report: Path | None = None, libr
         f"{found} ({reported} of them with a cause that is reported upstream; {len(result.new)} not in this store"
         " before).\n"
     )
-    table = Table(box=None, pad_edge=False)
-    table.add_column("bug", no_wrap=True)
-    table.add_column("what is wrong", overflow="fold")
-    table.add_column("seen", justify="right")
-    table.add_column("status")
+    table = WordedTable(("bug", "what is wrong", "seen", "status"), words="what is wrong", right=("seen",))
     shown = bugs[:MOST_ROWS]
     for bug in (bug for bug in shown if not bug.causes):
-        table.add_row(bug.id, escape(_short(bug.title)), str(bug.sightings), bug.status)
+        table.add(bug.id, escape(_short(bug.title)), str(bug.sightings), bug.status)
     for cause in causes.values():
         together = [bug for bug in shown if bug.causes and bug.causes[0].id == cause.id]
         if together:
-            table.add_row("", f"[bold]cause: {escape(_short(cause.title))}[/] ({escape(cause.id)})", "", "")
+            table.add("", f"[bold]cause: {escape(_short(cause.title))}[/] ({escape(cause.id)})", "", "")
         for bug in together:
             status = "accepted" if bug.group == ACCEPTED else bug.status
-            table.add_row(bug.id, escape(_short(bug.title)), str(bug.sightings), status)
-    out.print(table)
+            table.add(bug.id, escape(_short(bug.title)), str(bug.sightings), status)
+    table.print(out)
     if len(bugs) > MOST_ROWS:
         out.print(f"... and {len(bugs) - MOST_ROWS} more: driftline bugs list")
     _show_unexamined(out, result, store)

@@ -30,6 +30,7 @@ from driftline.report.mismatch import describe_tensor
 from driftline.report.program import program_text
 from driftline.report.results import command, replay_command
 from driftline.report.screen import console
+from driftline.report.worded_table import SEEN, WordedTable
 from driftline.report.words import blamed, plural, reason_with, uncoloured
 from driftline.store import Bug, Store
 
@@ -68,10 +69,7 @@ def show_check(
     out.print(
         f"[bold]{escape(case.runs.name)}[/]{escape(against)} ({case.program.framework}; {escape(inputs)}{samples})"
     )
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("target", "version", "verdict", "seconds"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("what was seen")
+    table = WordedTable(("target", "version", "verdict", "seconds", SEEN), words=SEEN, header_style="dim")
     accepted = [target for target, bug in result.bugs.items() if is_accepted(bug, library)]
     for row in result.results:
         seconds = f"{row.execution.durations.get('total', 0.0) + row.execution.durations.get('convert', 0.0):.2f}"
@@ -82,10 +80,10 @@ def show_check(
             verdict = "[yellow]accepted[/]"
         reference = result.outcome.case.program.name if result.outcome.case.deployed else ""
         seen = escape(first_line(reason_with(row.blame, row.verdict, reference), 400) + _further(row))
-        table.add_row(str(row.target), row.execution.version, verdict, seconds, seen)
+        table.add(str(row.target), row.execution.version, verdict, seconds, seen)
     for skipped in result.outcome.skipped:
-        table.add_row(str(skipped.target), "", "[dim]skipped[/]", "", f"[dim]{escape(skipped.reason)}[/]")
-    out.print(table)
+        table.add(str(skipped.target), "", "[dim]skipped[/]", "", f"[dim]{escape(skipped.reason)}[/]")
+    table.print(out)
     for sentence in result.notes:
         out.print(f"[dim]{escape(sentence)}[/]", soft_wrap=True)
     for target, bug in result.bugs.items():
