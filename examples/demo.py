@@ -1,4 +1,5 @@
-"""The demo: a hunt of about two minutes over the compilers that are installed here, and a report of what it found.
+"""The demo: a result that is plainly wrong, then a hunt of about two minutes over the compilers that are installed here,
+and a report of what it found.
 
 Run by `make demo`. Everything it finds is real, confirmed in a fresh process, and can be run again.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from driftline.cli import run
+from driftline.cli import command_names, run
 
 REPORT = Path("driftline-report.html")
 FINDINGS = 1  # the exit code of a hunt that found something
@@ -18,10 +19,14 @@ def main() -> int:
     print(
         "Driftline makes small programs, runs them on every deep-learning compiler installed here, and looks for\n"
         "wrong results. Rounding is no bug: an element is wrong when no legal order of operations explains it.\n"
-        "This takes about two minutes.\n",
+        "First one that is known to be wrong, then a hunt of about two minutes.",
         flush=True,
     )
+    run(["tour", "--fast", "--steps", "find,judge"])
     code = run(["hunt", "--budget", "2m", "--seed", "1", "--store", ".driftline", "--out", str(REPORT)])
+    print("Tour:    driftline tour (ten minutes with one bug, step by step; --fast takes one)")
+    if "serve" in command_names():
+        print("Page:    driftline serve (what was found, in a browser)")
     return 0 if code in (0, FINDINGS) else code
 
 

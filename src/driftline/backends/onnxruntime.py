@@ -141,7 +141,9 @@ class OnnxRuntime(Backend):
 
     def knobs(self, options: Options) -> list[Knob]:
         left = OPTIMIZERS.difference(listed(options, "disable"))
-        return [*super().knobs(options), *(Knob("disable", name, "optimiser") for name in sorted(left))]
+        # Those that hold the rewrite rules are asked about last: a rule by itself says more.
+        kinds = {name: "pass" if name.endswith("RuleBasedTransformer") else "optimiser" for name in sorted(left)}
+        return [*super().knobs(options), *(Knob("disable", name, kind) for name, kind in kinds.items())]
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
         if framework != "onnx" or "enable" in options:

@@ -27,6 +27,7 @@ from driftline.core.text import did_you_mean
 
 # command -> (module, one line of help). The help is repeated here so that listing commands imports none of them.
 _COMMANDS = {
+    "tour": "A guided demo: a real miscompile found, judged, shrunk, blamed, bisected and written up.",
     "doctor": "Show every compiler: available or not, version, and how to install it.",
     "check": "Run a program on many compilers and say which of them is wrong.",
     "inputs": "Find inputs on which a program becomes NaN, overflows or loses its digits, or prove there are none.",
@@ -55,9 +56,13 @@ _COMMANDS = {
 }
 
 
+def command_names() -> list[str]:
+    return list(_COMMANDS)
+
+
 class _LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return command_names()
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
@@ -83,6 +88,7 @@ def cli() -> None:
 
     \b
     Start here:
+      driftline tour                                how does it work? a real bug, step by step
       driftline hunt --budget 2m                    what is wrong with the compilers that are here?
       driftline report --out report.html            show me what was found
       driftline doctor                              which compilers are here?

@@ -171,6 +171,8 @@ def _audited(store: Store) -> dict[str, list[RuleRow]]:
             rules[label.partition(" ")[0]] |= rows
         for reached in memory.kept(REACHED).values():
             fired |= {rule for rule, reach in reached.items() if reach == Reach.FIRED}
+        # An audit that was killed has no more than what it kept of single rules.
+        fired |= {rule for rule, body in memory.kept("fired").items() if body.get("reach") == Reach.FIRED}
     return {name: [replace(row, fired=row.id in fired) for row in rows.values()] for name, rows in rules.items()}
 
 

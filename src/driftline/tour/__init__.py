@@ -1,0 +1,6 @@
+"""The guided tour: a real miscompile found, judged, shrunk, blamed, bisected and written up, with every step explained.
+
+cases.py   programs that real compilers get plainly wrong; the first that fails on this machine is shown
+steps.py   the six steps, each a call of what the commands call
+guide.py   runs them one after another: what is skipped, what is waited for, what is printed
+"""
