@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib.figure import Figure
 
 pytest.importorskip("matplotlib")
 
@@ -19,9 +20,14 @@ def record(number: int) -> ModelRecord:
 
 @pytest.mark.parametrize(("count", "named"), [(6, 6), (300, 12)])
 def test_models_are_named(count: int, named: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    figures = []
+    figures: list[Figure] = []
     real = pictures.as_png
-    monkeypatch.setattr(pictures, "as_png", lambda figure: figures.append(figure) or real(figure))
+
+    def kept(figure: Figure) -> bytes:
+        figures.append(figure)
+        return real(figure)
+
+    monkeypatch.setattr(pictures, "as_png", kept)
     assert pictures.draw_errors([record(number) for number in range(count)], "run").startswith(b"\x89PNG")
     (axes,) = figures[0].axes
     told = [label.get_text() for label in axes.get_xticklabels()] + [text.get_text() for text in axes.texts]

@@ -22,7 +22,7 @@ from driftline.report.screen import Screen
 from driftline.store import Store
 from driftline.tour import cases, steps
 from driftline.tour.guide import DONE, GO, IMPOSSIBLE, QUIT, SKIP, SKIPPED, StepRecord, guide
-from driftline.tour.steps import STEPS, CannotShow, Shown, Step, Tour
+from driftline.tour.steps import STEPS, CannotShow, Shown, Tour, TourStep
 
 NAMES = ["find", "judge", "shrink", "blame", "bisect", "export"]
 
@@ -80,15 +80,17 @@ def test_the_case_of_inductor_fails_too(tour: Tour, monkeypatch: pytest.MonkeyPa
     assert blame.facts["cures"]
 
 
-def told(name: str, lines: tuple[str, ...] = ("done",)) -> Step:
-    return Step(name, f"Title of {name}", f"About {name}", lambda tour: f"driftline {name}", lambda tour: Shown(lines))
+def told(name: str, lines: tuple[str, ...] = ("done",)) -> TourStep:
+    return TourStep(
+        name, f"Title of {name}", f"About {name}", lambda tour: f"driftline {name}", lambda tour: Shown(lines)
+    )
 
 
 def test_steps_are_skipped_by_name_and_by_key(tour: Tour) -> None:
     def no(tour: Tour) -> Shown:
         raise CannotShow("there is no network")
 
-    offline = Step("c", "Title", "About", lambda tour: "", no)
+    offline = TourStep("c", "Title", "About", lambda tour: "", no)
     answers = {"a": GO, "b": SKIP, "c": GO, "d": GO, "e": QUIT}
     out = Screen(record=True, width=100, file=io.StringIO())
     records = guide(

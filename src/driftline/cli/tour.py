@@ -13,7 +13,7 @@ from driftline.core.errors import NOTHING_COMPARED, DriftlineError
 from driftline.core.text import did_you_mean
 
 if TYPE_CHECKING:
-    from driftline.tour.steps import Step
+    from driftline.tour.steps import TourStep
 
 
 @click.command()
@@ -88,7 +88,7 @@ def _named(option: str, text: str | None, names: list[str]) -> list[str]:
     return given
 
 
-def _by_key(step: Step) -> str:
+def _by_key(step: TourStep) -> str:
     """Wait for a key before a step."""
     from driftline.tour.guide import GO, QUIT, SKIP
 

@@ -14,12 +14,12 @@ from rich.panel import Panel
 from rich.text import Text
 
 from driftline.report.progress import Activity
-from driftline.tour.steps import STEPS, CannotShow, Shown, Step, Tour
+from driftline.tour.steps import STEPS, CannotShow, Shown, Tour, TourStep
 
 GO, SKIP, QUIT = "go", "skip", "quit"
 DONE, SKIPPED, IMPOSSIBLE = "done", "skipped", "not possible here"
 
-Ask = Callable[[Step], str]
+AskKey = Callable[[TourStep], str]
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,18 @@ class StepRecord:
         }
 
 
-def go_on(step: Step) -> str:
+def go_on(step: TourStep) -> str:
     """Nobody is asked: the output is no terminal, or --fast was given."""
     return GO
 
 
 def guide(
-    tour: Tour, out: Console | None, *, skip: Collection[str] = (), ask: Ask = go_on, steps: Sequence[Step] = STEPS
+    tour: Tour,
+    out: Console | None,
+    *,
+    skip: Collection[str] = (),
+    ask: AskKey = go_on,
+    steps: Sequence[TourStep] = STEPS,
 ) -> list[StepRecord]:
     """Take the steps. Without a console nothing is printed."""
     records = []
@@ -78,7 +83,7 @@ def guide(
     return records
 
 
-def _taken(tour: Tour, step: Step, out: Console | None) -> tuple[StepRecord, str]:
+def _taken(tour: Tour, step: TourStep, out: Console | None) -> tuple[StepRecord, str]:
     began = time.monotonic()
     try:
         if out:
@@ -92,7 +97,7 @@ def _taken(tour: Tour, step: Step, out: Console | None) -> tuple[StepRecord, str
     return _done(tour, step, shown, time.monotonic() - began), shown.quoted
 
 
-def _done(tour: Tour, step: Step, shown: Shown, seconds: float) -> StepRecord:
+def _done(tour: Tour, step: TourStep, shown: Shown, seconds: float) -> StepRecord:
     return StepRecord(step.name, DONE, "", step.command(tour), shown.lines, shown.facts, seconds)
 
 

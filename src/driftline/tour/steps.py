@@ -73,7 +73,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Step:
+class TourStep:
     """One step of the tour."""
 
     name: str
@@ -254,7 +254,7 @@ def _check_command(tour: Tour) -> str:
 
 
 STEPS = (
-    Step(
+    TourStep(
         "find",
         "A real miscompile is found",
         "One program runs on several compilers, each in a process of its own. What it means is computed apart from"
@@ -262,7 +262,7 @@ STEPS = (
         _check_command,
         _find,
     ),
-    Step(
+    TourStep(
         "judge",
         "It is told from rounding",
         "Compilers may reorder and fuse, so numbers may differ a little. No tolerance is guessed: the graph is run"
@@ -271,14 +271,14 @@ STEPS = (
         _show_command,
         _judge,
     ),
-    Step(
+    TourStep(
         "shrink",
         "It is made as small as it gets",
         "Operators, dimensions and numbers are taken away as long as the same failure stays.",
         _about_bug("reduce"),
         _shrink,
     ),
-    Step(
+    TourStep(
         "blame",
         "It is blamed on what the compiler does",
         "Optimisers, passes and rewrite rules of the compiler are switched off by halving, until the smallest set is"
@@ -286,7 +286,7 @@ STEPS = (
         _about_bug("ablate"),
         _blame,
     ),
-    Step(
+    TourStep(
         "bisect",
         "It is bisected over two releases",
         "The same case runs on an older release, installed from the package registry into an environment of its own."
@@ -294,7 +294,7 @@ STEPS = (
         _bisect_command,
         _bisect,
     ),
-    Step(
+    TourStep(
         "export",
         "It is written up as an issue",
         "What was found becomes a text for the compiler's tracker, with a script that needs nothing of Driftline. The"
