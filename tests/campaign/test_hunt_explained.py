@@ -49,4 +49,4 @@ def test_the_live_table_counts_a_bug_once() -> None:
     console = Console(width=200)
     with console.capture() as shown:
         console.print(progress._table(200))
-    assert "4 programs, " in shown.get() and ", 2 bugs" in shown.get()
+    assert "4 programs, " in shown.get() and "/min, 2 bugs" in shown.get()
