@@ -120,8 +120,8 @@ class Cause:
 
     @property
     def _fails_in_wider_types_only(self) -> bool:
-        """An operator that is wrong in float64 is wrong in float32, too. (An error that float32 hides because it is
-        small is reduced precision, a kind of its own. The other way round, hardly anything fails in a wider type.)"""
+        """An operator that is wrong in float64 is wrong in float32 too. (An error so small that float32 hides it is
+        reduced precision, which is a kind of its own. The other way round, hardly anything fails in a wider type.)"""
         return self.experiment.passes_in == "float32" and bool(self.dtypes) and set(self.dtypes) <= WIDER
 
     def conditions(self) -> Iterator[tuple[str, str]]:

@@ -39,10 +39,16 @@ def narrowed(value: Array, arithmetic: Arithmetic, dtype: str) -> Array | None:
     return size if size.any() else None
 
 
-def transcendental(result: Array, arithmetic: Arithmetic, dtype: str) -> Array:
-    """A transcendental function, which may be zero where it underflows."""
-    size = np.abs(result)
-    return np.where(size < arithmetic.underflow(dtype), size, arithmetic.transcendental(dtype) * size)
+def transcendental(result: Array, arithmetic: Arithmetic, dtype: str, *, through_one: bool = False) -> Array:
+    """A transcendental function, which may be zero where it underflows. A fast one may stop at the smallest normal
+    number, in place of zero; and if it is found by way of a number close to one, as tanh(x) = 1 - 2 / (exp(2x) + 1), it
+    has the accuracy of that number, and none near zero."""
+    size, smallest = np.abs(result), arithmetic.underflow(dtype)
+    error = np.where(size < smallest, size, arithmetic.transcendental(dtype) * size)
+    if arithmetic.fast_exp:
+        error = np.maximum(error, smallest)
+        error = error + arithmetic.transcendental(dtype) if through_one else error
+    return error
 
 
 def summed(result: Array, squares: Array, terms: float, unit: float) -> Array:

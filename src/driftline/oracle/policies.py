@@ -70,10 +70,10 @@ def plausible(uses: set[str], reference: Reference, arithmetic: str, *, on_gpu: 
         "half-accumulation": not uses.isdisjoint(_HALF),
         "tf32": on_gpu and "float32" in uses,
         "double-as-single": not uses.isdisjoint(("float64", "complex128")),
+        "fast-exp": "exponential" in uses,
         "flush-to-zero": subnormals,
         "requantise": "quantised" in uses,
         "requantise-2": "quantised" in uses,
-        "fast-exp": "exponential" in uses,
     }
     return [
         name for name, holds in rules.items() if holds and declared(name + "+" + arithmetic) != declared(arithmetic)

@@ -64,6 +64,7 @@ def _negative_side(name: str, default: float) -> Callable[[Call], Array]:
     return size
 
 
+FAST_THROUGH_ONE = {"Erf", "Tanh"}  # coarse implementations of them have no relative accuracy near zero
 # Functions whose textbook formula passes a number larger than the result, so that its rounding remains: sigmoid as
 # 1/2 + tanh(x/2)/2, softplus as log(1 + exp(x)), elu as exp(x) - 1.
 THROUGH: dict[str, Callable[[Call], Any]] = {
@@ -120,8 +121,11 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
             sizes.append(None)
             continue
         functional = name in TRANSCENDENTAL or name in THROUGH
-        rounding = transcendental if functional else stored
-        size = rounding(result, arithmetic, dtype) + arithmetic.tiny(dtype)
+        size = (
+            transcendental(result, arithmetic, dtype, through_one=name in FAST_THROUGH_ONE)
+            if functional
+            else stored(result, arithmetic, dtype)
+        ) + arithmetic.tiny(dtype)
         if name in THROUGH:
             size = size + arithmetic.transcendental(dtype) * THROUGH[name](call)
         if rule and index < len(sums):

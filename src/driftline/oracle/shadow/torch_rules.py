@@ -60,6 +60,7 @@ TRANSCENDENTAL = {
 
 ROOTS = {"hypot", "pow", "rsqrt", "sqrt"}  # of these, what no fast exponential touches
 EXPONENTIAL = TRANSCENDENTAL - ROOTS
+FAST_THROUGH_ONE = {"erf", "tanh"}  # coarse implementations of them have no relative accuracy near zero
 
 
 @cache
@@ -91,9 +92,12 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
             sizes.append(None)
             continue
         functional = name in TRANSCENDENTAL
-        rounding = transcendental if functional else stored
         value = result.detach().numpy()
-        size = rounding(value, arithmetic, dtype) + arithmetic.tiny(dtype)
+        size = (
+            transcendental(value, arithmetic, dtype, through_one=name in FAST_THROUGH_ONE)
+            if functional
+            else stored(value, arithmetic, dtype)
+        ) + arithmetic.tiny(dtype)
         if not functional or name in ROOTS:  # these round what is exactly zero to zero
             size = np.where(value == 0, 0.0, size)
         if rule:
