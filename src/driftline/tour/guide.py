@@ -19,7 +19,7 @@ from driftline.tour.steps import STEPS, CannotShow, Shown, Tour, TourStep
 GO, SKIP, QUIT = "go", "skip", "quit"
 DONE, SKIPPED, IMPOSSIBLE = "done", "skipped", "not possible here"
 
-AskKey = Callable[[TourStep], str]
+Chooser = Callable[[TourStep], str]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def guide(
     out: Console | None,
     *,
     skip: Collection[str] = (),
-    ask: AskKey = go_on,
+    ask: Chooser = go_on,
     steps: Sequence[TourStep] = STEPS,
 ) -> list[StepRecord]:
     """Take the steps. Without a console nothing is printed."""
