@@ -76,6 +76,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     mark = metafunc.definition.get_closest_marker(MARK)
     if mark is None or "target" not in metafunc.fixturenames:
         return
+    try:
+        _of_mark(metafunc.config, mark)
+    except pytest.fail.Exception as mistake:  # a mistake of this test: the others of its file are collected
+        metafunc.parametrize("target", [pytest.param(_Mistake(str(mistake.msg)), id="mistake")], indirect=True)
+        return
     chosen = _chosen(metafunc.config, mark)
     known = [_KnownFailure.of(each) for each in metafunc.definition.iter_markers(KNOWN)]
     metafunc.parametrize("target", [_parameter(target, known) for target in chosen], indirect=True)
@@ -99,6 +104,8 @@ def target(request: pytest.FixtureRequest) -> Target:
     if not hasattr(request, "param"):
         told = "asks for a target without @pytest.mark.driftline; add it, with targets=[...] if it is not for all"
         pytest.fail(f"{request.node.nodeid} {told}", pytrace=False)
+    if isinstance(request.param, _Mistake):
+        pytest.fail(request.param.told, pytrace=False)
     found: Target = request.param
     if why := _unavailable(found):
         pytest.skip(why)
@@ -141,7 +148,7 @@ class Checking:
         try:
             result = driftline.check(program, example, **settings)
         except driftline.DriftlineError as error:
-            if isinstance(error, UnfitTarget) and not _named(self._mark):  # a preset brought it, nobody is mistaken
+            if isinstance(error, UnfitTarget) and not _named(self._mark):  # a preset brought it
                 pytest.skip(str(error))
             told = str(error)
         else:
@@ -221,6 +228,13 @@ def _is_drawn(program: Any) -> bool:
 
 
 @dataclass(frozen=True)
+class _Mistake:
+    """Stands for the targets of a mark that names one wrongly."""
+
+    told: str
+
+
+@dataclass(frozen=True)
 class _KnownFailure:
     targets: tuple[str, ...]
     reason: str
@@ -248,10 +262,7 @@ def _parameter(target: Target, known: Sequence[_KnownFailure]) -> Any:
 def _chosen(config: pytest.Config, mark: pytest.Mark | None) -> list[Target]:
     """The targets of the mark, as far as the command line leaves them; without a mark's, those of the command line or
     the settings."""
-    from driftline.core.plugins import load_plugins
-
-    _asked(load_plugins, config.getoption("--driftline-plugin"))
-    named = _expanded(_named(mark))
+    named = _of_mark(config, mark)
     given = config.getoption("--driftline-targets")
     if not named:
         return _expanded([_usual(config)])
@@ -259,6 +270,13 @@ def _chosen(config: pytest.Config, mark: pytest.Mark | None) -> list[Target]:
         return named
     wanted = {str(target) for target in _expanded([given])}
     return [target for target in named if {str(target), target.backend} & wanted]
+
+
+def _of_mark(config: pytest.Config, mark: pytest.Mark | None) -> list[Target]:
+    from driftline.core.plugins import load_plugins
+
+    _asked(load_plugins, config.getoption("--driftline-plugin"))
+    return _expanded(_named(mark))
 
 
 def _usual(config: pytest.Config) -> str:
