@@ -75,9 +75,8 @@ def test_another_case_is_shown_where_the_first_does_not_fail(tour: Tour, monkeyp
 @pytest.mark.slow
 def test_the_case_of_inductor_fails_too(tour: Tour, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "CASES", (cases.CASES[2],))
-    found, blame = guide(tour, None, skip=["judge", "shrink", "bisect", "export"])[0:4:3]
+    found = guide(tour, None, skip=NAMES[1:])[0]
     assert found.state == DONE and found.facts["verdicts"] == {"inductor": "fail", "aot_eager": "pass"}
-    assert blame.facts["cures"]
 
 
 def told(name: str, lines: tuple[str, ...] = ("done",)) -> TourStep:
