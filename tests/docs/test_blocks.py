@@ -25,6 +25,8 @@ IN_OTHER_TESTS = {
     "docs/how-to/use-as-a-library.md": "test_session.py",
     "docs/how-to/hunt.md": "test_session.py has its code; hunts are run by tests/campaign",
     "docs/how-to/accept-reduced-precision.md": "tests/cli/test_what_counts.py",
+    "docs/how-to/serve.md": "tests/serve",
+    "docs/how-to/measure-coverage.md": "tests/coverage",
     "docs/how-to/diagnose.md": "the tutorial diagnoses; the bug is not in every release",
 }
 NOT_RUN = {

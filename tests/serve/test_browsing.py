@@ -157,6 +157,12 @@ def test_the_report_is_that_of_the_command(client: httpx.Client) -> None:
     assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
+def test_coverage_is_that_of_the_command(client: httpx.Client) -> None:
+    answer = client.get("/coverage")
+    assert "four levels of a test pyramid" in answer.text
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
 def test_a_store_that_is_gone_or_damaged_is_a_sentence(serve: Serve, tmp_path: Path) -> None:
     place = tmp_path / "store"
     with Store.create(place) as store:
@@ -189,7 +195,7 @@ def test_names_are_data(serve: Serve, tmp_path: Path) -> None:
     with Store.create(place) as store:
         bug = add_bug(store, Kind.ERROR, detail="</td><script>alert(1)</script>\x1b[31m", reason="<b>bold</b>\u202e")
     client = serve(place).client()
-    for path in ("/bugs", f"/bugs/{bug.id}", "/jobs", "/bugs?text=<script>", "/report"):
+    for path in ("/bugs", f"/bugs/{bug.id}", "/jobs", "/bugs?text=<script>", "/report", "/coverage"):
         text = client.get(path).text
         assert "<script>alert" not in text and "<img src=x" not in text and "<b>bold" not in text, path
         assert "\x1b" not in text and "\u202e" not in text

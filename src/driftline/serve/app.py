@@ -16,6 +16,8 @@ from starlette.types import ASGIApp
 
 from driftline.core.errors import DriftlineError, StoreError
 from driftline.core.verdict import Status
+from driftline.coverage.gather import coverage_of
+from driftline.coverage.page import coverage_page
 from driftline.report import html
 from driftline.report.alike import alike
 from driftline.report.gather import compare, gather_store, in_full
@@ -51,6 +53,7 @@ class Site:
             Route("/bugs/{name}/script.py", self._script, methods=["GET"]),
             Route("/bugs/{name}", self._bug, methods=["GET"]),
             Route("/report", self._report, methods=["GET"]),
+            Route("/coverage", self._coverage, methods=["GET"]),
             Route("/compare", self._compare, methods=["GET"]),
             Route("/folders", self._folders, methods=["GET"]),
             Route(f"{FOLDERS}{settings.folder_key}/{{number:int}}/{{path:path}}", self._file, methods=["GET"]),
@@ -113,6 +116,11 @@ class Site:
         with self._open() as store:
             view = gather_store(store, self._settings.library, full=IN_FULL)
         text = html.render(replace(view, pages="bugs"))
+        return HTMLResponse(text, headers={"Content-Security-Policy": _REPORT_POLICY})
+
+    def _coverage(self, request: Request) -> Response:
+        with self._open() as store:
+            text = coverage_page(coverage_of(store))
         return HTMLResponse(text, headers={"Content-Security-Policy": _REPORT_POLICY})
 
     def _compare(self, request: Request) -> Response:
