@@ -88,6 +88,15 @@ def test_numbers_beyond_the_range_are_still_wrong() -> None:
     assert is_found(made("y = Neg(x)", (2,)), x, np.array([-3.4028234663852886e38, -2.0]), NARROW)
 
 
+def test_no_rounding_makes_the_largest_number_infinite() -> None:
+    x = np.array([np.finfo(np.float64).max, 2.0])
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (double[2] x) => (bool[2] y) { y = IsInf(x) }'
+    )
+    assert is_found(model, x, np.array([True, False]), NARROW)
+    assert not is_found(model, x, np.array([False, False]), NARROW)
+
+
 @pytest.mark.parametrize("writes", [False, True])
 def test_torch_programs(writes: bool) -> None:
     given = torch.from_numpy(CLOSE)

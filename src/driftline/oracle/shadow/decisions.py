@@ -116,7 +116,8 @@ class Decision:
                 signs: Array | float = 1.0 if (run + order) % 2 == 0 else -1.0
             else:
                 signs = random.integers(0, 2, reach.shape) * 2 - 1
-            moved[position] = np.asarray(values[position] + signs * reach)
+            pushed = np.asarray(values[position] + signs * reach)
+            moved[position] = np.where(np.isinf(pushed), values[position], pushed)  # no rounding makes an infinity
         return moved
 
 
