@@ -159,8 +159,8 @@ class NoiseSource:
         return self._moved(result, amplitude, common, dtype, joint)
 
     def narrow(self, value: Array, size: Array) -> Array:
-        """An input or a constant with an error of that size. What needs no rounding stays as it is, and no error makes a
-        finite number infinite."""
+        """An input or a constant with an error of that size. What needs no rounding stays as it is, and no error makes
+        a finite number infinite."""
         with np.errstate(all="ignore"):
             moved = value + size * self._errors(value)
         return np.where((size > 0) & np.isfinite(moved), moved, value)
