@@ -67,6 +67,14 @@ def test_a_cause_holds_is_due_for_removal_or_is_wrong(tmp_path: Path, capsys: py
     assert "expected 3, got 4" in told[f"openvino/{BUILTIN}"]["neighbour"]
 
 
+def test_a_cause_of_less_precise_arithmetic_is_held_against_what_explains_its_witness(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["causes", "check", "tvm/resize-of-float64", "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["checked"]
+    assert (told["state"], told["witness"]) == ("holds", "agrees if it may compute float64 in float32")
+
+
 def test_list_and_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(_folder(tmp_path, narrowed=("-(2**40)", 'got = [0]\ndebatable = "documented"')))
     assert run(["causes", "list", "--causes", folder, "--debatable", "--compiler", "openvino"]) == 0

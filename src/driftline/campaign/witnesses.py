@@ -115,7 +115,7 @@ def _run(
     bundle = SourceBundle(f"{what}.py", "program", {f"{what}.py": text})
     opened = open_source(bundle, checker.pool, options, name=f"{what} of {cause.id}")
     case = Case(opened.program, (Inputs(opened.example, "example"),), (target,), options)
-    # Only a cause that names less precise arithmetic asks whether that explains the failure.
+    # Only a cause of less precise arithmetic asks which arithmetic explains a row; the others judge strictly.
     outcome = checker.check(case, review=partial(reviewed, checker)) if cause.policies else checker.check(case)
     if not outcome.results:
         raise DriftlineError(f"{target}: {outcome.skipped[0].reason}")
