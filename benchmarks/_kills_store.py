@@ -57,6 +57,15 @@ def committed(store: Path) -> Rows:
     return found
 
 
+def has_unfinished(store: Path, table: str) -> bool:
+    """Is there a hunt or an audit that did not come to its end?"""
+    with contextlib.suppress(sqlite3.OperationalError):
+        database = sqlite3.connect(f"file:{store / 'store.db'}?mode=ro", uri=True, timeout=5)
+        with contextlib.closing(database):
+            return bool(database.execute(f"SELECT COUNT(*) FROM {table} WHERE finished = ''").fetchone()[0])
+    return False
+
+
 def progress(rows: Rows) -> int:
     """How much there is: rows, and suspects that are settled."""
     return len(rows) + sum(key[0] == "suspects" and bool(held) for key, held in rows.items())

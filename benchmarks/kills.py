@@ -34,7 +34,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from _kills_store import Rows, committed, lost, progress, unreadable, write_without_end  # noqa: E402
+from _kills_store import Rows, committed, has_unfinished, lost, progress, unreadable, write_without_end  # noqa: E402
 
 PLUGIN = ROOT / "tests" / "diagnose" / "reduce_backends.py"
 PATIENCE = 400.0  # seconds in which a command must store something, on a busy machine
@@ -356,9 +356,9 @@ class Campaign:
 
 
 def _resumable(store: Path, subject: Subject) -> bool:
-    """Was it begun? A hunt or an audit that was killed before that is started, not resumed."""
+    """Was it begun, and not ended? A hunt or an audit that was killed before or after that is started, not resumed."""
     table = {"hunt": "hunts", "audit": "audits"}.get(subject.name)
-    return table is None or any(key[0] == table for key in committed(store))
+    return table is None or has_unfinished(store, table)
 
 
 HEADS = (
