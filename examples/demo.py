@@ -1,5 +1,5 @@
-"""The demo: a result that is plainly wrong, then a hunt of about two minutes over the compilers that are installed here,
-and a report of what it found.
+"""The demo: a result that is plainly wrong, then a hunt of about two minutes over the compilers that are installed
+here, and a report of what it found.
 
 Run by `make demo`. Everything it finds is real, confirmed in a fresh process, and can be run again.
 """

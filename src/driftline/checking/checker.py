@@ -28,6 +28,7 @@ from driftline.checking.pace import cheap_first
 from driftline.checking.reference_sources import ReferenceSource, is_big, quality, reference_sources
 from driftline.checking.refusals import Refusals, plain_form
 from driftline.checking.room import jobs_for
+from driftline.checking.shadow_cache import ShadowCache
 from driftline.checking.written import write_case
 from driftline.core.case import Case, Deployed, Inputs
 from driftline.core.case_files import CaseFiles
@@ -57,7 +58,6 @@ CONFIRMATIONS = 1
 FLAKY_RUNS = 4
 OUR_TIMEOUT = 120.0  # seconds, at least, for a reference or a shadow
 FRESH_INPUTS = 3
-KEPT_SHADOWS = 256 << 20  # bytes
 KEPT_USES = 1000
 # What a target may fail by because the reference is wrong: what its results are.
 _OF_RESULTS = (
@@ -121,7 +121,7 @@ class Checker:
         self._jobs = jobs
         self._conversions = Conversions(pool)
         self._refusals = Refusals()
-        self._shadows: dict[Any, ShadowAnswer] = {}
+        self._shadows = ShadowCache()
         self._uses: dict[Any, tuple[str, ...]] = {}  # what is known of programs, by where they are asked about
         self._keeping = threading.Lock()
 
@@ -444,9 +444,7 @@ class Checker:
                 if len(self._uses) >= KEPT_USES:
                     self._uses.clear()
                 self._uses[place] = answer.uses
-                self._shadows[place, effective(arithmetic, answer.uses), runs] = answer
-                while len(self._shadows) > 1 and sum(a.nbytes for a in self._shadows.values()) > KEPT_SHADOWS:
-                    self._shadows.pop(next(iter(self._shadows)))
+                self._shadows.keep((place, effective(arithmetic, answer.uses), runs), answer)
         return answer
 
 

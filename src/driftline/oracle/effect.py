@@ -107,7 +107,8 @@ def _compared(name: str, given: Array, sample: ReferenceSample) -> tuple[int, in
     worst = float(np.nanmax(np.where(np.isnan(ulps), np.inf, ulps)[finite], initial=0.0))
     if not other.any():
         return int(finite.sum()), 0, 0, worst
-    margin = _picked(right, best) - _picked(right, chosen)
+    with np.errstate(invalid="ignore"):  # in rows that are not finite
+        margin = _picked(right, best) - _picked(right, chosen)
     moves = _movement(name, sample, native.shape, native.dtype.name, right).reshape(-1, width)
     tied = other & (chosen >= 0) & (margin <= REACH * (_picked(moves, best) + _picked(moves, chosen)))
     return int(finite.sum()), int((other & ~tied).sum()), int(tied.sum()), worst

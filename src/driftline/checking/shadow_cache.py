@@ -1,0 +1,32 @@
+"""Answers of the oracle's shadow that several targets share: the newest, as many as fit.
+
+A check asks for the same few again and again. A hunt that runs for days asks for new ones, and never for an old one: so
+what is kept has a limit, and keeping one more costs the same however many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from driftline.oracle.outputs import ShadowAnswer
+
+MOST = 64  # answers: more than one check asks for, with its samples, arithmetics and numbers of runs
+ROOM = 256 << 20  # bytes; the newest is kept whatever its size
+
+
+class ShadowCache:
+    def __init__(self, most: int = MOST, room: int = ROOM) -> None:
+        self._most, self._room = most, room
+        self._answers: dict[Hashable, ShadowAnswer] = {}
+        self._bytes = 0
+
+    def get(self, key: Hashable) -> ShadowAnswer | None:
+        return self._answers.get(key)
+
+    def keep(self, key: Hashable, answer: ShadowAnswer) -> None:
+        if old := self._answers.pop(key, None):
+            self._bytes -= old.nbytes
+        self._answers[key] = answer
+        self._bytes += answer.nbytes
+        while len(self._answers) > 1 and (self._bytes > self._room or len(self._answers) > self._most):
+            self._bytes -= self._answers.pop(next(iter(self._answers))).nbytes
