@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from driftline.generate.parts import plainer
 
+from driftline.diagnose.reduce.generated import in_plainer_dtypes
 from driftline.generate.emit_onnx import emit_onnx
 from driftline.generate.graph import Graph, TensorType
 from driftline.generate.operator import Draw, Invalid, Operator
@@ -119,7 +119,7 @@ def _in_plainer_dtypes(graph: Graph) -> Iterator[Graph]:
     """What triage makes of a failing program, where the rule accepts it."""
     (node,) = graph.nodes
     operator = OPERATORS[node.op]
-    for changed, _, _ in plainer(graph):
+    for changed, _, _ in in_plainer_dtypes(graph):
         types = [leaf.type for leaf in changed.leaves]
         with contextlib.suppress(Invalid):
             if operator.takes("onnx", types[0]):
