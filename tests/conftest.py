@@ -1,13 +1,15 @@
-"""What tests share: one pool of workers for the whole session, and waiting on conditions instead of sleeping."""
+"""What tests share: one pool of workers for the session, a browser, and waiting on conditions instead of sleeping."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -24,6 +26,21 @@ settings.load_profile("steady")
 # Started in the background of a shell, we would ignore interrupts, and so would every process that tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["DRIFTLINE_WRITABLE"] = tempfile.gettempdir()  # where tests have their workers leave marks
+
+
+CHROMIUM_FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not chromium:
+        pytest.skip("chromium is not installed; make install does it where apt-get is")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,24 +9,10 @@ import pytest
 from driftline.report.formats import render
 from driftline.report.view import ReportView
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-
 # The browser's own inspector may run scripts in a page that may not: the probes need it, the page does not.
 WIDER = """() => [...document.querySelectorAll('*')].filter(
     e => !e.closest('.scroll, pre, svg') && e.getBoundingClientRect().right > innerWidth + 1
 ).map(e => e.tagName + '.' + e.className)"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM:
-        pytest.skip("chromium is not installed; make install does it where apt-get is")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +16,6 @@ from driftline.core.verdict import Kind
 from driftline.store import Store
 from driftline.testing import planted_plugin
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 SHORT, LONG = 60_000, 300_000  # milliseconds that a busy machine may take for a page, and for a job
 WIDER = """() => [...document.querySelectorAll('*')].filter(
     e => !e.closest('.scroll, pre, svg, .skip, .hidden') && e.getBoundingClientRect().right > innerWidth + 1
@@ -32,17 +29,6 @@ document.getElementById("p").textContent = "script ran";
 try { document.cookie; } catch (error) { document.title = "no cookies"; }
 fetch("/jobs/new/hunt", {method: "POST"}).catch(() => { document.getElementById("p").textContent += ", not fetched"; });
 </script>"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM:
-        pytest.skip("chromium is not installed; make install does it where apt-get is")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

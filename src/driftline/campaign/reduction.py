@@ -15,15 +15,14 @@ from driftline.backends import BACKENDS
 from driftline.campaign.annotation import examined
 from driftline.campaign.budget import cut_at_end
 from driftline.campaign.failing import Failing, require_one_program
-from driftline.campaign.localization import failing_sample
+from driftline.campaign.localization import failing_sample, votes_for
 from driftline.campaign.session import record, verdict_json
 from driftline.causes import Library, builtin
 from driftline.checking.checker import Checker
 from driftline.core.case import Case
 from driftline.core.program import file_digest
-from driftline.core.verdict import Status
 from driftline.diagnose.localize.localizer import Lone
-from driftline.diagnose.reduce.question import CandidateQuestion, Votes
+from driftline.diagnose.reduce.question import CandidateQuestion
 from driftline.diagnose.reduce.reducer import NotReducible, Reduction, reduce_case
 from driftline.diagnose.reduce.search import CandidateAnswer, ReductionStep, Reply
 from driftline.diagnose.reduce.signature import Signature
@@ -100,7 +99,7 @@ def _reduced(
             case,
             signature,
             budget=SEARCH * budget - (time.monotonic() - began),
-            votes=_votes(failing),
+            votes=votes_for(failing),
             memos=lambda question: _Memo(answers, question),
             listener=tell,
         )
@@ -124,15 +123,9 @@ def _reduced(
 def _lone(checker: Checker, failing: Failing, signature: Signature, budget: float) -> Lone | None:
     """An operator of the program that fails by itself, in the way the whole program does. A torch program stays one,
     where the compiler is given what an exporter made of it."""
-    question = CandidateQuestion(failing_sample(failing), failing.target, signature, _votes(failing))
+    question = CandidateQuestion(failing_sample(failing), failing.target, signature, votes_for(failing))
     found = Lone.of(checker, question, time.monotonic(), budget, lambda words: None)
     return found if found and found.case.program.framework == failing.case.program.framework else None
-
-
-def _votes(failing: Failing) -> Votes:
-    """A failure that does not always come is asked for several times."""
-    failed, runs = failing.finding.verdict.get("failed_runs") or (0, 0)
-    return Votes.for_rate(failed, runs) if failing.bug.status is Status.FLAKY else Votes()
 
 
 class _Memo(MutableMapping[str, Reply]):
