@@ -20,7 +20,7 @@ from driftline.cli.common import (
 )
 from driftline.cli.completing import complete_program, complete_targets
 from driftline.cli.explaining import diagnose_option, explain
-from driftline.cli.layers import look_layers, require_layers, require_page, show_views, write_page
+from driftline.cli.layers import look_layers, require_layers, show_views
 from driftline.cli.settings import naming_the_file, settings_of_run
 from driftline.cli.verdict_options import (
     accept_option,
@@ -29,6 +29,7 @@ from driftline.cli.verdict_options import (
     fail_on_option,
     parse_fail_on,
 )
+from driftline.cli.view_page import require_page, write_page
 from driftline.core.errors import DriftlineError
 
 
@@ -75,7 +76,15 @@ class _WithPresets(click.Command):
     help="For --layers: the ends of blocks, then inside the first bad block (auto); only the ends; or every value.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE.html", help="For --layers: also write the view as a page."
+    "--pairwise",
+    is_flag=True,
+    help="Show all targets, and the reference, against each other: how far apart they are, and who sides with whom.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE.html",
+    help="For --layers and --pairwise: also write the view as a page.",
 )
 @click.option("--grad", is_flag=True, help="Compare gradients too (torch targets).")
 @click.option("--signed-zero", is_flag=True, help="Also tell -0.0 from 0.0.")
@@ -110,6 +119,7 @@ def check(
     reference: str | None,
     layers: bool,
     taps: str,
+    pairwise: bool,
     out: Path | None,
     grad: bool,
     signed_zero: bool,
@@ -150,6 +160,10 @@ def check(
       driftline check deployed.onnx --reference original.onnx --layers --out layers.html
 
     \b
+    Who agrees with whom? Every target against every other, in bits and in numbers:
+      driftline check net.py:make --pairwise --out pairwise.html
+
+    \b
     Inputs fit the model: integers are valid indices, masks are masks. Open sizes go by name:
       driftline check bert.onnx --dim batch=2,seq=128
       driftline check bert.onnx --dim seq=16/33 --inputs random --samples 4
@@ -163,6 +177,7 @@ def check(
     """
     from driftline.campaign.explanations import ExplainedBugs
     from driftline.campaign.layering import check_taps
+    from driftline.campaign.pairing import compare_all
     from driftline.campaign.session import (
         check_program,
         check_strategy,
@@ -211,7 +226,7 @@ def check(
     check_taps(taps)
     require_layers("taps", layers=layers)
     if out is not None:
-        require_page(out, layers=layers)
+        require_page(out, wanted=layers or pairwise)
     options = CheckOptions(
         grad=grad,
         seed=seed,
@@ -253,22 +268,28 @@ def check(
             notes=(*result.notes, *(unused_accept(accepted, chosen) if accept else ())),
         )
         views = look_layers(result, kept, pool, taps) if layers else []
+        matrices = [compare_all(kept, result)] if pairwise else []
         explained = (
             explain([bug.id for bug in result.bugs.values()], kept, pool, library) if diagnose else ExplainedBugs()
         )
     compared = compare_check(before, result, counted) if before else None
     if as_json:
-        more = {"layers": views} if layers else {}
+        more: dict[str, object] = {"layers": views} if layers else {}
+        more |= {"pairwise": matrices[0]} if pairwise else {}
         print_json({**check_json(result, compared, library), **more, **explained.to_json()})
     else:
         from driftline.report.diagnosis import show_diagnoses
+        from driftline.report.pairwise_table import show_pairwise
+        from driftline.report.screen import console
         from driftline.report.terminal import show_check
 
         show_check(result, explained=diagnose, baseline=compared, library=library)
         show_views(views)
+        for body in matrices:
+            show_pairwise(console(), body)
         show_diagnoses(explained.bodies)
     if out is not None:
-        write_page(out, views)
+        write_page(out, result.outcome.case.runs.name, views, matrices)
     if result.internal_error:
         report_internal_error(result.internal_error)
     accepted_here = [target for target, bug in result.bugs.items() if is_accepted(bug, library)]

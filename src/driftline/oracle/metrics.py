@@ -57,16 +57,19 @@ class TensorMetrics:
         )
 
 
-def compare_tensors(actual: Any, expected: Any, *, rtol: float = 0.0, atol: float = 0.0) -> TensorMetrics:
+def compare_tensors(
+    actual: Any, expected: Any, *, rtol: float = 0.0, atol: float = 0.0, symmetric: bool = False
+) -> TensorMetrics:
     """Compare two tensors of one dtype and shape (numpy, torch, TensorFlow or JAX), block by block: of one on a GPU,
-    or in a form that numpy does not know, no whole copy is made."""
+    or in a form that numpy does not know, no whole copy is made. Relative errors are relative to `expected`; with
+    `symmetric`, to the larger of the two numbers."""
     actual, expected = (value.detach() if hasattr(value, "detach") else value for value in (actual, expected))
     (a, a_shape), (b, b_shape) = _kind(actual), _kind(expected)
     if a != b or a_shape != b_shape:
         raise DriftlineError(
             f"compare_tensors needs two tensors of one dtype and shape, not {a}{list(a_shape)} and {b}{list(b_shape)}."
         )
-    total = _Total(rtol, atol)
+    total = _Total(rtol, atol, symmetric)
     for block in _blocks(a_shape, BLOCK):
         total.add(_part(actual, block), _part(expected, block), block)
     return total.result(a.name, a_shape)
@@ -86,8 +89,8 @@ def _part(value: Any, block: tuple[slice, ...]) -> Array:
 class _Total:
     """Running totals over blocks."""
 
-    def __init__(self, rtol: float, atol: float) -> None:
-        self._rtol, self._atol = rtol, atol
+    def __init__(self, rtol: float, atol: float, symmetric: bool) -> None:
+        self._rtol, self._atol, self._symmetric = rtol, atol, symmetric
         self._finite = self._mismatched = self._nonfinite = 0
         self._sum_abs = self._sum_rel = self._sum_squares = 0.0
         self._max_abs, self._max_rel, self._max_ulp = 0.0, 0.0, 0.0
@@ -113,7 +116,7 @@ class _Total:
             error = (larger.astype(bits) - smaller.astype(bits)).astype(np.float64)
         else:
             error = different.astype(np.float64)
-        self._totals(error, np.abs(b.astype(np.float64)), different, block)
+        self._totals(error, self._size(a.astype(np.float64), b.astype(np.float64)), different, block)
         self._max_ulp = max(self._max_ulp, float(error.max(initial=0.0)))
 
     def _add_floats(self, a: Array, b: Array, block: tuple[slice, ...]) -> None:
@@ -126,12 +129,17 @@ class _Total:
         same = (x == y) | (np.isnan(x) & np.isnan(y))
         self._nonfinite += int((~finite & ~same).sum())
         error = np.where(finite, np.abs(x - y), 0.0)
-        size = np.where(finite, np.abs(y), 0.0)
+        size = np.where(finite, self._size(x, y), 0.0)
         beyond = np.where(finite, error > self._atol + self._rtol * size, ~same)
         self._totals(error, size, beyond, block, int(finite.sum()), bool(same.all()))
         if a.dtype.kind != "c":
             steps = np.where(finite, _ordinals(a) - _ordinals(b), 0.0)
             self._max_ulp = max(self._max_ulp, float(np.abs(steps).max(initial=0.0)))
+
+    def _size(self, a: Array, b: Array) -> Array:
+        """What an error is relative to."""
+        size: Array = np.maximum(np.abs(a), np.abs(b)) if self._symmetric else np.abs(b)
+        return size
 
     def _totals(
         self, error: Array, size: Array, beyond: Array, block: tuple[slice, ...], finite: int | None = None,

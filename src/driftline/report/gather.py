@@ -25,6 +25,7 @@ from driftline.report.explained import explained_so_far
 from driftline.report.kinship import in_order, with_likeness
 from driftline.report.layers import view_of
 from driftline.report.mismatch import describe_tensor, from_arrays, from_evidence, is_ordinary
+from driftline.report.pairwise import pairwise_view
 from driftline.report.program import program_text, reduced_text
 from driftline.report.results import replay_command
 from driftline.report.scripts.render import render_script
@@ -43,6 +44,7 @@ from driftline.report.view import (
     Explanation,
     LayerView,
     Mismatch,
+    PairwiseView,
     ReportView,
 )
 from driftline.store import Bug as StoredBug
@@ -248,6 +250,7 @@ def _bug(
         explanation=_explanation(store, bug.id) if detailed else None,
         reference=reference,
         layers=_layers(store, bug.id) if detailed else None,
+        pairwise=_pairwise(store, bug.id) if detailed else None,
         detailed=detailed,
     )
 
@@ -274,6 +277,11 @@ def _explanation(store: Store, bug_id: str) -> Explanation | None:
 def _layers(store: Store, bug_id: str) -> LayerView | None:
     body = Diagnoses(store).of(bug_id, "layers")
     return view_of(body) if body else None
+
+
+def _pairwise(store: Store, bug_id: str) -> PairwiseView | None:
+    body = Diagnoses(store).of(bug_id, "pairwise")
+    return pairwise_view(body) if body else None
 
 
 def _rule(verdict: Mapping[str, Any]) -> BlamedRule | None:

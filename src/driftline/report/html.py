@@ -28,6 +28,7 @@ from driftline.report.view import (
     BugView,
     ComparisonView,
     LayerView,
+    PairwiseView,
     ReportView,
 )
 
@@ -83,9 +84,10 @@ def render_comparison(comparison: ComparisonView) -> str:
     return page_environment().get_template("compare.html").render(comparison=comparison)
 
 
-def render_layers(views: Sequence[LayerView], driftline: str) -> str:
-    """A page of its own for what was seen layer by layer."""
-    return page_environment().get_template("layers.html").render(views=views, driftline=driftline)
+def render_views(program: str, layers: Sequence[LayerView], matrices: Sequence[PairwiseView], driftline: str) -> str:
+    """A page of its own for what was seen layer by layer, and of all targets against each other."""
+    found = {"program": program, "views": layers, "matrices": matrices, "driftline": driftline}
+    return page_environment().get_template("views.html").render(**found)
 
 
 def page_environment(*packages: str, layout: str = "base.html") -> Environment:

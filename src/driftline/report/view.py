@@ -139,6 +139,33 @@ class LayerView:
 
 
 @dataclass(frozen=True)
+class MatrixCell:
+    """One pair of targets."""
+
+    text: str
+    level: int  # 0: the same bits, 1: within rounding, up to 5: nothing in common
+    told: str  # all that is known of the pair
+
+
+@dataclass(frozen=True)
+class MeasureView:
+    """The matrix of one measure: absolute, relative or ulp."""
+
+    name: str
+    rows: tuple[tuple[MatrixCell, ...], ...]
+
+
+@dataclass(frozen=True)
+class PairwiseView:
+    """All targets of a check against each other."""
+
+    title: str
+    members: tuple[str, ...]
+    measures: tuple[MeasureView, ...]
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class BugView:
     """One distinct bug with its first finding."""
 
@@ -183,6 +210,7 @@ class BugView:
     like: Likeness | None = None
     reference: str = ""  # the program that a deployed file is held against
     layers: LayerView | None = None
+    pairwise: PairwiseView | None = None
     detailed: bool = True  # or only what a line of a list says: see `gather.DETAILED`
 
 

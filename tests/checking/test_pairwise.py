@@ -1,0 +1,190 @@
+"""`check --pairwise`: distances and sides, on results made by hand and on real compilers."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from rich.console import Console
+
+from driftline.checking.checker import CheckOutcome, Skipped, TargetResult
+from driftline.checking.pairwise import PairDistance, Pairwise, pairwise
+from driftline.cli import run
+from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.execution import Execution, Outcome, Stage
+from driftline.core.program import Program
+from driftline.core.target import Target
+from driftline.core.tensors import Arrays
+from driftline.core.verdict import Judgement, Verdict
+from driftline.oracle.judge import Reference, ReferenceSample
+from driftline.report.pairwise import pairwise_view
+from driftline.report.pairwise_table import show_pairwise
+
+PLANTED = Path(__file__).parents[2] / "src" / "driftline" / "testing" / "planted.py"
+
+
+def outcome_of(expected: Sequence[Arrays], **rows: tuple[str, Sequence[Arrays]]) -> CheckOutcome:
+    """A check whose targets returned this; of each its judgement and its results."""
+    program = Program("onnx", "onnx", "", Path("model.onnx"), "model.onnx")
+    targets = tuple(Target(name) for name in rows)
+    case = Case(program, tuple(Inputs({}, "example") for _ in expected), targets, CheckOptions())
+    results = tuple(
+        TargetResult(
+            Target(name),
+            Execution(name, Outcome.OK if outputs else Outcome.ERROR, Stage.RUN, tuple(outputs)),
+            Verdict(Judgement(judgement), "said by hand"),
+        )
+        for name, (judgement, outputs) in rows.items()
+    )
+    reference = Reference(tuple(ReferenceSample(native=dict(sample)) for sample in expected))
+    return CheckOutcome(case, reference, results, (Skipped(Target("absent"), "not installed"),))
+
+
+def pair_of(found: Pairwise, one: str, other: str) -> PairDistance:
+    return next(pair for pair in found.pairs if {pair.one, pair.other} == {one, other})
+
+
+def test_who_sides_with_whom() -> None:
+    right = np.array([1.0, 2.0, 3.0], np.float32)
+    rounded = np.nextafter(right, np.float32(9))
+    wrong = np.array([1.0, 2.0, 4.0], np.float32)
+    found = pairwise(
+        outcome_of(
+            [{"y": right}],
+            exact=("pass", [{"y": right.copy()}]),
+            near=("pass", [{"y": rounded}]),
+            off=("fail", [{"y": wrong}]),
+            also_off=("fail", [{"y": np.nextafter(wrong, np.float32(9))}]),
+            broken=("fail", []),
+        )
+    )
+    assert found.members == ("reference", "exact", "near", "off", "also_off")
+    assert found.groups == (("reference", "exact", "near"), ("off", "also_off"))
+    assert found.same_bits == (("reference", "exact"), ("near",), ("off",), ("also_off",))
+    assert [name for name, _ in found.missing] == ["broken", "absent"]
+    far = pair_of(found, "reference", "off")
+    assert (far.absolute, far.relative, far.differing, far.where) == (1.0, 0.25, 1, "y[2]")
+    near = pair_of(found, "exact", "near")
+    assert (near.ulp, near.differing, near.within_rounding) == (1.0, 3, True)
+    told = pairwise_view(found.to_json()).sentences
+    assert "Side 2, within rounding of each other: off, also_off." in told
+    assert any("reference: 1 of 3 elements differ; at most 1e0, relative 2e-1" in line for line in told)
+
+
+def test_a_failure_within_the_plain_limit_is_still_not_on_the_side_of_the_reference() -> None:
+    """A drift of one rounding is a failure where the oracle says so: verdicts are not overruled here."""
+    right = np.ones(4, np.float32)
+    found = pairwise(outcome_of([{"y": right}], drifts=("fail", [{"y": np.nextafter(right, np.float32(2))}])))
+    assert found.groups == (("reference",), ("drifts",))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "differing", "nonfinite", "absolute", "ulp"),
+    [
+        (np.array([np.nan, 1.0], np.float32), np.array([np.nan, 1.0], np.float32), 0, 0, 0.0, 0.0),
+        (np.array([np.nan, 1.0], np.float32), np.array([0.0, 1.0], np.float32), 1, 1, 0.0, 0.0),
+        (np.array([np.inf, -np.inf]), np.array([np.inf, np.inf]), 1, 1, 0.0, 0.0),
+        (np.array([0.0]), np.array([-0.0]), 1, 0, 0.0, 0.0),
+        (np.array([2**63 - 1]), np.array([-(2**63)]), 1, 0, float(2**64 - 1), None),
+        (np.array([True, False]), np.array([True, True]), 1, 0, 1.0, None),
+        (np.array([1 + 1j], np.complex64), np.array([1 + 4j], np.complex64), 1, 0, 3.0, None),
+        (np.array([1.0], ml_dtypes.bfloat16), np.array([1.0078125], ml_dtypes.bfloat16), 1, 0, 0.0078125, 1.0),
+        (np.float64(2.0).reshape(()), np.float64(3.0).reshape(()), 1, 0, 1.0, float(2**51)),
+        (np.zeros((0, 3)), np.zeros((0, 3)), 0, 0, 0.0, 0.0),
+    ],
+)  # fmt: skip
+def test_every_sort_of_number(
+    one: Any, other: Any, differing: int, nonfinite: int, absolute: float, ulp: float | None
+) -> None:
+    (pair,) = pairwise(outcome_of([{"y": one}], other=("inconclusive", [{"y": other}]))).pairs
+    assert (pair.differing, pair.nonfinite, pair.absolute, pair.ulp) == (differing, nonfinite, absolute, ulp)
+    assert pair.bitwise == (differing == 0)
+    assert json.dumps(pairwise_view({**empty(), "pairs": [pair.to_json()]}).measures[0].rows[0][1].text)
+
+
+def empty() -> dict[str, Any]:
+    groups: dict[str, Any] = {"bitwise": [], "within_rounding": []}
+    return {"title": "p", "members": ["reference", "other"], "pairs": [], "missing": [], "groups": groups}
+
+
+def test_outputs_that_do_not_fit_each_other_are_named() -> None:
+    y = np.ones(3, np.float32)
+    found = pairwise(
+        outcome_of(
+            [{"y": y, "z": y}, {"y": y, "z": y}],
+            renamed=("pass", [{"output_0": y, "output_1": y}] * 2),
+            wide=("fail", [{"y": y.astype(np.float64), "z": y}] * 2),
+            lacking=("fail", [{"y": y}] * 2),
+        )
+    )
+    assert pair_of(found, "reference", "renamed").bitwise
+    assert pair_of(found, "reference", "wide").incomparable == "y is float32[3] against float64[3]"
+    assert pair_of(found, "reference", "lacking").incomparable == "only one of them returns z"
+    assert found.groups == (("reference", "renamed"), ("wide",), ("lacking",))
+
+
+def test_large_results_are_compared_in_little_memory() -> None:
+    large = np.zeros(8_000_000, np.float32)
+    other = large.copy()
+    other[7_000_000] = 1.0
+    made = outcome_of([{"y": large}], other=("fail", [{"y": other}]))
+    tracemalloc.start()
+    (pair,) = pairwise(made).pairs
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (pair.where, pair.differing) == ("y[7000000]", 1)
+    assert peak < 0.75 * large.nbytes  # a copy in float64 would be twice as large as the array
+
+
+TORCH = """\
+import torch
+
+
+def make():
+    return lambda x, n: {"a": torch.relu(x), "n": n + 1}, (torch.tensor([1.0, -2.0, 3.0]), torch.arange(3))
+"""
+JAX = """\
+import jax.numpy as jnp
+
+
+def make():
+    return lambda x: (jnp.sin(x), x > 0), (jnp.arange(4.0),)
+"""
+
+
+def test_a_wrong_compiler_stands_apart_and_the_report_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(TORCH)
+    command = "check net.py:make --targets eager,planted-wrong-on --pairwise --out page.html"
+    assert run([*command.split(), "--plugin", str(PLANTED), "--json", "--store", "s"]) == 1
+    matrix = json.loads(capfd.readouterr().out)["pairwise"]
+    assert matrix["groups"]["within_rounding"] == [["reference", "eager"], ["planted-wrong-on"]]
+    assert matrix["groups"]["bitwise"] == matrix["groups"]["within_rounding"]
+    assert "Side 2" in Path("page.html").read_text()
+    assert run("report --store s --out report.html".split()) == 0
+    assert "All targets against each other" in Path("report.html").read_text()
+    for width, shown in ((100, "largest ulp difference"), (30, "planted-wrong-on against reference: ")):
+        screen = Console(file=StringIO(), width=width)
+        show_pairwise(screen, matrix)
+        told = screen.file.getvalue()  # type: ignore[attr-defined]
+        assert shown in told and "planted-wrong-on (alone)" in told
+
+
+def test_jax_programs_have_a_matrix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(JAX)
+    assert run("check net.py:make --targets xla,xla:jit=off --pairwise --samples 2 --json --store s".split()) == 0
+    matrix = json.loads(capfd.readouterr().out)["pairwise"]
+    assert matrix["members"] == ["reference", "xla", "xla:jit=off"] and len(matrix["pairs"]) == 3
+    assert not any(pair["incomparable"] for pair in matrix["pairs"])
