@@ -271,6 +271,45 @@ class Workbench:
                 more_time=more_time,
             ).run()
 
+    def test_passes(
+        self,
+        *,
+        seconds: float | None = None,
+        compilers: Sequence[str] | None = None,
+        only: str = "",
+        seed: int = 0,
+        plugins: Sequence[str] = (),
+        resume: bool = False,
+        listener: Listener = ignore,
+    ) -> AuditResult:
+        """Run one pass of a compiler at a time on small programs, and check that it keeps what they mean.
+
+        `compilers` are those whose passes are tried (all that are installed, unless named), `only` is a pattern of
+        passes as for `driftline passes test --only`. It takes ten minutes unless told otherwise. `resume` goes on with
+        the last one that was interrupted.
+        """
+        from driftline.core.plugins import load_plugins
+        from driftline.patterns.audit import Audit, AuditPlan, chosen_compilers
+        from driftline.patterns.audit import resumed_plan as resumed_audit
+
+        going = None
+        load_plugins(plugins)
+        if resume:
+            if compilers is not None or only:
+                raise DriftlineError("A resumed test has its compilers and passes; do not give others.")
+            going, plan = resumed_audit(self._store, seconds=seconds or 0.0, passes=True)
+        else:
+            files = tuple(str(Path(path).resolve()) for path in plugins)
+            chosen = chosen_compilers(compilers, passes=True)
+            plan = AuditPlan(chosen, only, 600.0 if seconds is None else seconds, seed, passes=True, plugins=files)
+        with Pool() as pool:
+            checker = Checker(pool, self._jobs)
+            more_time = resume and seconds is not None
+            audit = Audit(
+                checker, self._store, plan, jobs=self._jobs, listener=listener, going=going, more_time=more_time
+            )
+            return audit.run()
+
     def failing(self, subject: str, *, listener: Listener = ignore, **settings: Unpack[FailingSettings]) -> Failing:
         """A failure to explain: a bug or a case of the store, or a program, which is checked first and must fail.
 

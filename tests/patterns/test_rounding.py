@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from driftline.core.program import Program
 from driftline.core.tensors import Array, Arrays
 from driftline.execute.shelf import Shelf
 from driftline.patterns.rounding import only_rounded
@@ -29,10 +30,11 @@ def job(tmp_path: Path) -> SurveyJob:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     path = tmp_path / "model.onnx"
     path.write_bytes(model.SerializeToString())
+    program = Program("onnx", "onnx", "", path, "model")
     with Shelf(tmp_path / "tensors") as shelf:
         tensors = shelf.put_samples([{"x": X, "y": Y, "z": Z}, {"x": -X, "y": Y, "z": -Z}])
         native = shelf.put_samples(_results(TWICE))
-    return SurveyJob(SurveyModel(0, path, tensors, native), tmp_path)
+    return SurveyJob(SurveyModel(0, program, tensors, native), tmp_path)
 
 
 def _results(first: Array) -> list[Arrays]:
@@ -72,5 +74,5 @@ def test_a_share_of_the_largest_number_would_not_tell(job: SurveyJob) -> None:
 
 
 def test_what_cannot_be_told_stays_suspect(job: SurveyJob) -> None:
-    job.model.path.write_bytes(b"no model")
+    job.model.program.path.write_bytes(b"no model")
     assert not only_rounded(job, _results(TWICE))

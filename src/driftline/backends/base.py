@@ -20,6 +20,7 @@ from typing import ClassVar
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import Installing, extra_command
+from driftline.core.rule import NO_PASS, ONE_PASS
 from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Arrays
 from driftline.core.text import did_you_mean, first_line
@@ -90,6 +91,15 @@ BOOLEAN = ("true", "false")
 ARITHMETIC = Option(
     "arithmetic it declares, joined with '+': tf32, half-accumulation, fast-exp, flush-to-zero, requantise"
 )
+
+
+@dataclass(frozen=True)
+class CompilerPass:
+    """One pass of a compiler, as the option `pass` names it."""
+
+    name: str
+    group: str
+    untried: str = ""  # why it is not tried by itself; nothing when it is
 
 
 # Which of the compiler's own rewrite rules fired on a program, by name
@@ -260,6 +270,15 @@ class Backend:
         """Rules and passes that do something to this very program, each of which can be left out by name."""
         return []
 
+    def passes(self) -> Sequence[CompilerPass]:
+        """Its passes, which `driftline passes` tries one at a time. Each is a value of the option `pass`, which asks
+        for this pass and beside it only those without which nothing runs; `pass=none` asks for these alone."""
+        return ()
+
+    def pass_trials(self, program: OpenedProgram) -> PassTrials:
+        """What its passes do to a program. A backend that can see this without compiling saves most of the time."""
+        return PassTrials(self, program)
+
     def watching(self) -> contextlib.AbstractContextManager[Behaviour | None]:
         """Watch what the compiler does inside the block; afterwards the answer tells which of its rewrite rules fired
         on a program. `None`: this backend cannot tell."""
@@ -268,6 +287,24 @@ class Backend:
     def is_rejection(self, error: BaseException) -> bool:
         """Does this error say "not supported"? Then it is no finding. Anything else the compiler raises is."""
         return isinstance(error, (Unsupported, NotImplementedError))
+
+
+class PassTrials:
+    """One program, and the passes of a compiler tried on it. In a worker; whatever a pass raises is let through."""
+
+    together = False  # does `compiled` take several passes?
+
+    def __init__(self, backend: Backend, program: OpenedProgram) -> None:
+        self.backend = backend
+        self.program = program
+
+    def changes(self, name: str) -> bool:
+        """Does this pass change the program? Where that cannot be seen: it may."""
+        return True
+
+    def compiled(self, names: Sequence[str]) -> Compiled:
+        """The program with these passes, and beside them only those without which nothing runs."""
+        return self.backend.compile(self.program, {ONE_PASS: names[0] if names else NO_PASS})
 
 
 def _plainer(values: tuple[str, ...], now: str) -> tuple[str, ...]:

@@ -8,16 +8,36 @@ lowers a model and hardly optimises it: the graph rewrites of Relax are transfor
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from driftline.backends.base import Backend, Compiled, Option, Options, option
+from driftline.backends.base import (
+    Backend,
+    Compiled,
+    CompilerPass,
+    Option,
+    Options,
+    PassTrials,
+    Unsupported,
+    option,
+)
 from driftline.backends.knobs import Knob
+from driftline.backends.tvm_names import PIPELINE, REQUIRED, TRANSFORMS
+from driftline.backends.tvm_passes import (
+    SCRIPT_IMPORTS,
+    PlainStages,
+    TvmPass,
+    known_passes,
+    listed_passes,
+    plain_executable,
+    plain_script,
+)
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import Installing
 from driftline.core.quoting import string
+from driftline.core.rule import NO_PASS, ONE_PASS
 from driftline.core.script_call import ScriptCall
 from driftline.core.target import listed
 from driftline.core.tensors import Array, Arrays
@@ -31,51 +51,6 @@ _REJECTIONS = re.compile(
     "cannot handle ShapeExpr|requires the input new shape to be Shape|Missing outputs during conversion|"
     "only applies to float|only support |param datatype should be one of"
 )
-
-# The passes of the default pipeline of 0.27, Relax first, then TensorIR, as an instrument sees them.
-PIPELINE = tuple(
-    """
-    DispatchSampling DispatchSortScan LegalizeOps RewriteDataflowReshape ToNonDataflow RemovePurityChecking
-    CallTIRRewrite StaticPlanBlockMemory RewriteCUDAGraph LowerAllocTensor KillAfterLastUse LowerRuntimeBuiltin
-    ComputePrimValue VMShapeLower AttachGlobalSymbol
-    tirx.BindTarget s_tir.CanonicalizeLoop s_tir.LowerCrossThreadReduction s_tir.LowerInitBlock
-    s_tir.PlanAndUpdateBufferAllocationLocation s_tir.ConvertBlocksToOpaque s_tir.LiftThreadBinding
-    s_tir.ManifestSharedMemoryLocalStage s_tir.CompactBufferAllocation s_tir.LowerAutoCopy s_tir.UnifyThreadBinding
-    s_tir.LowerMatchBuffer s_tir.StmtSimplify s_tir.InjectPermutedLayout s_tir.AnnotateIrregularLoop
-    s_tir.InjectSoftwarePipeline s_tir.TransformMmaBufferLayout s_tir.LowerOpaqueBlock tirx.FlattenBuffer
-    tirx.BF16ComputeLegalize tirx.NarrowDataType s_tir.LoopPartition tirx.VectorizeLoop s_tir.InjectVirtualThread
-    s_tir.InjectDoubleBuffer tirx.StorageRewrite s_tir.HoistIfThenElse tirx.UnrollLoop s_tir.RenormalizeSplitPattern
-    tirx.StmtSimplify tirx.RemoveNoOp s_tir.RewriteUnsafeSelect tirx.CommonSubexprElim tirx.FP8ComputeLegalize
-    s_tir.VerifyVTCMLimit s_tir.LowerVtcmAlloc tirx.VerifyMemory tirx.AnnotateEntryFunc s_tir.ThreadSync
-    s_tir.InferFragment s_tir.LowerThreadAllreduce s_tir.MergeSharedMemoryAllocations tirx.SplitHostDevice
-    tirx.MakePackedAPI tirx.FP8StorageLegalize tirx.BF16StorageLegalize tirx.LowerTVMBuiltin tirx.LowerIntrin
-    """.split()
-)
-# Without these nothing compiles: they lower what the next ones cannot take.
-REQUIRED = frozenset(
-    """
-    LegalizeOps CallTIRRewrite LowerAllocTensor LowerRuntimeBuiltin AttachGlobalSymbol tirx.BindTarget
-    s_tir.LowerInitBlock s_tir.ConvertBlocksToOpaque s_tir.LowerOpaqueBlock tirx.FlattenBuffer tirx.MakePackedAPI
-    tirx.LowerIntrin
-    """.split()
-)
-
-
-# Transforms of `tvm.relax.transform` that rewrite a graph and need no arguments; with what must run around them.
-TRANSFORMS: dict[str, tuple[str, ...]] = {
-    **{
-        name: (name,)
-        for name in """
-        AdjustMatmulOrder CanonicalizeBindings CombineParallelMatmul ConvertToDataflow DataflowUseInplaceCalls
-        DeadCodeElimination DecomposeOpsForInference EliminateCommonSubexpr ExpandMatmulOfSum FastMathTransform
-        FoldBatchnormToConv2D FuseTransposeMatmul InlinePrivateFunctions LambdaLift Normalize OptimizeLayoutTransform
-        RemoveRedundantReshape RemoveUnusedOutputs ReorderPermuteDimsAfterConcat ReorderTakeAfterMatmul
-        ToMixedPrecision TopologicalSort
-        """.split()
-    },
-    "FoldConstant": ("LegalizeOps", "FoldConstant"),
-    "FuseOps": ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR"),
-}
 
 _TRACKER = Tracker(
     "https://github.com/apache/tvm/issues",
@@ -131,6 +106,7 @@ class Tvm(Backend):
         "opt": Option("optimisation level", ("0", "1", "2", "3"), "3"),
         "skip": Option("passes to leave out, joined with '+'"),
         "passes": Option("transforms of Relax to apply first, joined with '+'"),
+        ONE_PASS: Option("one pass, and beside it only those without which nothing runs; none: only those"),
     }
 
     def validate(self, options: Options, target: str) -> None:
@@ -146,6 +122,18 @@ class Tvm(Backend):
                     f"Target {target!r}: there is no transform {name!r} that needs no arguments."
                     f"{did_you_mean(name, TRANSFORMS)} Known: {', '.join(TRANSFORMS)}."
                 )
+        if name := options.get(ONE_PASS, ""):
+            if taken := [key for key in ("skip", "passes") if key in options]:
+                raise DriftlineError(f"Target {target!r}: pass={name} has one pass alone; leave out {taken[0]}=.")
+            if name not in (NO_PASS, *self.tried()):
+                raise DriftlineError(
+                    f"Target {target!r}: there is no pass {name!r} that can be tried alone."
+                    f"{did_you_mean(name, self.tried())} See driftline passes list."
+                )
+
+    def tried(self) -> Mapping[str, TvmPass]:
+        """The passes that can be tried alone, by name."""
+        return known_passes()
 
     def knobs(self, options: Options) -> list[Knob]:
         left = [name for name in PIPELINE if name not in REQUIRED and name not in listed(options, "skip")]
@@ -154,6 +142,10 @@ class Tvm(Backend):
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
         if framework != "onnx":
             return ()
+        imports = ("import tvm", "from tvm.relax.frontend.onnx import from_onnx")
+        if name := options.get(ONE_PASS):
+            text = plain_script(self.tried().get(name))
+            return [ScriptCall("compiled(model, inputs)", text, (*imports, *SCRIPT_IMPORTS), ("apache-tvm",))]
         skipped = listed(options, "skip")
         steps = ", ".join(string(step) for name in listed(options, "passes") for step in TRANSFORMS[name])
         text = _SCRIPT.format(
@@ -162,7 +154,6 @@ class Tvm(Backend):
             instruments=", instruments=[Skipping()]" if skipped else "",
             building=_TRANSFORMED.format(names=steps) if steps else _BUILT,
         )
-        imports = ("import tvm", "from tvm.relax.frontend.onnx import from_onnx")
         return [ScriptCall("compiled(model, inputs)", text, imports, ("apache-tvm",))]
 
     def settings_text(self, options: Options) -> str:
@@ -175,9 +166,22 @@ class Tvm(Backend):
         model = ImportedModel(program.model(), program.example)
         with self.context(options):
             module = model.module()
+            if name := options.get(ONE_PASS):
+                return model.plainly_built(module, [] if name == NO_PASS else [self.pass_named(name)])
             for name in listed(options, "passes"):
                 module = transformed(module, name)
             return model.built(module)
+
+    def passes(self) -> Sequence[CompilerPass]:
+        return listed_passes(self.tried())
+
+    def pass_trials(self, program: OpenedProgram) -> PassTrials:
+        return _TvmTrials(self, program)
+
+    def pass_named(self, name: str) -> TvmPass:
+        if name not in self.tried():
+            raise Unsupported(f"there is no pass {name} that can be tried alone")
+        return self.tried()[name]
 
     def context(self, options: Options, *instruments: Any) -> Any:
         """A pass context with what the options ask for."""
@@ -210,9 +214,18 @@ class ImportedModel:
     def built(self, module: Any) -> Compiled:
         """The module, compiled by the default pipeline."""
         import tvm
+
+        return self._runnable(tvm.compile(module, target="llvm"))
+
+    def plainly_built(self, module: Any, passes: Sequence[TvmPass]) -> Compiled:
+        """The module, compiled by the plain pipeline with these passes more."""
+        return self._runnable(plain_executable(module, passes))
+
+    def _runnable(self, executable: Any) -> Compiled:
+        import tvm
         from tvm import relax
 
-        machine = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
+        machine = relax.VirtualMachine(executable, tvm.cpu())
         inputs, outputs = self._inputs, self._outputs
 
         def run(arrays: Arrays) -> Arrays:
@@ -221,6 +234,28 @@ class ImportedModel:
             return {name: _to_array(value) for name, value in zip(outputs, results, strict=True)}
 
         return run
+
+
+class _TvmTrials(PassTrials):
+    """A module at every stage of the plain pipeline: whether a pass changes it is seen without compiling."""
+
+    together = True
+    backend: Tvm
+
+    def __init__(self, backend: Tvm, program: OpenedProgram) -> None:
+        super().__init__(backend, program)
+        self._model = ImportedModel(program.model(), program.example)
+        with backend.context({}):
+            self._module = self._model.module()
+        self._stages = PlainStages(self._module)
+
+    def changes(self, name: str) -> bool:
+        with self.backend.context({}):
+            return self._stages.changed_by(self.backend.pass_named(name))
+
+    def compiled(self, names: Sequence[str]) -> Compiled:
+        with self.backend.context({}):
+            return self._model.plainly_built(self._module, [self.backend.pass_named(name) for name in names])
 
 
 def transformed(module: Any, name: str) -> Any:

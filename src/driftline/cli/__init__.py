@@ -35,6 +35,7 @@ _COMMANDS = {
     "instabilities": "Run models on many runtimes and inputs, and count NaN, Inf, overflow and disagreement.",
     "hunt": "Make programs, run them on all compilers, and keep every bug once.",
     "patterns": "Audit the compilers' own rewrite rules: list, show, describe, audit, diff.",
+    "passes": "Try a compiler's passes one at a time on small programs: list, test.",
     "schedules": "Hunt for bugs in TVM's schedule primitives: list, hunt, replay, export.",
     "inductor": "The TorchInductor lab: what torch.compile makes of a model, kernel by kernel.",
     "bench": "Measure real models on several compilers, and compare two such runs.",

@@ -1,16 +1,19 @@
 """Which bug is this? Compiler, stage, kind, and the operators and dtypes of the smallest program that is known to fail.
 
-Nothing else has a say: no table, no wording of ours or of a compiler's, no processor, no shapes and numbers. What is
-known of a bug's cause is said beside its name (`driftline.causes`), and never changes it.
+Where one pass of a compiler was tried alone, its name is part of it. Nothing else has a say: no table, no wording of
+ours or of a compiler's, no processor, no shapes and numbers. What is known of a bug's cause is said beside its name
+(`driftline.causes`), and never changes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from driftline.core.evidence import Evidence, Fault
 from driftline.core.execution import Execution, Stage
 from driftline.core.program import Program
+from driftline.core.rule import NO_PASS, ONE_PASS
 from driftline.core.spelling import spelled_alike
 from driftline.core.target import Target
 from driftline.core.tensors import is_float
@@ -39,7 +42,7 @@ def identify(
     """The identity of a failure. `operators` are those of the program; `blame` names a converter when it, not the
     backend, is at fault."""
     converter = execution.converter if execution.stage is Stage.CONVERT else ""
-    return fingerprint_of(
+    found = fingerprint_of(
         program,
         operators,
         backend=blame or converter or target.backend,
@@ -47,6 +50,8 @@ def identify(
         kind=kind_of(verdict),
         found=verdict.evidence,
     )
+    name = dict(target.options).get(ONE_PASS, NO_PASS)
+    return found if name == NO_PASS else replace(found, detail=f"{found.detail} by pass {name}")
 
 
 def kind_of(verdict: Verdict) -> Kind:

@@ -11,6 +11,8 @@ from driftline.core.wire import own_form
 
 # Kinds of what rewrites graphs outside any table of rules
 FUSION, NO_OP, PASS, DECOMPOSITION, LOWERING = "fusion", "no-op", "pass", "decomposition", "lowered"
+# The option of a target that has one pass alone, and its value for none at all
+ONE_PASS, NO_PASS = "pass", "none"
 
 
 @own_form

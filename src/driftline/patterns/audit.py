@@ -15,12 +15,13 @@ from driftline.campaign.session import record
 from driftline.checking.checker import Checker
 from driftline.core.answers import releases, remembered, surroundings
 from driftline.core.errors import BackendUnavailable, DriftlineError
+from driftline.core.plugins import approved
 from driftline.core.rule import FUSION, NO_OP, Reach, Rule
 from driftline.core.text import did_you_mean
 from driftline.core.wire import decode, encode
 from driftline.events import AuditStarted, BugSeen, Listener, OutOfReach, Working, ignore, says
 from driftline.execute.pool import PoolExpired, WorkerStartError
-from driftline.patterns.auditees import auditee
+from driftline.patterns.auditees import Auditee, auditee
 from driftline.patterns.found import Found, Told
 from driftline.patterns.inductor.requests import RuleSuspect
 from driftline.patterns.inductor_audit import (
@@ -31,6 +32,7 @@ from driftline.patterns.inductor_audit import (
     list_outside,
     list_rules,
 )
+from driftline.patterns.one_by_one import PassesOneByOne, compilers_with_passes
 from driftline.patterns.onnx_audit import OnnxAudit
 from driftline.store import Bug, Store
 from driftline.store.audits import LISTED, REACHED, AuditEntry, AuditLog, AuditMemory
@@ -39,6 +41,7 @@ _ALSO_ASKED = ("torch", "onnx", "onnxscript", "onnxruntime")  # packages that a 
 COMPILERS = ("inductor", "onnxruntime", "tvm", "onnxscript")
 PASSES = "inductor passes"  # what Inductor rewrites with outside its pattern tables
 _WEIGHTS = {"inductor": 8.0, PASSES: 2.0, "onnxruntime": 3.0, "tvm": 1.5}  # of the budget; 1 for the others
+ALONE = "one by one"  # what is behind a compiler's name where its passes are tried alone
 SHARE_OF_SWEEPING = 0.6
 _LEAST = 5.0  # seconds that a step is worth starting for
 GRACE, SHARE_OF_GRACE = 10.0, 0.05  # seconds after the end of a step's time for what is in hand; of a short budget this
@@ -52,33 +55,42 @@ class AuditPlan:
     only: str = ""
     seconds: float = 1800.0
     seed: int = 0
+    passes: bool = False  # passes one at a time, instead of rules
+    plugins: tuple[str, ...] = ()
 
 
-def resumed_plan(store: Store, *, seconds: float = 0.0, number: int = 0) -> tuple[AuditEntry, AuditPlan]:
+def resumed_plan(
+    store: Store, *, seconds: float = 0.0, number: int = 0, passes: bool = False
+) -> tuple[AuditEntry, AuditPlan]:
     """The audit to go on with: that of a number, or the last one that did not come to its end; with a longer time, also
-    the last one whose time was spent. The time counts from its beginning."""
+    the last one whose time was spent. The time counts from its beginning. `passes`: of passes, not of rules."""
     log = AuditLog(store)
-    going = log.entry(number) if number else log.unfinished() or (log.last() if seconds else None)
+    entries = [log.entry(number)] if number else log.entries()
+    own = [one for one in entries if one and bool(one.plan.get("passes")) == passes]
+    unfinished = [one for one in own if number or not one.finished]
+    going = unfinished[-1] if unfinished else own[-1] if own and seconds else None
     if going is None:
-        raise DriftlineError(f"There is no unfinished audit in {store.path}; leave out --resume to start one.")
+        kind = "test of passes" if passes else "audit"
+        raise DriftlineError(f"There is no unfinished {kind} in {store.path}; leave out --resume to start one.")
     if seconds and seconds <= going.seconds:
         raise DriftlineError(
             f"A budget of {seconds:.0f} s counts from the beginning of the audit, which has run for"
             f" {going.seconds:.0f} s already; give more than that."
         )
     plan = AuditPlan(**{**going.plan, "compilers": tuple(going.plan["compilers"])})
+    plan = replace(plan, plugins=approved(plan.plugins, f"The test of passes in {store.path}"))
     return going, replace(plan, seconds=seconds) if seconds else plan
 
 
-def chosen_compilers(names: Sequence[str] | None) -> tuple[str, ...]:
+def chosen_compilers(names: Sequence[str] | None, *, passes: bool = False) -> tuple[str, ...]:
     """The compilers asked for, or all that are here; one that is not there is an error only when it was asked for."""
-    states = available_compilers()
+    what, states = ("passes", compilers_with_passes()) if passes else ("rules", available_compilers())
     if names is None:
         return tuple(name for name, reason in states.items() if not reason)
     for name in names:
         if name not in states:
             raise DriftlineError(
-                f"--compilers {name}: its rules cannot be listed.{did_you_mean(name, states)}"
+                f"--compilers {name}: its {what} cannot be listed.{did_you_mean(name, states)}"
                 f" Those of {', '.join(states)} can."
             )
         if states[name]:
@@ -148,6 +160,11 @@ def rules_of(checker: Checker, compiler: str) -> tuple[str, list[Rule]]:
     key = [surroundings(), releases((*backend.packages, *_ALSO_ASKED)), compiler]
     told = remembered("rules", key, ask).value
     return told["version"], [Rule.from_json(value) for value in told["rules"]]
+
+
+def passes_of(checker: Checker, compiler: str, plugins: tuple[str, ...] = ()) -> tuple[str, list[Rule]]:
+    """The version of a compiler and its passes, with why one cannot be tried alone, if so."""
+    return BACKENDS.get(compiler).version(), PassesOneByOne(compiler, plugins).rules(checker.pool)
 
 
 def all_rules_of(checker: Checker, compiler: str) -> dict[str, tuple[str, list[Rule]]]:
@@ -254,8 +271,8 @@ class Audit:
     def _list(self) -> dict[str, tuple[str, list[Rule]]]:
         plan, listed, names = self.result.plan, {}, set()
         for compiler in plan.compilers:
-            self._listener(Working(compiler, "listing its rules"))
-            for label, (version, rules) in all_rules_of(self._checker, compiler).items():
+            self._listener(Working(compiler, f"listing its {'passes' if plan.passes else 'rules'}"))
+            for label, (version, rules) in self._listed_of(compiler).items():
                 names |= {rule.name for rule in rules}
                 about = {rule.id: {"name": rule.name, "unreachable": rule.unreachable} for rule in rules}
                 self._memory.keep(LISTED, label, about)
@@ -263,11 +280,18 @@ class Audit:
                 if wanted:
                     listed[label] = (version, wanted)
         if not listed:
+            word, place = ("pass", "passes") if plan.passes else ("rule", "patterns")
             raise DriftlineError(
-                f"--only {plan.only}: no rule has such an id, name, group or compiler."
-                f"{did_you_mean(plan.only, sorted(names))} See driftline patterns list."
+                f"--only {plan.only}: no {word} has such an id, name, group or compiler."
+                f"{did_you_mean(plan.only, sorted(names))} See driftline {place} list."
             )
         return listed
+
+    def _listed_of(self, compiler: str) -> dict[str, tuple[str, list[Rule]]]:
+        plan = self.result.plan
+        if plan.passes:
+            return {f"{compiler} {ALONE}": passes_of(self._checker, compiler, plan.plugins)}
+        return all_rules_of(self._checker, compiler)
 
     # Each compiler's part takes the time at which to stop; `None`: it came to its end before, and is only recalled.
 
@@ -350,11 +374,13 @@ class Audit:
     def _onnx(self, compiler: str, version: str, rules: list[Rule], deadline: float | None) -> None:
         wanted = {rule.id for rule in rules}
         step = f"asked of {compiler}"
+        plan = self.result.plan
         audit = OnnxAudit(
             self._checker,
-            auditee(compiler),
+            self._auditee(compiler, rules),
             budget=max(_LEAST, (deadline or 0.0) - time.monotonic()),
-            seed=self.result.plan.seed,
+            seed=plan.seed,
+            plugins=plan.plugins,
             only=lambda rule: rule.id in wanted,
             tell=says(self._listener, compiler),
             known=self._memory.kept(step),
@@ -372,6 +398,12 @@ class Audit:
                     )
                 )
         self.result.compilers[compiler] = CompilerResult(version, list(_brought(rules, audit.tally.reach)))
+
+    def _auditee(self, label: str, rules: Sequence[Rule]) -> Auditee:
+        if not self.result.plan.passes:
+            return auditee(label)
+        names = [rule.name for rule in rules if not rule.unreachable]
+        return PassesOneByOne(label.partition(" ")[0], self.result.plan.plugins, names)
 
     # -- findings ----------------------------------------------------------------------------------------------------
 

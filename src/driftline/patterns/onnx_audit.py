@@ -100,6 +100,7 @@ class OnnxAudit:
         *,
         budget: float,
         seed: int = 0,
+        plugins: tuple[str, ...] = (),
         only: Callable[[Rule], bool] = lambda rule: True,
         idioms: Sequence[str] = (),  # no other models than these; default: all there are
         rounds: int = 1000,  # how often every change is made, if there is time
@@ -115,7 +116,7 @@ class OnnxAudit:
         self._tell = tell
         self._idioms, self._rounds = idioms, rounds
         self._models = OnnxModels(checker.pool, seed)
-        self._options = CheckOptions(seed=seed, timeout=60.0)
+        self._options = CheckOptions(seed=seed, timeout=60.0, plugins=plugins)
         self._rng = random.Random(seed)
         self._firing: dict[str, dict[str, None]] = defaultdict(dict)  # bases by the rule that they fire
         self._judged: Counter[tuple[str, str]] = Counter()

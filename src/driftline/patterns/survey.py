@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from driftline.checking.batch_requests import PreparedProgram
+from driftline.core.program import Program
 from driftline.core.task import Context, Task
 from driftline.core.tensors import Arrays
 from driftline.core.wire import decode, encode
@@ -29,7 +30,7 @@ class SurveyModel:
     """One model of many."""
 
     number: int
-    path: Path
+    program: Program
     tensors: str  # the place of its input samples
     native: str  # the place of what the reference makes of them
 
@@ -78,7 +79,7 @@ class SurveyJob:
     folder: Path
 
     def data(self) -> bytes:
-        return self.model.path.read_bytes()
+        return self.model.program.path.read_bytes()
 
     def samples(self) -> list[Arrays]:
         return load_samples(self.model.tensors)
@@ -180,7 +181,7 @@ def survey(
     """One answer for each model, in their order, also for one that ended its worker."""
     answers: dict[int, SurveySeen] = {}
     waiting = {
-        number: SurveyModel(number, made.answer.program.path, made.answer.tensors, made.answer.native)
+        number: SurveyModel(number, made.answer.program, made.answer.tensors, made.answer.native)
         for number, made in enumerate(models)
     }
     while waiting:

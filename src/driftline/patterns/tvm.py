@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from driftline.backends import resolve
-from driftline.backends.tvm import PIPELINE, REQUIRED, TRANSFORMS
+from driftline.backends.tvm_names import PIPELINE, REQUIRED, TRANSFORMS
 from driftline.checking.kinds import worker_for_target
 from driftline.core.rule import Rule
 from driftline.core.target import Target
@@ -78,7 +78,7 @@ def _pass(name: str, runs: bool) -> Rule:
 
 def _transform(name: str) -> Rule:
     return Rule(
-        id=f"tvm.transform.{name}",
+        id=f"tvm.{name}",
         compiler="tvm",
         group="Relax transforms",
         name=name,

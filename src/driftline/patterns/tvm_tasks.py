@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any
 
 from driftline.backends import BACKENDS
-from driftline.backends.tvm import PIPELINE, REQUIRED, TRANSFORMS, ImportedModel, Tvm, transformed
+from driftline.backends.tvm import ImportedModel, Tvm, transformed
+from driftline.backends.tvm_names import PIPELINE, REQUIRED, TRANSFORMS
 from driftline.core.task import Context, Task
 from driftline.core.tensors import Arrays
 from driftline.core.text import telling_line

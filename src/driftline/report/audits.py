@@ -40,7 +40,7 @@ def audit_json(result: AuditResult, store: Store) -> dict[str, Any]:
         "versions": {name: one.version for name, one in result.compilers.items()},
         "rules": _summed(compilers.values()),
         "compilers": compilers,
-        "bugs": [_bug_json(bug, found, store) for bug, found in result.bugs.values()],
+        "bugs": [bug_json(bug, found, store) for bug, found in result.bugs.values()],
         "not_reachable": [found.to_json() for found in result.out_of_reach],
         "dead": [
             {"id": one.rule.id, "name": one.rule.name, "where": one.rule.where, "reason": one.reason}
@@ -62,7 +62,7 @@ def _summed(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {**numbers, "unreachable": dict(reasons.most_common())}
 
 
-def _bug_json(bug: Bug, found: Told, store: Store) -> dict[str, Any]:
+def bug_json(bug: Bug, found: Told, store: Store) -> dict[str, Any]:
     return {
         "id": bug.id,
         "status": str(bug.status),
@@ -89,7 +89,9 @@ def show_audit(result: AuditResult, store: Store) -> None:
     _show_reasons(out, result)
     out.print()
     if result.bugs:
-        _show_bugs(out, result, store)
+        wrong = plural(len(result.bugs), "wrong rewrite")
+        out.print(f"[bold]{wrong}[/], each checked as a user would run it:\n")
+        show_bugs(out, result, store)
     else:
         out.print(f"No wrong rule was found in {duration(result.seconds)}. A longer --budget looks further.")
     if result.cut:
@@ -119,9 +121,7 @@ def _show_reasons(out: Console, result: AuditResult) -> None:
         out.print(f"  {rest:4d}  for {len(reasons) - MOST_REASONS} other reasons (--json has them all)")
 
 
-def _show_bugs(out: Console, result: AuditResult, store: Store) -> None:
-    found = plural(len(result.bugs), "wrong rewrite")
-    out.print(f"[bold]{found}[/], each checked as a user would run it:\n")
+def show_bugs(out: Console, result: AuditResult, store: Store) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("bug", no_wrap=True)
     table.add_column("rule", overflow="fold")

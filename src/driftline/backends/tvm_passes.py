@@ -1,0 +1,351 @@
+"""TVM's passes one at a time: the plain pipeline, and where in it each pass is put.
+
+The plain pipeline has only the passes without which a program does not run. One pass more must not change what the
+program computes. A pass goes where TVM's own pipeline has it; a pass that no pipeline runs goes where its input is
+what it is written for (`_PLACES`). Passes that cannot be tried like that have a reason (`untried_reason`), and are no
+findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.backends.base import CompilerPass
+from driftline.backends.tvm_names import PIPELINE, TRANSFORMS
+
+RELAX, TENSOR_IR = "Relax", "TensorIR"
+
+# Relax to calls of TensorIR functions, in the order of the default pipeline.
+PLAIN_RELAX = tuple(
+    """
+    DispatchSampling DispatchSortScan LegalizeOps ToNonDataflow RemovePurityChecking CallTIRRewrite LowerAllocTensor
+    LowerRuntimeBuiltin ComputePrimValue VMShapeLower AttachGlobalSymbol
+    """.split()
+)
+# TensorIR to what LLVM takes. What lowers vector loops and small floats does nothing where there are none.
+PLAIN_TENSOR_IR = tuple(
+    """
+    s_tir.LowerInitBlock s_tir.ConvertBlocksToOpaque s_tir.LowerMatchBuffer s_tir.LowerOpaqueBlock tirx.FlattenBuffer
+    tirx.BF16ComputeLegalize tirx.VectorizeLoop tirx.FP8ComputeLegalize tirx.AnnotateEntryFunc tirx.SplitHostDevice
+    tirx.MakePackedAPI tirx.FP8StorageLegalize tirx.BF16StorageLegalize
+    """.split()
+)
+# LLVM's own optimisations are not what is tried, and take most of the time of compiling.
+PLAIN_TARGET = {"kind": "llvm", "opt-level": 0}
+PLAIN_HOST = ("tirx.LowerTVMBuiltin", "tirx.LowerIntrin")
+_PLAIN = frozenset((*PLAIN_RELAX, *PLAIN_TENSOR_IR, *PLAIN_HOST, "tirx.BindTarget"))
+
+# Passes of no default pipeline, with the step of the plain pipeline that they are put behind; "": before all of it.
+_PLACES = {
+    "AttachAttrLayoutFreeBuffers": "LegalizeOps",
+    "AnnotateTIROpPattern": "LegalizeOps",
+    "FoldConstant": "LegalizeOps",
+    "FuseOps": "LegalizeOps",
+    "SpecializePrimFuncBasedOnCallSite": "LegalizeOps",
+    "s_tir.ConvertSSA": "tirx.FlattenBuffer",
+    "s_tir.HoistExpression": "tirx.FlattenBuffer",
+    "s_tir.InstrumentBoundCheckers": "tirx.FlattenBuffer",
+    "s_tir.RemoveStoreUndef": "tirx.FlattenBuffer",
+    "s_tir.RemoveWeightLayoutRewriteBlock": "",
+    "s_tir.UseAssumeToReduceBranches": "",
+    "tirx.ConvertSSA": "tirx.FlattenBuffer",
+    "tirx.InlinePrivateFunctions": "",
+    "tirx.PointerValueTypeRewrite": "tirx.FlattenBuffer",
+    "tirx.RemoveAssume": "tirx.FlattenBuffer",
+    "tirx.SkipAssert": "tirx.BF16StorageLegalize",
+    **dict.fromkeys(
+        """
+        ConvertLayout DecomposeOpsForTraining ExpandTupleArguments NormalizeGlobalVar RealizeVDevice
+        RemoveUnusedParameters
+        """.split(),
+        "",
+    ),
+}
+# What must have run before a pass, and what ends what it began.
+_BEFORE = {"FuseOps": ("AnnotateTIROpPattern",)}
+_AFTER = {"FuseOps": ("FuseTIR",)}
+_ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "ConvertLayout": ({"relax.nn.conv2d": ["NHWC", "OHWI"]},),
+    "s_tir.ThreadSync": ("shared",),
+    "tirx.NarrowDataType": (32,),
+}
+
+_NOT_EXACT = "computes with less precision by design"
+_SIGNATURE = "changes what the function takes or gives, by design"
+_MEANING = "makes another program, by design"
+_ARGUMENT = "needs arguments that say what to do"
+_GPU = "only for GPUs and other accelerators"
+_LIBRARY = "only with a code generator or library of another maker"
+_CHECK = "checks the module and changes nothing"
+_SCHEDULED = "only where a schedule asks for it"
+_TILES = "only for programs of tile primitives, which no importer makes"
+_UNTRIED = {
+    **dict.fromkeys(("FastMathTransform", "ToMixedPrecision"), _NOT_EXACT),
+    **dict.fromkeys(
+        ("BundleModelParams", "LazyGetInput", "LazySetOutput", "LazyTransformParams", "LiftTransformParams"), _SIGNATURE
+    ),
+    **dict.fromkeys(("Gradient",), _MEANING),
+    **dict.fromkeys(
+        """
+        AlterOpImpl AttachExternModules BindParams BindSymbolicVars FuseOpsByPattern MetaScheduleApplyDatabase
+        MetaScheduleTuneIRMod MetaScheduleTuneTIR SplitCallTIRByPattern UpdateParamType UpdateVDevice
+        tirx.Apply tirx.Filter
+        """.split(),
+        _ARGUMENT,
+    ),
+    **dict.fromkeys(
+        """
+        IPCAllReduceRewrite LowerGPUIPCAllocStorage RewriteCUDAGraph s_tir.DecorateDeviceScope s_tir.DefaultGPUSchedule
+        s_tir.InferFragment s_tir.InjectPTXAsyncCopy s_tir.InjectPTXLDG32 s_tir.InjectPermutedLayout
+        s_tir.InstrumentProfileIntrinsics s_tir.LowerAsyncDMA s_tir.LowerThreadAllreduce s_tir.LowerVtcmAlloc
+        s_tir.MergeSharedMemoryAllocations s_tir.ThreadSync s_tir.TransformMmaBufferLayout s_tir.VerifyVTCMLimit
+        tirx.LowerWarpMemory
+        """.split(),
+        _GPU,
+    ),
+    **dict.fromkeys(("AllocateWorkspace", "MergeCompositeFunctions", "RunCodegen"), _LIBRARY),
+    **dict.fromkeys(
+        """
+        s_tir.InjectDoubleBuffer s_tir.InjectSoftwarePipeline s_tir.InjectVirtualThread s_tir.LiftThreadBinding
+        s_tir.LowerAutoCopy s_tir.LowerCrossThreadReduction s_tir.ManifestSharedMemoryLocalStage
+        s_tir.UnifyThreadBinding
+        """.split(),
+        _SCHEDULED,
+    ),
+    **dict.fromkeys(("tirx.LowerTIRx", "tirx.LowerTIRxOpaque", "tirx.TilePrimitiveDispatch"), _TILES),
+    "FuseTIR": "tried with FuseOps, whose groups it makes functions of",
+    "SplitLayoutRewritePreproc": "only after MetaSchedule has tuned the module",
+    "VMBuiltinLower": "the old name of LowerRuntimeBuiltin",
+    "tirx.ForceNarrowIndexToInt32": "asks for indices of 32 bits, and the importer makes indices of 64 bits",
+    "tirx.VerifyMemory": _CHECK,
+}
+_IN_EVERY_PLAIN_PIPELINE = "nothing runs without it: there is no program without it to compare with"
+
+
+@dataclass(frozen=True)
+class TvmPass:
+    """A pass, and where it is tried."""
+
+    name: str  # as TVM's instruments say it: `FuseOps`, `tirx.UnrollLoop`
+    level: str  # RELAX or TENSOR_IR
+    place: str  # the step of the plain pipeline that it is put behind; "": before all of it
+    make: Callable[[], Any]  # the pass of TVM
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        return _BEFORE.get(self.name, ())
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        return _AFTER.get(self.name, ())
+
+    def steps(self, known: Mapping[str, Any]) -> dict[str, Any]:
+        """The pass with what must stand around it, by name; not what is known already."""
+        around = {name: made(name) for name in (*self.before, *self.after) if name not in known}
+        before = {name: around[name] for name in self.before if name in around}
+        return {**before, self.name: self.make(), **around}
+
+
+def made(name: str) -> Any:
+    """The pass of this name."""
+    import tvm.relax
+    import tvm.s_tir
+    import tvm.tirx
+
+    level, _, short = name.rpartition(".")
+    homes = {"tirx": [tvm.tirx.transform], "s_tir": [tvm.s_tir.transform]}
+    for home in homes.get(level, [tvm.relax.transform, tvm.relax.backend]):
+        if hasattr(home, short):
+            return getattr(home, short)(*_ARGUMENTS.get(name, ()))
+    raise NotImplementedError(f"this release of TVM has no pass {name}")
+
+
+def level_of(name: str) -> str:
+    return TENSOR_IR if "." in name else RELAX
+
+
+def known_passes() -> dict[str, TvmPass]:
+    """Every pass that can be tried, by name."""
+    names = [*PIPELINE, *TRANSFORMS, *_PLACES]
+    tried = dict.fromkeys(name for name in names if name not in _UNTRIED and name not in _PLAIN)
+    return {name: TvmPass(name, level_of(name), _place(name), lambda name=name: made(name)) for name in tried}  # type: ignore[misc]
+
+
+def _place(name: str) -> str:
+    """Where the default pipeline has it, or the table says."""
+    if name in _PLACES or name not in PIPELINE:
+        return _PLACES.get(name, "")
+    plain = PLAIN_RELAX if level_of(name) == RELAX else PLAIN_TENSOR_IR
+    earlier = [step for step in PIPELINE[: PIPELINE.index(name)] if step in plain]
+    return earlier[-1] if earlier else ""
+
+
+def listed_passes(tried: Mapping[str, TvmPass]) -> list[CompilerPass]:
+    """The passes that are tried, and all others that this release of TVM has, with the reason. In a worker."""
+    found = [CompilerPass(one.name, one.level) for one in tried.values()]
+    for name in sorted({*_public_names(), *PIPELINE} - tried.keys()):
+        found.append(CompilerPass(name, level_of(name), untried_reason(name)))
+    return found
+
+
+def untried_reason(name: str) -> str:
+    if name in _PLAIN:
+        return _IN_EVERY_PLAIN_PIPELINE
+    return _UNTRIED.get(name, "nobody has written down yet what it takes")
+
+
+def _public_names() -> set[str]:
+    """What the modules of passes offer. Functions that are written with a capital make passes."""
+    import types
+
+    import tvm.relax
+    import tvm.s_tir
+    import tvm.tirx
+
+    homes = {"": tvm.relax.transform, "tirx.": tvm.tirx.transform, "s_tir.": tvm.s_tir.transform}
+    makers = types.FunctionType
+    return {
+        f"{prefix}{name}"
+        for prefix, home in homes.items()
+        for name, value in vars(home).items()
+        if name[:1].isupper() and (isinstance(value, makers) or _is_module_pass(value))
+    }
+
+
+def _is_module_pass(value: Any) -> bool:
+    """A class that `tvm.transform.module_pass` or its like has wrapped; not the classes of passes themselves."""
+    import tvm.ir.transform
+
+    own = getattr(value, "__module__", "").startswith("tvm.relax.transform.")
+    return isinstance(value, type) and own and issubclass(value, tvm.ir.transform.Pass) and "Pass" not in value.__name__
+
+
+def in_turn(names: Sequence[str], passes: Sequence[TvmPass] = ()) -> Callable[[Any], Any]:
+    """The plain passes of these names one after the other, with the others each in its place."""
+    steps: dict[str, Any] = {}  # by name: several passes may need the same one before or after them
+
+    def put(place: str) -> None:
+        for one in passes:
+            if one.place == place:
+                steps.update(one.steps(steps))
+
+    put("")
+    for name in names:
+        steps[name] = made(name)
+        put(name)
+
+    def run(module: Any) -> Any:
+        for step in steps.values():
+            module = step(module)
+        return module
+
+    return run
+
+
+def plain_executable(module: Any, passes: Sequence[TvmPass]) -> Any:
+    """The module through the plain pipeline with these passes more, compiled."""
+    import tvm
+    from tvm.tirx.compilation_pipeline import register_tir_pipeline
+
+    relax, tensor_ir = ([one for one in passes if one.level == level] for level in (RELAX, TENSOR_IR))
+    lowered = in_turn(PLAIN_TENSOR_IR, tensor_ir)
+    register_tir_pipeline(_REGISTERED, lambda: (lowered, _host, _host))  # TVM takes such pipelines by name only
+    target = tvm.target.Target(PLAIN_TARGET)
+    return tvm.compile(module, target=target, relax_pipeline=in_turn(PLAIN_RELAX, relax), tir_pipeline=_REGISTERED)
+
+
+def _host() -> Callable[[Any], Any]:
+    return in_turn(PLAIN_HOST)
+
+
+_REGISTERED = "driftline.plain"
+
+
+_SCRIPT = """\
+def steps(names):
+    homes = {{"tirx": tvm.tirx.transform, "s_tir": tvm.s_tir.transform}}
+    made = []
+    for name in names.split():
+        level, _, short = name.rpartition(".")
+        home = homes.get(level, tvm.relax.transform)
+        home = home if hasattr(home, short) else tvm.relax.backend
+        made.append(getattr(home, short)(*ARGUMENTS.get(name, ())))
+    return lambda module: functools.reduce(lambda module, one: one(module), made, module)
+
+
+# Nothing runs without these passes; {about}.
+ARGUMENTS = {arguments}
+RELAX = steps("{relax}")
+TENSOR_IR = steps("{tensor_ir}")
+HOST = steps("{host}")
+register_tir_pipeline("plain", lambda: (TENSOR_IR, lambda: HOST, lambda: HOST))
+
+
+def compiled(model, inputs):
+    module = from_onnx(model, {{name: x.shape for name, x in inputs.items()}})
+    target = tvm.target.Target({target})
+    built = tvm.compile(module, target=target, relax_pipeline=RELAX, tir_pipeline="plain")
+    result = tvm.relax.VirtualMachine(built, tvm.cpu())["main"](*map(tvm.runtime.tensor, inputs.values()))
+    return [part.numpy() for part in ([result] if hasattr(result, "numpy") else result)]
+"""
+SCRIPT_IMPORTS = ("import functools", "from tvm.tirx.compilation_pipeline import register_tir_pipeline")
+
+
+def plain_script(one: TvmPass | None) -> str:
+    """The plain pipeline with one pass more, as a user writes it."""
+
+    def written(names: Sequence[str], level: str) -> str:
+        if one is None or one.level != level:
+            return " ".join(names)
+        at = names.index(one.place) + 1 if one.place else 0
+        return " ".join((*names[:at], *one.before, one.name, *one.after, *names[at:]))
+
+    return _SCRIPT.format(
+        about=f"{one.name} is the one that is tried" if one else "no other is tried",
+        arguments={one.name: _ARGUMENTS[one.name]} if one and one.name in _ARGUMENTS else {},
+        relax=written(PLAIN_RELAX, RELAX),
+        tensor_ir=written(PLAIN_TENSOR_IR, TENSOR_IR),
+        host=" ".join(PLAIN_HOST),
+        target=PLAIN_TARGET,
+    )
+
+
+class PlainStages:
+    """A module on its way through the plain pipeline: what each pass is given, made once."""
+
+    def __init__(self, module: Any) -> None:
+        import tvm
+
+        self._target = tvm.target.Target(PLAIN_TARGET)
+        self._kept: dict[tuple[str, str], Any] = {(RELAX, ""): module}
+
+    def changed_by(self, one: TvmPass) -> bool:
+        """Does the pass itself change the module? What must run before it does not count."""
+        import tvm_ffi
+
+        with self._target:
+            before = self._at(one.level, one.place)
+            for name in one.before:
+                before = made(name)(before)
+            return not tvm_ffi.structural_equal(before, one.make()(before))
+
+    def _at(self, level: str, place: str) -> Any:
+        if (level, place) not in self._kept:
+            steps = PLAIN_RELAX if level == RELAX else PLAIN_TENSOR_IR
+            if place:
+                earlier = steps[: steps.index(place)]
+                self._kept[level, place] = made(place)(self._at(level, earlier[-1] if earlier else ""))
+            else:
+                self._kept[level, place] = self._functions(self._at(RELAX, PLAIN_RELAX[-1]))
+        return self._kept[level, place]
+
+    def _functions(self, module: Any) -> Any:
+        """The TensorIR functions alone, with their target, as `tvm.compile` takes them out."""
+        import tvm
+        from tvm.tirx import PrimFunc
+        from tvm.tirx.transform import BindTarget
+
+        functions = {name: body for name, body in module.functions.items() if isinstance(body, PrimFunc)}
+        return BindTarget(self._target.with_host(self._target))(tvm.IRModule(functions))

@@ -1,0 +1,113 @@
+"""A compiler's passes one at a time, as an audit sees them: the target with one pass against the one with none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from driftline.backends import BACKENDS, resolve
+from driftline.checking.kinds import worker_for_target
+from driftline.core.rule import NO_PASS, ONE_PASS, PASS, Rule
+from driftline.core.target import Target
+from driftline.execute.pool import Pool, WorkerKind
+from driftline.patterns.auditees import Auditee
+from driftline.patterns.pass_tasks import AUDIT, LIST, PassAuditRequest, PassListRequest
+from driftline.patterns.survey import Made, Models, SurveySeen, survey
+
+# A pass is tried alone on so many of the programs that it changes; on the others it is tried alone only when the
+# passes that change them, all together, change the results.
+ALONE = 3
+TIMEOUT = 180.0  # seconds for one job: every pass is compiled for itself
+
+
+class PassesOneByOne(Auditee):
+    """The passes of one compiler. `names` are those to try; nothing: all."""
+
+    batch = 4
+    ways = 1
+
+    def __init__(self, compiler: str, plugins: tuple[str, ...] = (), names: Sequence[str] | None = None) -> None:
+        self.compiler = compiler
+        self._plugins = plugins
+        self._names = names
+        self._alone: Counter[str] = Counter()
+
+    def rules(self, pool: Pool) -> list[Rule]:
+        request = PassListRequest(self.compiler, self._plugins)
+        listed = pool.ask(self._worker(), LIST, request, timeout=120.0)
+        rules = [
+            Rule(
+                id=f"{self.compiler}.{one.name}",
+                compiler=self.compiler,
+                group=one.group,
+                name=one.name,
+                kind=PASS,
+                needs=() if one.untried else ((ONE_PASS, one.name),),
+                unreachable=one.untried,
+                text=one.name,
+            )
+            for one in listed.passes
+        ]
+        if self._names is None:
+            self._names = [rule.name for rule in rules if not rule.unreachable]
+        return rules
+
+    def target(self, rule: Rule | None = None) -> Target:
+        return Target(self.compiler, None, ((ONE_PASS, rule.name if rule else NO_PASS),))
+
+    def surveyed(self, rules: Sequence[Rule]) -> list[Target]:
+        return [self.target()]  # passes are tried one by one inside
+
+    def without(self, target: Target, rule: Rule) -> Target | None:
+        return self.target()
+
+    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[SurveySeen]:
+        names = tuple(self._names or ())
+        found = self._ask(pool, models, names)
+        for place, seen in enumerate(found):
+            if seen.crash:
+                found[place] = self._ended_by(pool, models[place], names) or seen
+        for seen in found:
+            self._alone.update(seen.fired)
+        return found
+
+    def _ask(self, pool: Pool, models: Sequence[Made], names: tuple[str, ...]) -> list[SurveySeen]:
+        watched = tuple(name for name in names if self._alone[name] < ALONE)
+
+        def request(asked: Models) -> PassAuditRequest:
+            return PassAuditRequest(asked, self.compiler, names, watched, self._plugins)
+
+        return survey(pool, self._worker(), AUDIT, request, models, timeout=TIMEOUT)
+
+    def _ended_by(self, pool: Pool, model: Made, names: Sequence[str]) -> SurveySeen | None:
+        """What is seen with each pass for itself, where one of them ends the process; nothing when the program does so
+        without any pass."""
+        if self._ask(pool, [model], ())[0].crash:
+            return None
+        seen = SurveySeen()
+        for name in names:
+            (one,) = self._ask(pool, [model], (name,))
+            differing = {name: one.crash} if one.crash else one.differing
+            seen = replace(
+                seen,
+                matched=(*seen.matched, *one.matched),
+                fired=(*seen.fired, *one.fired),
+                differing={**seen.differing, **differing},
+            )
+        return seen
+
+    def _worker(self) -> WorkerKind:
+        target = Target(self.compiler)
+        return worker_for_target(resolve(target), target, self._plugins)
+
+
+def compilers_with_passes() -> dict[str, str]:
+    """The compilers whose passes can be tried one by one; and for each why not here, when it is not installed."""
+    found = {}
+    for name in BACKENDS:
+        backend = BACKENDS.get(name)
+        if ONE_PASS in backend.options:
+            state = backend.installed()
+            found[name] = "" if state.available else state.reason
+    return found

@@ -1,0 +1,106 @@
+"""Passes of TVM one at a time: a wrong one of ours is found, its sound twin is not, and TVM's own keep the meaning."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from driftline.backends import BACKENDS, resolve
+from driftline.backends.tvm_passes import PLAIN_RELAX, PLAIN_TENSOR_IR, known_passes
+from driftline.campaign.session import record
+from driftline.checking.checker import Checker
+from driftline.core.errors import DriftlineError
+from driftline.core.plugins import load_plugins
+from driftline.core.rule import Reach
+from driftline.core.target import Target
+from driftline.core.verdict import Judgement
+from driftline.coverage.gather import coverage_of
+from driftline.execute.pool import Pool
+from driftline.patterns.audit import Audit, AuditPlan, chosen_compilers, resumed_plan
+from driftline.patterns.one_by_one import PassesOneByOne
+from driftline.patterns.onnx_audit import GuiltyRule, OnnxAudit
+from driftline.store import Store
+
+pytestmark = pytest.mark.skipif(not BACKENDS.get("tvm").installed().available, reason="TVM is not installed")
+PLANTED = str(Path(__file__).parent / "tvm_planted_passes.py")
+
+
+def test_every_pass_has_a_place_or_a_reason(pool: Pool) -> None:
+    passes = {rule.name: rule for rule in PassesOneByOne("tvm").rules(pool)}
+    assert "nothing runs without it" in passes["LegalizeOps"].unreachable
+    assert "less precision" in passes["ToMixedPrecision"].unreachable
+    assert passes["FuseOps"].needs == (("pass", "FuseOps"),) and not passes["tirx.StorageRewrite"].unreachable
+    assert not [name for name, rule in passes.items() if "nobody has written down" in rule.unreachable]
+    for one in known_passes().values():
+        assert one.place in ("", *PLAIN_RELAX, *PLAIN_TENSOR_IR)
+
+
+def test_targets_with_one_pass() -> None:
+    resolve(Target.parse("tvm:pass=none"))
+    resolve(Target.parse("tvm:pass=tirx.StorageRewrite"))
+    with pytest.raises(DriftlineError, match="Did you mean 'FuseOps'"):
+        resolve(Target.parse("tvm:pass=FuseOp"))
+    with pytest.raises(DriftlineError, match="leave out skip="):
+        resolve(Target.parse("tvm:pass=FuseOps:skip=StaticPlanBlockMemory"))
+    with pytest.raises(DriftlineError, match="--compilers openvino: its passes cannot be listed"):
+        chosen_compilers(["openvino"], passes=True)
+
+
+@pytest.fixture(scope="module")
+def planted(checker: Checker) -> tuple[OnnxAudit, list[GuiltyRule]]:
+    """The planted passes and some of TVM's own, on a program that adds and subtracts."""
+    load_plugins([PLANTED])
+    names = ["WrongSubtract", "SoundAdd", "RaisingSubtract", "FuseOps", "StaticPlanBlockMemory", "tirx.StmtSimplify"]
+    passes = PassesOneByOne("planted-tvm", (PLANTED,), names)
+    audit = OnnxAudit(
+        checker,
+        passes,
+        budget=300,
+        plugins=(PLANTED,),
+        idioms=["no_ops"],
+        rounds=0,
+        only=lambda rule: rule.name in names,
+    )
+    return audit, list(audit.run())
+
+
+def test_a_wrong_pass_is_found_and_sound_ones_are_not(planted: tuple[OnnxAudit, list[GuiltyRule]]) -> None:
+    audit, found = planted
+    kinds = {guilty.rule.name: guilty.failure.kind for guilty in found}
+    assert kinds == {"WrongSubtract": "wrong-value", "RaisingSubtract": "error"}
+    assert {str(guilty.without) for guilty in found} == {"planted-tvm:pass=none"}
+    assert audit.tally.reach["RaisingSubtract"] is Reach.MATCHED  # it raised, and so changed nothing
+    for name in ("WrongSubtract", "SoundAdd", "FuseOps", "StaticPlanBlockMemory"):
+        assert audit.tally.reach[name] is Reach.FIRED
+
+
+def test_the_bug_is_called_after_the_pass_and_can_be_replayed(
+    planted: tuple[OnnxAudit, list[GuiltyRule]], checker: Checker, tmp_path: Path
+) -> None:
+    with Store.create(tmp_path / "store.db") as store:
+        bugs = {guilty.rule.name: record(store, *guilty.failure) for guilty in planted[1]}
+        details = {name: bug.fingerprint.detail for name, bug in bugs.items() if bug}
+        assert details["WrongSubtract"].endswith("by pass WrongSubtract")
+        assert details["RaisingSubtract"].endswith("by pass RaisingSubtract")
+        bug = bugs["WrongSubtract"]
+        assert bug
+        case = store.load_case(bug.findings[0].case_id)
+        (again,) = checker.check(case).results
+        assert again.verdict.judgement is Judgement.FAIL
+        (without,) = checker.check(replace(case, targets=(Target.parse("planted-tvm:pass=none"),))).results
+        assert without.verdict.judgement is Judgement.PASS
+
+
+def test_a_test_of_passes_is_resumed_as_such_and_counts_as_coverage(checker: Checker, tmp_path: Path) -> None:
+    with Store.create(tmp_path / "store.db") as store:
+        plan = AuditPlan(("tvm",), "tirx.RemoveAssume", 1.0, passes=True)
+        result = Audit(checker, store, plan).run()
+        assert [one.rule.name for one in result.compilers["tvm one by one"].rules] == ["tirx.RemoveAssume"]
+        entry, again = resumed_plan(store, seconds=600.0, passes=True)
+        assert entry.finished and again == replace(plan, seconds=600.0)
+        with pytest.raises(DriftlineError, match="no unfinished audit"):
+            resumed_plan(store, seconds=600.0)
+        level = coverage_of(store, ["tvm"]).compilers[0].level("pass")
+        assert level.total > 50 and "tirx.RemoveAssume" in level.missing
