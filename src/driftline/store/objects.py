@@ -14,10 +14,11 @@ from pathlib import Path
 
 from driftline.core.errors import DriftlineError, StoreError
 from driftline.core.files import BIG, copy_file
-from driftline.core.private import PART, private_folder, sweep_parts, write_private
+from driftline.core.private import PART, private_folder, sweep_parts, sync_folder, write_private
 from driftline.core.program import file_digest
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+_DIGEST = re.compile(r"([0-9a-f]{64})")
+_FEW = 8  # files that are flushed to the disk one by one
 _DATA = re.compile(r"([0-9a-f]{64})\.data")  # weights of a big model, beside it
 
 
@@ -56,11 +57,36 @@ class Objects:
         digest = found[1] if found else file_digest(path)
         self._put(path, beside.with_name(path.name), digest, link=False)
 
+    def take_all(self, others: Path) -> Iterator[str]:
+        """Copy what another folder of objects has and this one lacks, and say of each that is damaged what it is. All
+        are written before they are flushed to the disk, many with one call: one at a time takes long."""
+        taken: list[Path] = []
+        for path in sorted(others.glob("*/*")):
+            found = _DIGEST.fullmatch(path.parent.name + path.name) or _DATA.fullmatch(path.name)
+            kept = self._folder / path.parent.name / path.name
+            if not found or not path.is_file() or path.is_symlink():
+                continue  # a part of one that is being written, or nothing of ours
+            with contextlib.suppress(OSError):
+                if kept.lstat().st_size == path.stat().st_size:
+                    continue
+            if file_digest(path) == found[1]:
+                self._put(path, kept, found[1], link=False, lasting=False)
+                taken.append(kept)
+            else:
+                yield f"the object {found[1][:12]} does not hold what it was written with"
+        if len(taken) > _FEW:
+            os.sync()
+            return
+        for kept in taken:
+            with open(kept, "rb") as file:
+                os.fsync(file.fileno())
+            sync_folder(kept.parent)
+
     def sweep(self) -> None:
         """Remove what processes left that were killed while they wrote."""
         sweep_parts(self._folder.glob(f"*/{PART}*"))
 
-    def _put(self, path: Path, kept: Path, digest: str, *, link: bool = True) -> None:
+    def _put(self, path: Path, kept: Path, digest: str, *, link: bool = True, lasting: bool = True) -> None:
         with contextlib.suppress(DriftlineError):
             self._sound(kept, digest)
             return  # it is there, and whole
@@ -70,9 +96,9 @@ class Objects:
         private_folder(kept.parent)
         if path.stat().st_size >= BIG:
             kept.unlink(missing_ok=True)
-            copy_file(path, kept, link=link, lasting=True)
+            copy_file(path, kept, link=link, lasting=lasting)
         else:
-            write_private(kept, _pieces(path), lasting=True)
+            write_private(kept, _pieces(path), lasting=lasting)
 
     def _sound(self, path: Path, digest: str) -> Path:
         try:

@@ -112,7 +112,7 @@ class Store:
     @staticmethod
     def create(path: Path) -> Store:
         """Open for writing; make it if it is not there."""
-        with _explained(path):
+        with explained(path):
             private_folder(path)
             private_folder(path / "objects")
             for name in ("store.db", "store.db-wal", "store.db-shm", "store.db-journal"):
@@ -123,7 +123,7 @@ class Store:
             try:
                 _write_ahead(database)
                 database.execute("PRAGMA synchronous=FULL")
-                migrate(database, path, lambda: _check_version(database, path))
+                migrate(database, path, lambda: check_version(database, path))
             except BaseException:
                 database.close()
                 raise
@@ -139,7 +139,7 @@ class Store:
         if os.access(path, os.W_OK) and os.access(path / "store.db", os.W_OK):
             with contextlib.suppress(StoreError):
                 return Store.create(path)
-        with _explained(path):
+        with explained(path):
             wal = path / "store.db-wal"
             if not wal.is_file() or not wal.stat().st_size:
                 return Store(path, _opened(path / "store.db", path, "immutable=1"))
@@ -164,7 +164,7 @@ class Store:
 
     def put_file(self, path: Path) -> str:
         """Keep a copy of a file under its content hash; of a big one, a link."""
-        with _explained(self.path):
+        with explained(self.path):
             return self._objects.put(path)
 
     def _put_program(self, program: Program) -> None:
@@ -175,13 +175,13 @@ class Store:
                 f"{program.name} was changed while it was checked, and what was found is of neither version."
                 " Check it again."
             )
-        with _explained(self.path):
+        with explained(self.path):
             for path in program.data_paths:
                 self._objects.put_data(path, self.object_path(digest))
 
     def put_tensors(self, arrays: Arrays) -> str:
         """Keep named arrays; the digest finds them again."""
-        with _explained(self.path), tempfile.TemporaryDirectory() as folder:
+        with explained(self.path), tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "tensors"
             save_tensors(path, arrays)
             return self.put_file(path)
@@ -238,7 +238,7 @@ class Store:
         return Case(program, samples, targets, CheckOptions.from_json(body["options"]), deployed)
 
     def _require_data(self, program: Program) -> None:
-        with _explained(self.path):
+        with explained(self.path):
             for name in program.data:
                 self._objects.existing_data(program.path, name)
 
@@ -246,7 +246,7 @@ class Store:
         return load_tensors(self._existing(digest))
 
     def _existing(self, digest: str) -> Path:
-        with _explained(self.path):
+        with explained(self.path):
             return self._objects.existing(digest)
 
     # -- bugs --------------------------------------------------------------------------------------------------------
@@ -380,12 +380,12 @@ class Store:
     # -- plumbing ----------------------------------------------------------------------------------------------------
 
     def query(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
-        with _explained(self.path), self._writing:
+        with explained(self.path), self._writing:
             return self._database.execute(sql, parameters).fetchall()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        with _explained(self.path), self._writing:
+        with explained(self.path), self._writing:
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield self._database
@@ -429,7 +429,7 @@ def _opened(database: Path, path: Path, how: str) -> sqlite3.Connection:
     address = f"{database.resolve().as_uri()}?{how}"
     opened = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
     try:
-        _check_version(opened, path)
+        check_version(opened, path)
         opened.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
     except BaseException:
         opened.close()
@@ -437,7 +437,7 @@ def _opened(database: Path, path: Path, how: str) -> sqlite3.Connection:
     return opened
 
 
-def _check_version(database: sqlite3.Connection, path: Path) -> int:
+def check_version(database: sqlite3.Connection, path: Path) -> int:
     version = int(database.execute("PRAGMA user_version").fetchone()[0])
     if version > SCHEMA:
         raise StoreError(
@@ -448,7 +448,7 @@ def _check_version(database: sqlite3.Connection, path: Path) -> int:
 
 
 @contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
     """What the file system and SQLite complain of, in one sentence."""
     try:
         yield

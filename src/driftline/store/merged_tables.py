@@ -1,0 +1,193 @@
+"""What becomes of one row that two stores have: for each table of the store, the row that stands for both.
+
+Every rule takes the greater of two rows by some order, column by column or as a whole. So it does not matter which
+store comes first, how stores are grouped, or how often one is merged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.core.verdict import Fingerprint, Status
+
+StoredRow = tuple[Any, ...]
+
+# What people decided is kept over what Driftline found, and a bug is fixed only if no store says otherwise.
+_STATUSES = [Status.FIXED, Status.FLAKY, Status.NEW, Status.CONFIRMED, Status.KNOWN]
+
+
+@dataclass(frozen=True)
+class MergedTable:
+    """A table whose rows have the same key in every store."""
+
+    name: str
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+    join: Callable[[StoredRow, StoredRow], StoredRow]  # of the values
+    objects: tuple[str, ...] = ()  # columns that hold a JSON object
+    belongs: tuple[tuple[str, str], ...] = ()  # a key, and the table in whose rows it must be found
+    conflict: Callable[[StoredRow, StoredRow], bool] = lambda old, new: False  # must a person hear of it?
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.keys + self.values
+
+    def check(self, row: StoredRow) -> None:
+        """Raise ValueError or TypeError for a damaged row."""
+        for column, value in zip(self.columns, row, strict=True):
+            if value is None or isinstance(value, bytes):
+                raise TypeError(f"{column} is missing")
+            if isinstance(value, str):
+                value.encode()
+            if column in self.objects and not isinstance(json.loads(value), dict):
+                raise ValueError(f"{column} is not an object")
+        if self.name == "bugs":
+            Fingerprint(**json.loads(row[1])), Status(row[2])
+
+
+def _greater(old: StoredRow, new: StoredRow) -> StoredRow:
+    return max(old, new, key=lambda row: (sum(len(str(value)) for value in row), row))
+
+
+def _later(old: StoredRow, new: StoredRow) -> StoredRow:
+    """The one that was written last; at one moment, the one that says more."""
+    return max(old, new, key=lambda row: (row[-1], sum(len(str(value)) for value in row), row))
+
+
+def _differ(old: StoredRow, new: StoredRow) -> bool:
+    return old[0] != new[0]
+
+
+def _join_cases(old: StoredRow, new: StoredRow) -> StoredRow:
+    return (_greater(old[:1], new[:1])[0], min(old[1], new[1]))
+
+
+def _join_bugs(old: StoredRow, new: StoredRow) -> StoredRow:
+    first_seen, summary = min((old[3], old[2]), (new[3], new[2]))
+    status = max(old[1], new[1], key=_STATUSES.index)
+    return (max(old[0], new[0]), status, summary, first_seen, max(old[4], new[4]))
+
+
+def _decided_otherwise(old: StoredRow, new: StoredRow) -> bool:
+    """Two stores say different things about a bug, and one of them is not just that it was seen."""
+    return old[1] != new[1] and not {old[1], new[1]} <= {Status.NEW, Status.FLAKY}
+
+
+def _join_checks(old: StoredRow, new: StoredRow) -> StoredRow:
+    """Counts cannot be added up, or a store merged twice would count twice."""
+    last = max(old, new, key=lambda row: (row[-1], row))
+    return (*last[:4], max(old[4], new[4]), max(old[5], new[5]), last[6])
+
+
+TABLES = (
+    MergedTable("cases", ("id",), ("body", "created"), _join_cases, ("body",), conflict=_differ),
+    MergedTable(
+        "bugs",
+        ("id",),
+        ("fingerprint", "status", "summary", "first_seen", "last_seen"),
+        _join_bugs,
+        ("fingerprint",),
+        conflict=_decided_otherwise,
+    ),
+    MergedTable(
+        "findings",
+        ("bug", "case_id", "target"),
+        ("verdict", "execution", "created"),
+        _later,
+        ("verdict", "execution"),
+        (("bug", "bugs"), ("case_id", "cases")),
+    ),
+    MergedTable("reductions", ("bug",), ("body", "created"), _later, ("body",), (("bug", "bugs"),)),
+    MergedTable("diagnoses", ("bug", "step"), ("body", "created"), _later, ("body",), (("bug", "bugs"),)),
+    MergedTable("answers", ("key",), ("body",), _greater, ("body",)),
+    MergedTable("aliases", ("name",), ("bug",), _greater, conflict=_differ),
+    MergedTable(
+        "checks",
+        ("program", "target"),
+        ("name", "form", "version", "judgement", "runs", "fails", "last"),
+        _join_checks,
+    ),
+    MergedTable("model_answers", ("key",), ("request", "answer", "created"), _later, ("request", "answer")),
+    MergedTable("requirements", ("rule", "source", "prompt", "model"), ("body", "created"), _later, ("body",)),
+    MergedTable("shown_rules", ("rule", "release"), ("body",), _greater, ("body",)),
+)
+
+
+@dataclass(frozen=True)
+class RunTable:
+    """A table of long work (hunts, audits) with the tables that hold what it did. Its rows are known by what was asked
+    for and when; in two stores, they are the same work at two moments, and the later one is kept whole."""
+
+    name: str
+    known_by: tuple[str, ...]
+    objects: tuple[str, ...]
+    parts: tuple[PartTable, ...]
+    settled: str = ""  # counts what goes on without time being written down
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.known_by, "finished", "seconds")
+
+
+@dataclass(frozen=True)
+class PartTable:
+    """A table whose rows belong to a run."""
+
+    name: str
+    run: str  # the column with the number of the run
+    columns: tuple[str, ...]
+    known_by: tuple[str, ...]  # within the run
+
+    def check(self, row: StoredRow) -> None:
+        """Raise ValueError or TypeError for a damaged row."""
+        for column, value in zip(self.columns, row, strict=True):
+            if value is None or isinstance(value, bytes):
+                raise TypeError(f"{column} is missing")
+            if isinstance(value, str):
+                value.encode()
+            if column == "body" and not isinstance(json.loads(value), dict):
+                raise ValueError("body is not an object")
+
+    def key(self, row: StoredRow) -> str:
+        """What a row is known by within its run."""
+        held = dict(zip(self.columns, row, strict=True))
+        return json.dumps([part_body(held[name]) if name == "body" else held[name] for name in self.known_by])
+
+
+def part_body(body: str) -> str:
+    """The body of a suspect without what was found out about it later."""
+    try:
+        held = json.loads(body)
+        held.pop("settled", None)
+        return json.dumps(held, sort_keys=True)
+    except (ValueError, AttributeError, RecursionError):
+        return body
+
+
+RUNS = (
+    RunTable(
+        "hunts",
+        ("started", "plan", "environment"),
+        ("plan", "environment"),
+        (
+            PartTable("turns", "hunt", ("lane", "number", "body"), ("lane", "number")),
+            PartTable("suspects", "hunt", ("lane", "turn", "body", "state", "bug"), ("lane", "turn", "body")),
+        ),
+        "SELECT COUNT(*) FROM suspects WHERE hunt = ? AND state NOT IN ('waiting', 'unexamined')",
+    ),
+    RunTable(
+        "audits",
+        ("started", "plan"),
+        ("plan",),
+        (PartTable("audit_rules", "audit", ("step", "rule", "body"), ("step", "rule")),),
+    ),
+    RunTable(
+        "schedule_hunts",
+        ("started", "plan"),
+        ("plan",),
+        (PartTable("schedule_batches", "hunt", ("number", "body"), ("number",)),),
+    ),
+)

@@ -1,0 +1,87 @@
+"""A store that is only read, whatever else happens to it: the sources of a merge, and what is pushed.
+
+Nothing is written into its folder. One that a hunt is writing is read as it was when the reading began (SQLite's
+write-ahead log); one of an older release is brought up to date in a copy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from driftline.core.errors import StoreError
+from driftline.store.migrating import migrate
+from driftline.store.migrations import SCHEMA
+from driftline.store.objects import readable_copy
+from driftline.store.store import check_version, explained
+
+
+class SourceStore:
+    """A store that is open for reading, in the present form."""
+
+    def __init__(self, path: Path, database: sqlite3.Connection, *, unguarded: bool) -> None:
+        self.path = path
+        self.database = database
+        self._unguarded = unguarded  # is it read without locks, since nobody had it open?
+
+    def disturbed(self) -> bool:
+        """Has somebody begun to write a store that is read without locks? Then what was read may not fit together."""
+        return self._unguarded and (self.path / "store.db-wal").exists()
+
+
+def require_source(path: Path) -> None:
+    """Refuse what is no store, and what a newer release wrote, before anything else is done."""
+    with open_source(path, migrated=False):
+        pass
+
+
+@contextlib.contextmanager
+def open_source(path: Path, *, migrated: bool = True) -> Iterator[SourceStore]:
+    if not (path / "store.db").is_file():
+        raise StoreError(f"There is no store in {path}.")
+    with contextlib.ExitStack() as stack:
+        with explained(path):
+            database, unguarded = _database(path, stack)
+            old = check_version(database, path) < SCHEMA
+            if old and migrated:
+                database = _brought_up_to_date(path, database, stack)
+            database.text_factory = _text
+            database.execute("BEGIN")  # one moment for all that is read
+            database.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
+        yield SourceStore(path, database, unguarded=unguarded)
+
+
+def _database(path: Path, stack: contextlib.ExitStack) -> tuple[sqlite3.Connection, bool]:
+    """The database to read, and whether it is read without locks: a lock of ours would leave files in the folder."""
+    place, how = path, "immutable=1"
+    if (path / "store.db-wal").exists():
+        if (path / "store.db-shm").exists():
+            how = "mode=ro"
+        else:  # a copy of a store that was in use: its log has to be read, and SQLite would write an index of it
+            place, how = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="driftline-store-"))), "mode=rw"
+            readable_copy(path, place)
+    database = _connected(place / "store.db", how)
+    stack.callback(database.close)
+    return database, how == "immutable=1"
+
+
+def _connected(file: Path, how: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True, isolation_level=None, timeout=60)
+
+
+def _brought_up_to_date(path: Path, older: sqlite3.Connection, stack: contextlib.ExitStack) -> sqlite3.Connection:
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="driftline-store-")))
+    copy = sqlite3.connect(folder / "store.db", isolation_level=None)
+    stack.callback(copy.close)
+    older.backup(copy)
+    copy.execute("PRAGMA journal_mode=MEMORY")
+    migrate(copy, path, lambda: check_version(copy, path))
+    return copy
+
+
+def _text(held: bytes) -> str:
+    """Bytes that are no text must not end the reading: the row is found to be damaged later."""
+    return held.decode("utf-8", "surrogateescape")
