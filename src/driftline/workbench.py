@@ -139,6 +139,7 @@ class Workbench:
         llm_tokens: int | None = None,
         llm_cost: float | None = None,
         llm_replay: bool = False,
+        shard: str = "",
         spent: float = 0.0,
         listener: Listener = ignore,
     ) -> HuntResult:
@@ -147,7 +148,8 @@ class Workbench:
         It ends after `seconds` (ten minutes unless told otherwise) or after `programs` for each target. `resume` goes
         on with the last hunt that was interrupted, or with that of `number`, with what was asked for then; a longer
         time may be given. `diagnose` explains every new bug afterwards. `accept` is arithmetic that is no finding, as
-        for `check`: "reduced-precision" is all of it. `spent` are seconds of the time that went by before the call.
+        for `check`: "reduced-precision" is all of it. `shard` is one of several parts of a hunt, such as "3/8": no
+        program is in two of them. `spent` are seconds of the time that went by before the call.
 
         The generator `llm` asks the language model that the environment names, or `llm` (what driftline.toml has below
         [llm]), for at most `llm_tokens` (200,000 unless told otherwise) and `llm_cost`; with `llm_replay` it takes its
@@ -158,8 +160,8 @@ class Workbench:
         skipped: list[Skipped] = []
         going = None
         if resume:
-            if targets is not None or generators is not None:
-                raise DriftlineError("A resumed hunt has its targets and generators; do not give others.")
+            if targets is not None or generators is not None or shard:
+                raise DriftlineError("A resumed hunt has its targets, generators and shard; do not give others.")
             going, plan = resumed_plan(self._store, seconds=seconds or 0.0, programs=programs, number=number)
         else:
             plan, skipped = new_plan(
@@ -172,6 +174,7 @@ class Workbench:
                 timeout=timeout,
                 plugins=self._plugins,
                 accept=accept,
+                shard=shard,
             )
         with Pool() as pool, ExitStack() as stack:  # of its own: what still runs at the end of the time is ended
             author = None

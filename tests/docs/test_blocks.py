@@ -41,6 +41,7 @@ NOT_RUN = {
     "docs/how-to/language-models.md": "needs a language model; tests/llm has a scripted one",
     "docs/how-to/look-inside-a-model.md": "models of the reader's own",
     "docs/how-to/measure-instabilities.md": "many minutes; tests/instabilities runs fewer models",
+    "docs/how-to/scale.md": "machines of the reader's own; tests/store and tests/campaign run its commands",
     "docs/how-to/reduce.md": "bugs of the reader's own",
     "docs/explanation/security.md": "a plugin of the reader's own",
     "examples/README.md": "benchmarks/known_bugs.py, by tests/test_known_bugs.py",

@@ -24,6 +24,7 @@ from driftline.campaign.explanations import ExplainedBugs
 from driftline.campaign.lane import Lane
 from driftline.campaign.plan import HuntPlan, form_of, locked
 from driftline.campaign.roster import GRACE, SHARE_OF_GRACE, LaneTask, LaneWork, Roster
+from driftline.campaign.shard import Shard
 from driftline.campaign.triage import ExaminedSuspect, Triage
 from driftline.causes import Library
 from driftline.checking.batch import Screened, Screening
@@ -230,6 +231,7 @@ class Hunter:
                     plan.inputs,
                     changing,
                     frozenset({LLM}) & set(able),
+                    Shard.parse(plan.shard),
                 )
             )
         if not lanes:

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from driftline.campaign.shard import WHOLE, Shard
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.refusals import rejection_key
@@ -52,6 +53,7 @@ class Lane:
     strategies: Sequence[str]
     needs_base: frozenset[str] = frozenset()
     focused: frozenset[str] = frozenset()  # generators that stay with an arm for a few programs
+    shard: Shard = WHOLE
     closed: set[str] = field(default_factory=set)  # generators that make no more programs
     failures: int = 0  # turns that were lost by a fault of ours
     turns: int = 0
@@ -97,7 +99,7 @@ class Lane:
 
     def requests(self, limit: int) -> list[ProgramRequest]:
         """The next batch. Half of it operators alone, as long as there are some that were not tried."""
-        rng = random.Random(f"{self.seed}/{self.form}/{self.name}/{self.turns}")
+        rng = random.Random(f"{self.shard.seeded(self.seed)}/{self.form}/{self.name}/{self.turns}")
         size, avoid = min(self.batch if self.turns else self.shortest, limit), self.avoid
         bases = self._bases(frozenset(avoid))
         asked: Counter[tuple[str, str]] = Counter()
@@ -118,7 +120,8 @@ class Lane:
 
     def _untried(self, count: int, rng: random.Random) -> list[str]:
         """Arms of `graph` whose dtypes were not all tried alone, the least tried first."""
-        left = [arm for arm in self.arms.get("graph", ()) if self.stats[("graph", arm)].programs < self.alone[arm]]
+        tried = {arm: self.shard.numbered(self.stats[("graph", arm)].programs) for arm in self.arms.get("graph", ())}
+        left = [arm for arm, number in tried.items() if number < self.alone[arm]]
         rng.shuffle(left)
         left.sort(key=lambda arm: self.stats[("graph", arm)].programs)
         return left[:count]
@@ -150,7 +153,7 @@ class Lane:
 
     def _request(self, generator: str, arm: str, asked: Counter[tuple[str, str]]) -> ProgramRequest:
         key = (generator, arm)
-        number = self.stats[key].programs + asked[key]
+        number = self.shard.numbered(self.stats[key].programs + asked[key])
         asked[key] += 1
         return ProgramRequest(
             generator, arm, number, self._strategies(number), seed=f"{self.seed}/{generator}/{arm}/{number}"

@@ -14,6 +14,7 @@ from driftline.backends import BACKENDS
 from driftline.backends.base import Backend
 from driftline.backends.presets import holds, is_preset
 from driftline.campaign.session import each_backend, require_target
+from driftline.campaign.shard import Shard
 from driftline.checking.accept import parse_accept
 from driftline.checking.checker import Skipped
 from driftline.core.errors import DriftlineError
@@ -71,6 +72,7 @@ class HuntPlan:
     plugins: tuple[str, ...] = ()
     accept: tuple[str, ...] = ()  # as for check --accept
     llm: ModelPlan | None = None  # of the generator `llm`
+    shard: str = ""  # such as 3/8: one of several parts; empty: all of it
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -84,6 +86,7 @@ class HuntPlan:
             "plugins": list(self.plugins),
             "accept": list(self.accept),
             **({"llm": encode(ModelPlan, self.llm)} if self.llm else {}),
+            **({"shard": self.shard} if self.shard else {}),
         }
 
     @staticmethod
@@ -105,6 +108,7 @@ def new_plan(
     timeout: float = 60.0,
     plugins: Sequence[str] = (),
     accept: Sequence[str] = (),
+    shard: str = "",
 ) -> tuple[HuntPlan, list[Skipped]]:
     """The plan of a new hunt, with every name in it known; and the targets that are skipped."""
     chosen, skipped = choose_lanes(targets)
@@ -118,6 +122,7 @@ def new_plan(
         timeout=timeout,
         plugins=tuple(str(Path(path).resolve()) for path in plugins),
         accept=parse_accept(accept),
+        shard=str(Shard.parse(shard)),
     )
     return plan, skipped
 

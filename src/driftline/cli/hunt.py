@@ -52,6 +52,12 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
     help="Go on with the last hunt in the store that did not come to its end; with a longer --budget, also with one"
     " that did: what it left unexamined comes first.",
 )
+@click.option(
+    "--shard",
+    metavar="K/N",
+    default="",
+    help="Hunt the K-th of N parts, such as 3/8: each on a machine of its own with the same --seed, no program twice.",
+)
 @llm_tokens_option
 @llm_cost_option
 @click.option(
@@ -77,6 +83,7 @@ def hunt(
     jobs: int,
     timeout: float,
     resume: bool,
+    shard: str,
     llm_tokens: int | None,
     llm_cost: float | None,
     llm_replay: bool,
@@ -102,6 +109,7 @@ def hunt(
       driftline hunt --budget 1h --targets inductor,onnxruntime --seed 7
       driftline hunt --accept reduced-precision          only what is plainly wrong is a bug
       driftline hunt --generators llm --targets inductor --llm-tokens 50000
+      driftline hunt --shard 3/8 --store shard-3         one of eight machines; then driftline store merge
       driftline hunt --resume                            after Ctrl-C, a crash, or a power cut
       driftline report --out report.html                 what was found, for people
 
@@ -142,8 +150,10 @@ def hunt(
     if budget and programs:
         raise DriftlineError("Give --budget or --programs, not both.")
     seconds = parse_budget(budget) if budget else None
-    if resume and (targets or generators):
-        raise DriftlineError("--resume goes on with what was asked for then; leave out --targets and --generators.")
+    if resume and (targets or generators or shard):
+        raise DriftlineError(
+            "--resume goes on with what was asked for then; leave out --targets, --generators and --shard."
+        )
     if resume and not (store / "store.db").is_file():
         raise DriftlineError(
             f"There is no store in {store}, and so no unfinished hunt; leave out --resume to start one."
@@ -178,6 +188,7 @@ def hunt(
                     llm_tokens=llm_tokens,
                     llm_cost=llm_cost,
                     llm_replay=llm_replay,
+                    shard=shard,
                     spent=elapsed(),
                     listener=progress,
                 )

@@ -40,6 +40,7 @@ def hunt_json(result: HuntResult, store: Store, library: Library | None = None) 
         "schema": 1,
         "hunt": result.hunt.id,
         "seed": result.hunt.plan["seed"],
+        "shard": result.hunt.plan.get("shard", ""),
         "seconds": round(result.hunt.seconds, 1),
         "programs": result.programs,
         "suspects": result.settled,
