@@ -56,6 +56,7 @@ class CheckSettings(TypedDict, total=False):
     lift: bool
     oracle: str
     accept: Sequence[str]
+    stress: bool
 
 
 def check(
@@ -76,6 +77,7 @@ def check(
     lift: bool = False,
     oracle: str = "shadow",
     accept: Sequence[str] = (),
+    stress: bool = False,
 ) -> CheckResult:
     """Run a program on many compilers and say which of them is wrong.
 
@@ -88,7 +90,7 @@ def check(
 
     `accept` says which less precise arithmetic is good enough: "half-accumulation", "onnxruntime=requantise". A row
     that agrees only under such arithmetic has the judgement `reduced-precision`, or passes if it is accepted. No
-    project file is read.
+    project file is read. `stress`: several threads call a compiled program at the same time, too.
     """
     with Store.create(Path(store) if store else default_store()) as kept:
         return check_with(
@@ -109,6 +111,7 @@ def check(
             lift=lift,
             oracle=oracle,
             accept=accept,
+            stress=stress,
         )
 
 
@@ -138,6 +141,7 @@ def check_with(
         oracle=oracle,
         plugins=tuple(str(Path(p).resolve()) for p in plugins),
         accept=parse_accept(given.get("accept", ()), "accept"),
+        stress=given.get("stress", False),
     )
     return check_program(
         checker,

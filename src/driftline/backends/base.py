@@ -123,6 +123,7 @@ class Backend:
     mutates: ClassVar[bool] = False  # calls the user's code, so changes to inputs are seen and compared
     arithmetic: ClassVar[str] = ""  # what it declares beyond IEEE arithmetic; see oracle/arithmetic.py
     renames_outputs: ClassVar[bool] = False  # outputs come in order, under names of the compiler's own
+    threads: ClassVar[bool] = False  # several threads may call one compiled program at the same time
     sizes: ClassVar[bool] = True  # a compiled program runs at other sizes of its inputs, where it has open ones
     captures: ClassVar[bool] = False  # starts from the graph of torch.export, which such targets can share
     batch: ClassVar[int] = 20  # how many programs a hunt gives it at a time: some seconds of work

@@ -12,6 +12,7 @@ from driftline.programs.opened import OpenedProgram
 
 class Eager(TorchBackend):
     name = "eager"
+    threads = True
     preset = "quick"
     devices = ("cpu", "cuda")
     reference = True

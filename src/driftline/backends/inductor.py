@@ -23,6 +23,7 @@ from driftline.programs.opened import OpenedProgram
 class Inductor(TorchBackend):
     name = "inductor"
     family = "inductor"
+    threads = True
     devices = ("cpu", "cuda")
     together = 10
     batch = 60

@@ -113,6 +113,7 @@ class OnnxRuntime(Backend):
     preset = "quick"
     batch = 200
     accepts = ("onnx",)
+    threads = True
     module = "onnxruntime"
     distribution = "onnxruntime"
     extra = "onnxruntime"

@@ -22,6 +22,7 @@ from driftline.checking.lift import can_be_lifted, cannot_be_lifted, lift
 from driftline.checking.open import LoadedProgram
 from driftline.checking.pace import expected, note_durations
 from driftline.checking.precision import reviewed
+from driftline.checking.repeated import SeenIn
 from driftline.checking.result import CheckResult
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import BackendUnavailable, DriftlineError, UnfitTarget
@@ -257,7 +258,7 @@ def check_program(
         else:
             listener(TargetDone(target, row))
 
-    outcome = checker.check(case, progress, reference, partial(reviewed, checker))
+    outcome = checker.check(case, progress, reference, partial(reviewed, checker), call_again=True)
     note_durations(case.program, ((r.target, sum(_spent(r))) for r in outcome.results))
     CheckLog(store).keep(
         case.runs, [(str(r.target), r.execution.version, str(r.verdict.judgement)) for r in outcome.results]
@@ -283,8 +284,9 @@ def keep_failures(
     """Put the failures of a check into the store."""
     known = builtin() if library is None else library
     found = {
-        result.target: _recorded(checker, store, outcome.case, result, outcome.reference, known, listener)
+        result.target: _recorded(checker, store, seen.case, result, seen.reference, known, listener)
         for result in outcome.results
+        for seen in [result.seen_in or SeenIn(outcome.case, outcome.reference)]
     }
     return {target: bug for target, bug in found.items() if bug}
 

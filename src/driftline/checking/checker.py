@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,6 +27,7 @@ from driftline.checking.kinds import HOME, worker_for_framework, worker_for_targ
 from driftline.checking.pace import cheap_first
 from driftline.checking.reference_sources import ReferenceSource, is_big, quality, reference_sources
 from driftline.checking.refusals import Refusals, plain_form
+from driftline.checking.repeated import RepeatedCalls, SeenIn
 from driftline.checking.room import jobs_for
 from driftline.checking.shadow_cache import ShadowCache
 from driftline.checking.written import write_case
@@ -59,6 +60,7 @@ FLAKY_RUNS = 4
 OUR_TIMEOUT = 120.0  # seconds, at least, for a reference or a shadow
 FRESH_INPUTS = 3
 KEPT_USES = 1000
+STRESS_THREADS = 4
 # What a target may fail by because the reference is wrong: what its results are.
 _OF_RESULTS = (
     Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.BIAS, Kind.WRONG_ZERO_SIGN, Kind.WRONG_DTYPE, Kind.WRONG_SHAPE,
@@ -78,6 +80,7 @@ class TargetResult:
     failed_runs: tuple[int, int] = (0, 0)  # how often it failed, of how many runs
     internal_error: str = ""
     effect: Effect | None = None  # what it does to the highest scores, where there are any
+    seen_in: SeenIn | None = None  # where a further call of the program fails: the case that shows it
 
     @property
     def flaky(self) -> bool:
@@ -131,15 +134,20 @@ class Checker:
         progress: Progress = lambda target, result: None,
         known_reference: Reference | None = None,
         review: Review = lambda case, result, reference: result,
+        *,
+        call_again: bool = False,
     ) -> CheckOutcome:
-        """Run the case on all its targets."""
+        """Run the case on all its targets. `call_again`: a compiled program that passes must do so when it is called
+        with other inputs too, and once more with the first."""
         reference = known_reference or self.reference(case)
+        repeats = RepeatedCalls(self, case, reference) if call_again else None
 
         def one(target: Target) -> TargetResult | Skipped:
             progress(target, None)
-            result = self._check_target(case, target, reference)
+            result = self._check_target(case, target, reference, repeats)
             if isinstance(result, TargetResult):
-                result = review(case, result, reference)
+                seen = result.seen_in or SeenIn(case, reference)
+                result = review(seen.case, result, seen.reference)
             progress(target, result)
             return result
 
@@ -161,14 +169,23 @@ class Checker:
 
     # -- one target --------------------------------------------------------------------------------------------------
 
-    def _check_target(self, case: Case, target: Target, reference: Reference) -> TargetResult | Skipped:
+    def _check_target(
+        self, case: Case, target: Target, reference: Reference, repeats: RepeatedCalls | None = None
+    ) -> TargetResult | Skipped:
         try:
-            execution = self.execute(case, target)
+            execution = self.execute(case, target, repeats.inputs if repeats else ())
+            if repeats and execution.outcome in (Outcome.CRASH, Outcome.TIMEOUT, Outcome.OOM):
+                first = self.execute(case, target)
+                crashed = first.outcome is Outcome.OK and execution.outcome is Outcome.CRASH
+                execution = replace(first, repeat_failure=execution.failure) if crashed else first
+            raw = execution
             if case.deployed:
                 execution, _ = compared(case.deployed, execution, reference)
             verdict = self.judge(case, target, execution, reference)
             if verdict.judgement is not Judgement.FAIL:
-                return TargetResult(target, execution, verdict)
+                passed = TargetResult(target, execution, verdict)
+                again = repeats if verdict.judgement is Judgement.PASS else None
+                return (again and self._called_again(again, target, raw)) or passed
             if verdict.kind is Kind.BIAS and case.program.inputs and not self._drifts_elsewhere(case, target):
                 told = "on these inputs the errors drift, on fresh ones they do not: chance cannot be ruled out"
                 return TargetResult(target, execution, Verdict(Judgement.INCONCLUSIVE, told))
@@ -183,6 +200,15 @@ class Checker:
             verdict = Verdict(Judgement.INCONCLUSIVE, "Driftline itself failed; this says nothing about the compiler")
             execution = Execution(str(target), Outcome.ERROR, Stage.RUN, problem="internal error")
             return TargetResult(target, execution, verdict, internal_error=str(error))
+
+    def _called_again(self, repeats: RepeatedCalls, target: Target, execution: Execution) -> TargetResult | None:
+        """The failure of a further call, examined like any other in the case that has this call as a sample."""
+        seen = repeats.failing(target, execution)
+        result = self._check_target(seen.case, target, seen.reference) if seen else None
+        if not isinstance(result, TargetResult) or result.verdict.judgement is not Judgement.FAIL:
+            return None
+        told = f"when it is called again: {result.verdict.reason}"
+        return replace(result, verdict=replace(result.verdict, reason=told), seen_in=seen)
 
     def judge(self, case: Case, target: Target, execution: Execution, reference: Reference) -> Verdict:
         """Is what a target did what the program means? Arithmetic that the person accepts counts only where the target
@@ -288,12 +314,13 @@ class Checker:
 
     # -- running -----------------------------------------------------------------------------------------------------
 
-    def execute(self, case: Case, target: Target, *, fresh: bool = False) -> Execution:
-        """One target, all samples: convert if needed, compile, run. A rejection in words alone is believed only when
-        the compiler's plainest form does not take the program either."""
+    def execute(self, case: Case, target: Target, repeats: Sequence[Inputs] = (), *, fresh: bool = False) -> Execution:
+        """One target, all samples: convert if needed, compile, run; then further calls with `repeats`. A rejection in
+        words alone is believed only when the compiler's plainest form does not take the program either."""
         if case.deployed:
+            repeats = as_run(replace(case, samples=tuple(repeats)), case.deployed).samples
             case = as_run(case, case.deployed)
-        execution = self._execute(case, target, fresh=fresh)
+        execution = self._execute(case, target, repeats, fresh=fresh)
         by_converter = execution.converter and execution.stage is Stage.CONVERT
         if execution.outcome is not Outcome.REJECTED or by_converter:
             return execution
@@ -302,7 +329,7 @@ class Checker:
             return replace(execution, outcome=Outcome.ERROR, taken_by=str(plain))
         return execution
 
-    def _execute(self, case: Case, target: Target, *, fresh: bool = False) -> Execution:
+    def _execute(self, case: Case, target: Target, repeats: Sequence[Inputs] = (), *, fresh: bool = False) -> Execution:
         backend = resolve(target)
         if case.options.grad and not backend.gradients:
             return _rejected(target, Stage.COMPILE, "this backend computes no gradients")
@@ -315,7 +342,11 @@ class Checker:
             captured = self._conversions.shared_capture(case, target)
         worker = worker_for_target(backend, target, case.options.plugins)
         with self._written(case, program) as files:
-            request = RunRequest(files, target.backend, backend.told(target.told), captured)
+            further = tuple(files.folder / f"repeat{index}" for index in range(len(repeats)))
+            for path, sample in zip(further, repeats, strict=True):
+                save_tensors(path, sample.arrays)
+            threads = STRESS_THREADS if case.options.stress else 1
+            request = RunRequest(files, target.backend, backend.told(target.told), captured, further, threads)
             report = self._run(worker, RUN, request, case, fresh=fresh)
             return _execution(target, report, converter, seconds, room_for_results(case.options.memory_limit))
 
@@ -470,6 +501,7 @@ def _execution(target: Target, report: TaskReport[Ran], converter: str, convert_
         return replace(base, outcome=outcome, failure=Failure(report.detail, ""), version=version)
     try:
         outputs = tuple(load_tensors(Path(path), most=room) for path in ran.outputs)
+        repeated = tuple(load_tensors(Path(path), most=room) for path in ran.repeated)
     except TooLarge as error:
         return replace(base, outcome=Outcome.ERROR, problem=_too_large(error), version=ran.version)
     return replace(
@@ -481,6 +513,8 @@ def _execution(target: Target, report: TaskReport[Ran], converter: str, convert_
         durations={**durations, **ran.durations, "total": report.seconds},
         version=ran.version,
         problem=ran.problem,
+        repeated=repeated,
+        repeat_failure=ran.repeat_failure,
     )
 
 

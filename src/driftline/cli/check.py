@@ -88,6 +88,7 @@ class _WithPresets(click.Command):
 )
 @click.option("--grad", is_flag=True, help="Compare gradients too (torch targets).")
 @click.option("--signed-zero", is_flag=True, help="Also tell -0.0 from 0.0.")
+@click.option("--stress", is_flag=True, help="Also call compiled programs from several threads, where they allow it.")
 @click.option("--lift", is_flag=True, help="Also check a half-precision program in float32, where small bugs show.")
 @click.option(
     "--oracle",
@@ -123,6 +124,7 @@ def check(
     out: Path | None,
     grad: bool,
     signed_zero: bool,
+    stress: bool,
     lift: bool,
     oracle: str,
     accept: tuple[str, ...],
@@ -236,6 +238,7 @@ def check(
         oracle=oracle,
         plugins=tuple(str(Path(p).resolve()) for p in plugins),
         accept=accepted,
+        stress=stress,
     )
     with Store.create(store) as kept, Pool() as pool:
         with CheckProgress(f"Checking {program}") as progress:

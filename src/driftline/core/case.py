@@ -32,6 +32,7 @@ class CheckOptions:
     oracle: str = "shadow"
     plugins: tuple[str, ...] = ()
     accept: tuple[str, ...] = ()  # arithmetic that the person accepts, as `POLICY` or `TARGET=POLICY`
+    stress: bool = False  # several threads call a compiled program at the same time, too
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -43,6 +44,7 @@ class CheckOptions:
             "oracle": self.oracle,
             "plugins": list(self.plugins),
             **({"accept": list(self.accept)} if self.accept else {}),  # other cases keep the id they always had
+            **({"stress": True} if self.stress else {}),
         }
 
     @staticmethod

@@ -70,6 +70,8 @@ class Execution:
     problem: str = ""  # set when the harness, not the compiler, is why there is no result
     converter: str = ""  # what made the form that ran, when it is not the program's own
     taken_by: str = ""  # the plainest form of the same compiler, when that takes and runs what this target refused
+    repeated: tuple[Arrays, ...] = ()  # what further calls of the compiled program returned, where they were asked for
+    repeat_failure: Failure | None = None  # what one of them raised
 
     def summary(self) -> dict[str, Any]:
         """Everything but the tensors."""

@@ -41,6 +41,8 @@ class RunRequest:
     backend: str
     options: Mapping[str, str]
     captured: str = ""  # the file of the program as `torch.export` sees it, where targets share that
+    repeats: tuple[Path, ...] = ()  # inputs of further calls of the compiled program, after all samples
+    threads: int = 1  # how many threads call it at the same time in the end; 1: none do
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Ran:
     problem: str = ""  # why it is the program or the harness, and not the compiler, that there is no result
     version: str = ""
     behaviour: tuple[str, ...] = ()  # rewrite rules of the compiler that fired, where it tells
+    repeated: tuple[str, ...] = ()  # where the outputs of the further calls are
+    repeat_failure: Failure | None = None  # what a further call raised
 
 
 RUN = Task(f"{_TASKS}:run", RunRequest, Ran)

@@ -18,8 +18,9 @@ from driftline.core.execution import Failure, Outcome, Stage
 from driftline.core.full_disk import no_room
 from driftline.core.plugins import load_plugins
 from driftline.core.task import Context
-from driftline.core.tensors import Arrays, save_tensors
+from driftline.core.tensors import Arrays, load_tensors, save_tensors
 from driftline.core.wire import encode
+from driftline.execute.further_calls import NO_FURTHER_CALLS, FurtherCalls, Keep, Repeated
 from driftline.execute.grouping import in_company
 from driftline.execute.requests import (
     PROBE,
@@ -38,8 +39,6 @@ from driftline.execute.requests import (
 )
 from driftline.execute.shelf import Shelf, load_samples
 from driftline.programs.opened import OpenedProgram, ProgramChanged, open_axes
-
-Keep = Callable[[Arrays, int], str]  # puts the outputs for a sample away, and says where
 
 
 @PROBE.serve
@@ -64,8 +63,9 @@ def run(request: RunRequest, context: Context) -> Ran:
         save_tensors(path, arrays)
         return str(path)
 
+    further = FurtherCalls(tuple(load_tensors(path) for path in request.repeats), request.threads)
     version = backend.version()
-    return replace(_run(backend, request.options, program, samples, keep, stage), version=version)
+    return replace(_run(backend, request.options, program, samples, keep, stage, further), version=version)
 
 
 def _run(
@@ -75,6 +75,7 @@ def _run(
     samples: Sequence[Arrays],
     keep: Keep,
     stage: _StageClock,
+    further: FurtherCalls = NO_FURTHER_CALLS,
 ) -> Ran:
     outputs: list[str] = []
     outcome, failure, problem = Outcome.OK, None, ""
@@ -93,6 +94,13 @@ def _run(
                 stage.enter(Stage.RUN)
             program.reseed()
             outputs.append(keep(compiled(arrays), index))
+        durations = stage.finish()
+        several_sizes = anew or program.open_axes
+        repeated = (
+            Repeated() if several_sizes else further.make(backend, compiled, program, samples, outputs, keep, durations)
+        )
+        done = Ran(outcome, stage.current, tuple(outputs), durations)
+        return replace(done, repeated=repeated.outputs, repeat_failure=repeated.failure)
     except MemoryError:
         outcome = Outcome.OOM
     except (ProgramChanged, DriftlineError) as error:  # what the user can fix, not what the compiler did

@@ -123,12 +123,21 @@ def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample]
         if verdict.judgement is Judgement.FAIL:
             return replace(verdict, evidence=replace(verdict.evidence, sample=index))
         verdicts.append(verdict)
-    z, direction = pooled([v.evidence.totals for v in verdicts])
+    z, direction = pooled([verdicts[index].evidence.totals for index in _distinct_inputs(samples)])
     if thorough and z > POOLED_LIMIT:  # a single input has been judged already, by its own limit
         found = Evidence(pooled_z=z, direction=direction, runs=len(samples), faults=(Fault.NUMBER,))
         return failing(Kind.BIAS, found)
     told = next((v for v in verdicts if v.evidence.unspecified), None)
     return told or next((v for v in verdicts if v.judgement is Judgement.PASS), verdicts[0])
+
+
+def _distinct_inputs(samples: Sequence[ReferenceSample]) -> list[int]:
+    """The first of all samples with the same inputs: their errors are the same too, and must not add up."""
+    seen: dict[tuple[tuple[str, bytes], ...], int] = {}
+    for index, sample in enumerate(samples):
+        key = tuple((name, array.tobytes()) for name, array in sample.inputs.items())
+        seen.setdefault(key or (("", str(index).encode()),), index)
+    return list(seen.values())
 
 
 def _judge_sample(got: Arrays, sample: ReferenceSample, trait: TargetTraits, thorough: bool) -> Verdict:

@@ -1,0 +1,105 @@
+"""Further calls of a compiled program, in the worker that compiled it: one after the other, and from several threads.
+
+A program that is right when it is called once may still be wrong the next time: it returns a buffer that an earlier
+call filled, or keeps what it should have computed anew; or two calls at the same time write to one buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from driftline.backends.base import Backend, Compiled
+from driftline.core.execution import Failure, Stage
+from driftline.core.tensors import Arrays
+from driftline.programs.opened import OpenedProgram
+
+Keep = Callable[[Arrays, int], str]  # puts the outputs for a sample away, and says where
+
+MOST_SECONDS = 10.0  # a program for which the further calls would take longer is called once
+ROUNDS = 8  # calls of each thread
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Where the outputs of further calls are, and what one of them raised."""
+
+    outputs: tuple[str, ...] = ()
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class FurtherCalls:
+    """The inputs of further calls, and how many threads call the program at the same time in the end."""
+
+    inputs: tuple[Arrays, ...] = ()
+    threads: int = 1
+
+    def make(
+        self,
+        backend: Backend,
+        compiled: Compiled,
+        program: OpenedProgram,
+        samples: Sequence[Arrays],
+        outputs: list[str],
+        keep: Keep,
+        durations: Mapping[str, float],
+    ) -> Repeated:
+        """Call it. What threads get for a sample takes the place of its outputs where that differs; what they raise
+        is raised here."""
+        each = durations.get(Stage.RUN.lower(), 0.0) / len(samples)
+        threads = self.threads if backend.threads and not program.grad else 1
+        if threads > 1 and each * threads * ROUNDS <= MOST_SECONDS:
+            for index, differing in _differing(compiled, program, samples, threads):
+                outputs[index] = keep(differing, index)
+        places: list[str] = []
+        if each * len(self.inputs) <= MOST_SECONDS:
+            for index, arrays in enumerate(self.inputs, len(samples)):
+                program.reseed()
+                try:
+                    returned = compiled(_copied(arrays))
+                except Exception as error:
+                    return Repeated(tuple(places), Failure.of(error))
+                places.append(keep(returned, index))
+        return Repeated(tuple(places))
+
+
+NO_FURTHER_CALLS = FurtherCalls()
+
+
+def _differing(
+    compiled: Compiled, program: OpenedProgram, samples: Sequence[Arrays], threads: int
+) -> list[tuple[int, Arrays]]:
+    """Samples whose outputs are others when several threads call the program, with the first such outputs of each."""
+    alone = []
+    for arrays in samples:
+        program.reseed()
+        alone.append(_copied(compiled(_copied(arrays))))
+    for arrays, first in zip(samples, alone, strict=True):
+        again = compiled(_copied(arrays))  # without a seed: a program that draws numbers returns others
+        if not _same(first, again) or any(name.startswith("mutated:") for name in first):
+            return []
+
+    def calls(thread: int) -> dict[int, Arrays]:
+        found: dict[int, Arrays] = {}
+        for turn in range(ROUNDS):
+            index = (thread + turn) % len(samples)
+            got = _copied(compiled(_copied(samples[index])))
+            if not _same(alone[index], got):
+                found.setdefault(index, got)
+        return found
+
+    with ThreadPoolExecutor(max_workers=threads) as running:
+        found = [job.result() for job in [running.submit(calls, thread) for thread in range(threads)]]
+    return sorted({index: got for each in found for index, got in each.items()}.items())
+
+
+def _copied(arrays: Arrays) -> Arrays:
+    return {name: np.array(array) for name, array in arrays.items()}
+
+
+def _same(one: Arrays, other: Arrays) -> bool:
+    return one.keys() == other.keys() and all(one[name].tobytes() == other[name].tobytes() for name in one)

@@ -1,0 +1,55 @@
+"""Other inputs that a program takes if it takes the given ones: the same numbers, turned round or made smaller.
+
+A domain that is not known is kept: positive numbers, rows that sum to one, a positive definite matrix, sorted limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from driftline.core.tensors import Array, Arrays, TensorSpec, is_float
+from driftline.inputs.make import random_inputs
+
+SMALLER = 0.875  # exact in every float type, and it keeps signs, zeros, infinities and orders
+
+
+def other_inputs(specs: Sequence[TensorSpec], arrays: Arrays, seed: int) -> Arrays | None:
+    """Floats turned round along all axes; integers, which may be indices or lengths, stay unless there is nothing else.
+    `None` where nothing can be changed."""
+    made = {name: _turned(array) if _is_number(array) else array for name, array in arrays.items()}
+    if _differ(made, arrays):
+        return made
+    drawn = random_inputs(specs, arrays, seed + 1).arrays
+    made = {
+        name: drawn[name] if name in drawn and drawn[name].shape == array.shape and not _ascends(array) else array
+        for name, array in arrays.items()
+        if not _is_number(array)
+    }
+    made = {**arrays, **made}
+    return made if _differ(made, arrays) else None
+
+
+def _is_number(array: Array) -> bool:
+    return is_float(array.dtype.name) or array.dtype.kind == "c"
+
+
+def _turned(array: Array) -> Array:
+    turned = np.ascontiguousarray(np.flip(array)).reshape(array.shape)
+    if not _ascends(array) and turned.tobytes() != array.tobytes():
+        return turned
+    with np.errstate(all="ignore"):
+        return np.asarray((array * np.asarray(SMALLER, array.dtype)).astype(array.dtype)).reshape(array.shape)
+
+
+def _ascends(array: Array) -> bool:
+    """Numbers in order along the last axis may be limits or offsets, which are useless in another order."""
+    if not array.ndim or array.shape[-1] < 2 or array.dtype.kind == "c":
+        return False
+    with np.errstate(all="ignore"):
+        return bool((array[..., 1:] >= array[..., :-1]).all() or (array[..., 1:] <= array[..., :-1]).all())
+
+
+def _differ(made: Arrays, arrays: Arrays) -> bool:
+    return any(made[name].tobytes() != array.tobytes() for name, array in arrays.items())
