@@ -7,7 +7,7 @@
 
 - generation: programs of ten operators made in a second of one core, and how many of them run;
 - judged: programs with a verdict (pass, fail, inconclusive) a minute, in real hunts and by screening alone, which does
-  not examine what fails (`hunt_rates.py`);
+  not examine what fails (`hunt_rates.py`); how long a hunt takes, from cold, to its first one and to its first bug;
 - flatness: the cost of a program and the memory of the parent process, at both ends of a long hunt;
 - peer: NNSmith's generator and fuzzer, in an environment that is made for it on first use (--no-peer: leave it out);
 - worth: reports, distinct bugs, and how many of them are known or debatable, in a store.
@@ -223,13 +223,15 @@ def judged(run: Run) -> None:
             run.store = folder
         with Pool() as pool:
             result = hunted(targets, seconds, folder, run.seed + 100, pool)
-        share = 100 * result.screening / (result.seconds * min(2, len(targets)))
+        share = 100 * result.screening / (result.seconds * 2)  # with two jobs
         run.add(
             f"{label}, hunt of {seconds} s, judged a minute",
             f"{result.per_minute:.0f} ({result.cost:.0f} ms of processor time each; {result.apart};"
             f" {share:.0f} % of the time is screening; {result.bugs} bugs)",
             *((f">= {aim:.0f}", result.per_minute >= aim) if aim else ()),
         )
+        run.add(f"{label}, from the start to the first judged program", _after(result.first_judged))
+        run.add(f"{label}, from the start to the first bug", _after(result.first_bug))
         if len(targets) > 1:
             for name, counts in sorted(result.by_target.items()):
                 told = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
@@ -237,6 +239,10 @@ def judged(run: Run) -> None:
         for problem in result.problems:
             print(f"    {problem}")
         run.answer[f"hunt {label}"] = result.to_json()
+
+
+def _after(seconds: float | None) -> str:
+    return "there was none" if seconds is None else f"{seconds:.1f} s"
 
 
 # -- flatness ----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Programs with a verdict (pass, fail, inconclusive) a minute: by real hunts, and by screening alone.
 
 Screening makes, runs and judges a batch; a hunt also examines and keeps what failed. Screening on one lane, whose steps
-follow each other, keeps about one core busy; two lanes are what a hunt on two targets has. A hunt on a single target
-runs each batch in two pieces, side by side, and examines what failed beside the next one.
+follow each other, keeps about one core busy; two lanes are what a hunt on two targets has. A hunt has several batches
+of a target in hand at once, and examines what failed beside them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from driftline.campaign.lane import Lane
 from driftline.campaign.plan import HuntPlan, form_of
 from driftline.checking.batch import Screening
 from driftline.core.target import Target
-from driftline.events import Event, TurnDone
+from driftline.events import BugSeen, Event, TurnDone
 from driftline.execute.pool import Pool
 from driftline.generate import GENERATORS
 from driftline.generate.blueprint import LANGUAGE
@@ -64,6 +64,9 @@ class Hunted:
     suspects: Mapping[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     turns: list[tuple[float, int, float, int]] = field(default_factory=list)  # when, programs, seconds, memory
+    first_judged: float | None = None  # seconds from the start
+    first_bug: float | None = None
+    parent: float = 0.0  # seconds of processor time of the parent process alone
 
     @property
     def judged(self) -> int:
@@ -92,7 +95,9 @@ class Hunted:
         }
 
 
-def hunted(targets: Sequence[str], seconds: float, folder: Path, seed: int, pool: Pool, jobs: int = 2) -> Hunted:
+def hunted(
+    targets: Sequence[str], seconds: float, folder: Path, seed: int, pool: Pool, jobs: int = 2, programs: int = 0
+) -> Hunted:
     """A real hunt into a store of its own."""
     seen = Hunted()
     own = psutil.Process()
@@ -100,20 +105,24 @@ def hunted(targets: Sequence[str], seconds: float, folder: Path, seed: int, pool
     started = time.monotonic()
 
     def listener(event: Event) -> None:
+        if isinstance(event, BugSeen) and seen.first_bug is None:
+            seen.first_bug = time.monotonic() - started
         if not isinstance(event, TurnDone):
             return
         with one_at_a_time:
+            if seen.first_judged is None and judged_in(event.counts):
+                seen.first_judged = time.monotonic() - started
             programs = sum(event.counts.values())
             seen.counts.update(event.counts)
             seen.by_target.setdefault(event.lane, Counter()).update(event.counts)
             seen.screening += event.seconds
             seen.turns.append((time.monotonic() - started, programs, event.seconds, own.memory_info().rss))
 
-    plan = HuntPlan(targets=tuple(targets), generators=("graph",), seed=seed, seconds=seconds)
+    plan = HuntPlan(targets=tuple(targets), generators=("graph",), seed=seed, seconds=seconds, programs=programs)
     with Store.create(folder) as store:
-        used = processor_seconds()
+        used, own_used = processor_seconds(), time.process_time()
         result = Hunter(pool, store, plan, jobs=jobs, listener=listener).run()
-        seen.processor = processor_seconds() - used
+        seen.processor, seen.parent = processor_seconds() - used, time.process_time() - own_used
     seen.seconds = time.monotonic() - started
     seen.bugs = len(result.bugs)
     seen.suspects = result.settled

@@ -51,7 +51,7 @@ def hunted(store: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     store = tmp_path_factory.mktemp("hunt") / "store"
-    done = subprocess.run(command(store), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command(store, "--jobs", "1"), capture_output=True, text=True, timeout=300)
     assert done.returncode == 1, done.stderr
     return store, json.loads(done.stdout)
 
@@ -75,10 +75,13 @@ def test_every_bug_replays(undisturbed: tuple[Path, dict[str, Any]]) -> None:
     assert str(store) in bug["replay"]
 
 
-def test_same_seed_same_hunt(undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+def test_same_seed_same_hunt_whatever_the_number_of_jobs(
+    undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
     store, _ = undisturbed
-    subprocess.run(command(tmp_path / "s"), capture_output=True, timeout=300)
+    subprocess.run(command(tmp_path / "s", "--jobs", "4"), capture_output=True, timeout=300)
     assert hunted(tmp_path / "s") == hunted(store)
+    assert len(hunted(store)["turns"]) > 3, "so few turns that hardly two were in hand at once"
 
 
 def kill_and_resume(store: Path, kills: int, rng: random.Random) -> None:

@@ -1,17 +1,20 @@
-"""The roster shares the time: suspects are examined beside the turns, and by numbers everything happens in order."""
+"""The roster shares the time: suspects are examined beside the turns, and by numbers one after the other."""
 
 from __future__ import annotations
 
 import math
 import threading
+from dataclasses import replace
 
 from test_lane import make_lane
 
+from driftline.campaign.pipeline import Pipeline
 from driftline.campaign.roster import REPEATS, LaneTask, LaneWork, Roster
+from driftline.core.target import Target
 
 
 def roster(*, new: int = 0, repeated: int = 0, left: float = 1e6, in_order: bool = False, jobs: int = 2) -> Roster:
-    return Roster([(make_lane(), new, repeated)], jobs=jobs, time_left=lambda: left, in_order=in_order)
+    return Roster([(Pipeline(make_lane()), new, repeated)], jobs=jobs, time_left=lambda: left, in_order=in_order)
 
 
 def taken(one: Roster) -> LaneTask:
@@ -25,26 +28,36 @@ def test_a_lane_goes_on_while_its_suspects_are_examined() -> None:
     assert [taken(one).work, taken(one).work] == [LaneWork.NEW_SUSPECT, LaneWork.TURN]
 
 
-def test_by_numbers_a_lane_waits_for_its_suspects() -> None:
-    one = roster(new=1, repeated=1, left=math.inf, in_order=True)
-    done = []
-    for _ in range(3):
-        task = taken(one)
-        others: list[LaneTask | None] = []
-        waiting = threading.Thread(target=lambda found=others: found.append(one.take()))
-        waiting.start()
-        waiting.join(0.2)
-        assert waiting.is_alive(), "a second thing was begun before the first was done"
-        done.append(task.work)
-        one.retire(task.lane) if task.work is LaneWork.TURN else None
-        one.finish(task)
-        waiting.join(5)
-        if others and others[0]:
-            one.finish(others[0])
-            done.append(others[0].work)
-        if len(done) == 3:
-            break
-    assert done == [LaneWork.NEW_SUSPECT, LaneWork.REPEATED_SUSPECT, LaneWork.TURN]
+def test_by_numbers_suspects_are_examined_one_after_the_other() -> None:
+    one = roster(new=3, left=math.inf, in_order=True, jobs=8)
+    examined = [taken(one)]
+    assert examined[0].work is LaneWork.NEW_SUSPECT
+    turns = [taken(one), taken(one)]
+    assert {task.work for task in turns} == {LaneWork.TURN}
+    one.retire(turns[0].lane)
+    for turn in turns:
+        one.finish(turn)
+    for _ in range(2):
+        one.finish(examined[-1])
+        examined.append(taken(one))
+    assert {task.work for task in examined} == {LaneWork.NEW_SUSPECT}
+    one.finish(examined[-1])
+    assert one.take() is None
+
+
+def test_with_many_processors_a_lane_uses_them() -> None:
+    """Half of them for what failed; the turns that may be in hand at once are split into pieces."""
+    one = roster(new=100, jobs=16)
+    tasks = [taken(one) for _ in range(10)]
+    turns = [task for task in tasks if task.work is LaneWork.TURN]
+    assert len(turns) == 2 and sum(turn.pieces for turn in turns) == 16
+    assert [task.work for task in tasks].count(LaneWork.NEW_SUSPECT) == 8
+
+
+def test_every_lane_has_something_before_one_has_two() -> None:
+    lanes = [replace(make_lane(), target=Target(name)) for name in ("a", "b", "c")]
+    one = Roster([(Pipeline(lane), 0, 0) for lane in lanes], jobs=4, time_left=lambda: 1e6, in_order=False)
+    assert sorted(taken(one).lane.name for _ in range(3)) == ["a", "b", "c"]
 
 
 def test_repeats_leave_time_for_turns() -> None:
@@ -93,7 +106,7 @@ def test_everybody_goes_home_when_nothing_is_left() -> None:
 def test_a_turn_is_not_begun_where_not_even_a_short_one_would_end_in_time() -> None:
     for left, allowed in ((30.0, True), (5.0, False)):
         one = roster(left=left)
-        lane = taken(one).lane
-        lane.pace = 60.0 / lane.batch
-        one.finish(LaneTask(lane, LaneWork.TURN, 0.0))
+        task = taken(one)
+        task.lane.pace = 60.0 / task.lane.batch
+        one.finish(task)
         assert (one.take() is not None) == allowed

@@ -22,6 +22,7 @@ from driftline.campaign.authoring import GENERATOR as LLM
 from driftline.campaign.authoring import Author
 from driftline.campaign.explanations import ExplainedBugs
 from driftline.campaign.lane import Lane
+from driftline.campaign.pipeline import LAG, AskedTurn, Pipeline
 from driftline.campaign.plan import HuntPlan, form_of, locked
 from driftline.campaign.roster import GRACE, SHARE_OF_GRACE, LaneTask, LaneWork, Roster
 from driftline.campaign.shard import Shard
@@ -30,14 +31,14 @@ from driftline.causes import Library
 from driftline.checking.batch import Screened, Screening
 from driftline.checking.batch_requests import ARMS, ArmsAnswer, ArmsRequest, ProgramRequest
 from driftline.checking.checker import Checker, Skipped
-from driftline.checking.kinds import worker_for_framework
+from driftline.checking.kinds import worker_for_framework, worker_for_target
 from driftline.core.answers import releases, remembered, surroundings
 from driftline.core.case import CheckOptions
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
 from driftline.core.target import Target
 from driftline.core.wire import Json, decode, encode
 from driftline.events import BugSeen, GeneratorStopped, HuntStarted, LaneStopped, Listener, TurnDone
-from driftline.execute.pool import Pool, PoolExpired, PoolInterrupted, WorkerStartError
+from driftline.execute.pool import Pool, PoolExpired, PoolInterrupted, WorkerKind, WorkerStartError
 from driftline.generate import GENERATORS
 from driftline.generate.blueprint import LANGUAGE
 from driftline.generate.table import OPERATORS
@@ -89,6 +90,17 @@ class NothingHunted(DriftlineError):
     exit_code = NOTHING_COMPARED
 
 
+@dataclass(frozen=True)
+class _TurnOutcome:
+    """What came of a turn, before it is written down: the turns of a lane are written in their order."""
+
+    asked: AskedTurn
+    seconds: float = 0.0
+    results: Sequence[Screened] = ()
+    tries: tuple[ModelTry, ...] = ()
+    error: str = ""  # a fault of ours, by which it was lost
+
+
 class Hunter:
     """Runs one hunt, with `jobs` threads that each have one thing in hand."""
 
@@ -114,6 +126,9 @@ class Hunter:
         self._options = CheckOptions(seed=plan.seed, timeout=plan.timeout, plugins=plan.plugins, accept=plan.accept)
         self._triage = Triage(Checker(pool, jobs=1), store, self._options, self._peers, library)
         self._lanes: dict[str, Lane] = {}
+        self._pipelines: dict[str, Pipeline[_TurnOutcome]] = {}
+        self._examining: set[int] = set()  # suspects
+        self._lock = threading.Lock()
         self._left_out: list[str] = []
         self._failure: BaseException | None = None
 
@@ -127,13 +142,15 @@ class Hunter:
         with locked(self._store, hunt):
             self._hunt, self._result = hunt, HuntResult(hunt)
             self._lanes = {lane.name: lane for lane in lanes}
+            # What is asked of a model follows from all turns before.
+            self._pipelines = {lane.name: Pipeline(lane, 1 if LLM in lane.arms else LAG) for lane in lanes}
             before = sum(self._rebuilt(hunt))
             self._roster = Roster(
-                [(lane, self._waiting(lane, new=True), self._waiting(lane, new=False)) for lane in lanes],
+                [(pipeline, *self._waiting(name)) for name, pipeline in self._pipelines.items()],
                 jobs=self._jobs,
                 time_left=self._time_left,
                 grace=self._grace,
-                in_order=bool(self._plan.programs),
+                in_order=self._in_order,
             )
             self._listener(
                 HuntStarted(
@@ -256,10 +273,21 @@ class Hunter:
         for turn in self._log.turns(hunt):
             if turn.lane in self._lanes:
                 self._absorb(self._lanes[turn.lane], turn)
+                self._pipelines[turn.lane].rebuild(turn)
                 yield 1
 
-    def _waiting(self, lane: Lane, *, new: bool) -> int:
-        return len(self._log.waiting(self._hunt, lane.name, new=new))
+    @property
+    def _in_order(self) -> bool:
+        return bool(self._plan.programs)
+
+    def _waiting(self, lane: str) -> tuple[int, int]:
+        """Suspects that wait, as the roster counts them."""
+        each = Counter(suspect.body.new for suspect in self._log.waiting(self._hunt, lane))
+        return self._counted(each)
+
+    def _counted(self, suspects: Counter[bool]) -> tuple[int, int]:
+        """Those to be examined at once, and those that can wait: where they are examined in order, none can."""
+        return (suspects.total(), 0) if self._in_order else (suspects[True], suspects[False])
 
     def _peers(self, form: str, all_of_them: bool) -> list[Target]:
         """The targets of one form. To start a compiler just to hear its opinion takes long: those at work do."""
@@ -269,7 +297,29 @@ class Hunter:
 
     # -- sharing the time --------------------------------------------------------------------------------------------
 
+    def _warm_up(self) -> None:
+        """Import the compilers while the first programs are made, as far as there are processors for both."""
+        kinds = iter(
+            dict.fromkeys(
+                worker_for_target(BACKENDS.get(lane.target.backend), lane.target, self._plan.plugins)
+                for lane in self._lanes.values()
+            )
+        )
+
+        def warm() -> None:
+            while not self._roster.stopped and (kind := self._next_of(kinds)):
+                self._pool.warm(kind)
+
+        for number in range(self._jobs // 2):
+            threading.Thread(target=warm, name=f"warm {number}", daemon=True).start()
+
+    def _next_of(self, kinds: Iterator[WorkerKind]) -> WorkerKind | None:
+        with self._lock:
+            return next(kinds, None)
+
     def _work(self) -> None:
+        self._pool.bound(self._jobs)
+        self._warm_up()
         threads = [threading.Thread(target=self._serve, name=f"hunter {n}") for n in range(self._jobs)]
         for thread in threads:
             thread.start()
@@ -312,75 +362,90 @@ class Hunter:
                 self._failure = self._failure or error
                 self._roster.stop()
             finally:
-                self._roster.finish(task, new=suspects[True], repeated=suspects[False])
+                new, repeated = self._counted(suspects)
+                self._roster.finish(task, new=new, repeated=repeated)
 
     def _do(self, task: LaneTask) -> Counter[bool]:
         """Do it, and say how many suspects it brought, by whether they seem new."""
         try:
             if task.work is LaneWork.TURN:
-                return self._turn(task.lane)
-            self._examine(task.lane, new=task.work is LaneWork.NEW_SUSPECT)
+                return self._turn(task.lane, task.pieces)
+            self._examine(task.lane, new=None if self._in_order else task.work is LaneWork.NEW_SUSPECT)
         except WorkerStartError as error:
             self._retire(task.lane, f"cannot start: {error}")
-        except InternalError as error:
-            self._failed(task.lane, str(error))
         return Counter()
-
-    def _failed(self, lane: Lane, error: str) -> None:
-        """A fault of ours: the turn is counted as such, and the lane goes on with the next one."""
-        self._result.internal_errors.append(error)
-        turn = Turn(lane.name, lane.turns, TurnBody(counts={"internal": lane.batch}))
-        self._log.add_turn(self._hunt, turn, [])
-        self._absorb(lane, turn)
-        lane.failures += 1
-        if lane.failures >= MOST_FAILURES:
-            self._retire(lane, "Driftline itself failed on it, again and again")
 
     def _retire(self, lane: Lane, reason: str = "") -> None:
         self._roster.retire(lane, at_once=bool(reason))
-        if reason:
-            self._result.stopped[lane.name] = reason
+        with self._lock:
+            known = lane.name in self._result.stopped
+            if reason and not known:
+                self._result.stopped[lane.name] = reason
+        if reason and not known:
             self._listener(LaneStopped(lane.name, reason))
 
     # -- one turn ----------------------------------------------------------------------------------------------------
 
-    def _turn(self, lane: Lane) -> Counter[bool]:
-        """Screen one batch and write down what came of it. A lane that has its number is done."""
-        limit = self._plan.programs - lane.programs if self._plan.programs else lane.batch
-        if limit <= 0 or lane.exhausted:
+    def _turn(self, lane: Lane, pieces: int) -> Counter[bool]:
+        """Screen one batch and write down what came of it, when all before it are written. A lane that has its number
+        is done."""
+        pipeline = self._pipelines[lane.name]
+        asked = None if lane.exhausted else pipeline.ask(self._plan.programs, lane.done_in(self._time_left()))
+        if asked is None:
             self._retire(lane)
             return Counter()
+        suspects: Counter[bool] = Counter()
+
+        def write(outcome: _TurnOutcome) -> Turn:
+            turn, found = self._written(lane, outcome)
+            suspects.update(found)
+            return turn
+
+        pipeline.finish(asked, self._carried_out(lane, asked, pieces), write)
+        self._look_ahead(lane)
+        return suspects
+
+    def _carried_out(self, lane: Lane, asked: AskedTurn, pieces: int) -> _TurnOutcome:
         started = time.monotonic()
         plan = self._plan
-        with Screening(
-            self._pool,
-            lane.form,
-            seed=plan.seed,
-            plugins=plan.plugins,
-            timeout=plan.timeout,
-            shards=self._roster.shards,
-        ) as screening:
-            requests = lane.requests(limit)[: lane.done_in(self._time_left())]
-            results, tries = self._screened(screening, lane, requests)
-        self._result.internal_errors += [result.internal_error for result in results if result.internal_error]
-        body = replace(lane.summarise(results, time.monotonic() - started), tries=tries)
-        turn = Turn(lane.name, lane.turns, body)
-        suspects = list(_suspects(lane, results, set(body.keys)))
-        self._log.add_turn(self._hunt, turn, suspects)
-        self._log.spend(self._hunt, time.monotonic() - self._started)
+        try:
+            with Screening(
+                self._pool, lane.form, seed=plan.seed, plugins=plan.plugins, timeout=plan.timeout, shards=pieces
+            ) as screening:
+                results, tries = self._screened(screening, lane, asked)
+        except InternalError as error:
+            return _TurnOutcome(asked, time.monotonic() - started, error=str(error))
+        return _TurnOutcome(asked, time.monotonic() - started, results, tries)
+
+    def _written(self, lane: Lane, outcome: _TurnOutcome) -> tuple[Turn, Counter[bool]]:
+        """Write down what came of a turn, and how many suspects there are. One that was lost by a fault of ours is
+        counted as such, and the lane goes on with the next one."""
+        if outcome.error:
+            self._result.internal_errors.append(outcome.error)
+            arms = tuple((*arm, count, 0.0) for arm, count in outcome.asked.arms.items())
+            body = TurnBody(counts={"internal": len(outcome.asked.requests)}, arms=arms)
+        else:
+            self._result.internal_errors += [one.internal_error for one in outcome.results if one.internal_error]
+            body = replace(lane.summarise(outcome.results, outcome.seconds), tries=outcome.tries)
+        turn = Turn(lane.name, outcome.asked.number, body)
+        suspects = list(_suspects(lane, outcome.results, set(body.keys)))
+        self._log.add_turn(self._hunt, turn, suspects, time.monotonic() - self._started)
         self._absorb(lane, turn)
-        lane.failures = 0
-        self._listener(TurnDone(lane.name, turn.number, body.counts, body.seconds))
-        self._look_ahead(lane)
-        return Counter(suspect.new for suspect in suspects)
+        lane.failures = lane.failures + 1 if outcome.error else 0
+        if lane.failures >= MOST_FAILURES:
+            self._retire(lane, "Driftline itself failed on it, again and again")
+        if not outcome.error:
+            self._listener(TurnDone(lane.name, turn.number, body.counts, body.seconds))
+        return turn, Counter(suspect.new for suspect in suspects)
 
     def _screened(
-        self, screening: Screening, lane: Lane, requests: Sequence[ProgramRequest]
+        self, screening: Screening, lane: Lane, asked: AskedTurn
     ) -> tuple[list[Screened], tuple[ModelTry, ...]]:
         """What became of the programs of a turn. Those of a model are written first; some run with an option of the
         target, which the rule that they are about needs."""
+        requests = asked.requests
         if self._author is None or all(request.generator != LLM for request in requests):
-            return screening.screen(requests, lane.target, heard=lane.rejections), ()
+            return screening.screen(requests, lane.target, heard=asked.heard), ()
         written = self._author.write(lane.name, lane.target, requests, screening)
         results: dict[int, Screened] = {}
         places: dict[Target, list[int]] = {}
@@ -390,7 +455,7 @@ class Hunter:
             found = screening.screen(
                 [written.requests[at] for at in group],
                 target,
-                heard=lane.rejections,
+                heard=asked.heard,
                 made=[written.made[at] for at in group],
             )
             results |= dict(zip(group, found, strict=True))
@@ -409,18 +474,26 @@ class Hunter:
 
     def _look_ahead(self, lane: Lane) -> None:
         """The model is asked for what the next turn needs while others work."""
-        limit = self._plan.programs - lane.programs if self._plan.programs else lane.batch
         if lane.exhausted:
             why = self._result.no_more.get(f"{LLM} for {lane.name}", "")
             self._retire(lane)
             self._result.stopped[lane.name] = f"no generator is left that makes programs: {why}"
-        elif self._author and limit > 0:
-            self._author.ask_ahead(lane.name, lane.requests(limit))
+        elif self._author and LLM in lane.arms:
+            self._author.ask_ahead(lane.name, self._pipelines[lane.name].preview(self._plan.programs))
 
-    def _examine(self, lane: Lane, *, new: bool) -> None:
-        """Look at the suspect that has waited longest."""
-        for suspect in self._log.waiting(self._hunt, lane.name, new=new, most=1):
+    def _examine(self, lane: Lane, *, new: bool | None) -> None:
+        """Look at the suspect that has waited longest, of those that nobody examines."""
+        with self._lock:
+            waiting = self._log.waiting(self._hunt, lane.name, new=new, most=len(self._examining) + 1)
+            suspect = next((one for one in waiting if one.id not in self._examining), None)
+            if suspect is None:
+                return
+            self._examining.add(suspect.id)
+        try:
             self._settle(suspect, self._examined(lane, suspect))
+        finally:
+            with self._lock:
+                self._examining.discard(suspect.id)
 
     def _examined(self, lane: Lane, suspect: Suspect) -> ExaminedSuspect:
         try:
@@ -433,8 +506,10 @@ class Hunter:
     def _settle(self, suspect: Suspect, examined: ExaminedSuspect) -> None:
         self._log.settle(suspect, examined.state, [bug.id for bug, _ in examined.bugs], examined.reason)
         for bug, new in examined.bugs:
-            self._result.add(bug, new=new)
-            self._listener(BugSeen(bug, new))
+            with self._lock:  # two suspects that were examined at the same time may be the first ones of one bug
+                first = new and bug.id not in self._result.bugs
+                self._result.add(bug, new=new)
+            self._listener(BugSeen(bug, first))
 
 
 def _suspects(lane: Lane, results: Sequence[Screened], new_keys: set[str]) -> Iterator[SuspectBody]:

@@ -3,6 +3,7 @@
 What the next turn asks for depends on the seed and on the turns before it in the same lane, and on nothing else: not
 on the clock, not on other lanes. So the same seed gives the same programs, and a lane that is rebuilt from its stored
 turns goes on as if it had never stopped. The clock may cut the last turn of a hunt short, and nothing else.
+Several turns may be in hand at once: `pipeline.py` says which earlier ones a turn knows.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from driftline.campaign.shard import WHOLE, Shard
@@ -29,7 +30,7 @@ _BY_CHANCE = ("timeout", "out-of-memory")
 INTERESTING = 6  # graphs kept from one turn
 SOLVED_EVERY = 8
 IN_A_ROW = 5  # programs about one arm, of a generator that takes its time over each
-STARTING = 0.5  # the share of programs in the time of the first turn, in which the compiler is started
+FIRST = 4  # programs of the first turn; each later one has twice as many as the one before, up to a batch
 
 
 @dataclass
@@ -61,6 +62,7 @@ class Lane:
     seconds: float = 0.0
     pace: float = 0.0  # seconds for a program, in the last turn
     stats: dict[tuple[str, str], Arm] = field(default_factory=lambda: defaultdict(Arm))
+    sums: dict[str, Arm] = field(default_factory=lambda: defaultdict(Arm))  # of all arms of a generator
     coverage: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     graphs: deque[Graph] = field(default_factory=lambda: deque(maxlen=KEPT_GRAPHS))
     seen: set[str] = field(default_factory=set)
@@ -72,9 +74,15 @@ class Lane:
 
     @property
     def shortest(self) -> int:
-        """Programs of a short turn. The first is one, as a hunt of two minutes should hear from every compiler, and so
+        """Programs of a short turn. The first is one, so that something is judged as soon as a compiler is warm, and so
         may the last be, which should end with the time."""
-        return -(-self.batch // 3)
+        return min(FIRST, self.batch)
+
+    @property
+    def turn_size(self) -> int:
+        """Programs of the next turn. It follows from the turn's number alone: a clock would give other programs each
+        time."""
+        return min(self.batch, FIRST << min(self.turns, 16))
 
     def seconds_for(self, programs: int) -> float:
         """What a turn of so many programs will take, by the last one."""
@@ -100,7 +108,7 @@ class Lane:
     def requests(self, limit: int) -> list[ProgramRequest]:
         """The next batch. Half of it operators alone, as long as there are some that were not tried."""
         rng = random.Random(f"{self.shard.seeded(self.seed)}/{self.form}/{self.name}/{self.turns}")
-        size, avoid = min(self.batch if self.turns else self.shortest, limit), self.avoid
+        size, avoid = min(self.turn_size, limit), self.avoid
         bases = self._bases(frozenset(avoid))
         asked: Counter[tuple[str, str]] = Counter()
         made = [self._request("graph", arm, asked) for arm in self._untried(size // 2 or 1, rng)]
@@ -131,12 +139,7 @@ class Lane:
         names = [name for name in self.arms if name not in self.closed and (name not in self.needs_base or can_change)]
         if rng.random() < FLOOR * len(names):
             return rng.choice(names)
-        total = {name: self._sum_of(name) for name in names}
-        return max(names, key=lambda name: _sampled(total[name], rng))
-
-    def _sum_of(self, generator: str) -> Arm:
-        arms = [arm for (name, _), arm in self.stats.items() if name == generator]
-        return Arm(sum(arm.programs for arm in arms), math.fsum(arm.reward for arm in arms))
+        return max(names, key=lambda name: _sampled(self.sums[name], rng))
 
     def _arm(self, generator: str, rng: random.Random) -> str:
         """Thompson sampling over a handful of arms: the best of few leaves room for all."""
@@ -190,16 +193,26 @@ class Lane:
 
     def absorb(self, turn: Turn) -> None:
         """Take over what a turn brought: one that was just done, or one from the store."""
+        self.count(turn.number, ((generator, arm, programs) for generator, arm, programs, _ in turn.body.arms))
+        self.learn(turn)
+
+    def count(self, number: int, asked: Iterable[tuple[str, str, int]]) -> None:
+        """A turn was asked for, with so many programs of each generator and arm: they are not asked for again."""
+        self.turns = number + 1
+        for generator, arm, programs in asked:
+            self.programs += programs
+            for entry in (self.stats[(generator, arm)], self.sums[generator]):
+                entry.programs += programs
+
+    def learn(self, turn: Turn) -> None:
+        """What came of a turn that was counted before."""
         body = turn.body
-        self.turns = turn.number + 1
-        self.programs += body.programs
         self.seconds += body.seconds
-        if body.programs:
-            self.pace = body.seconds / body.programs * (STARTING if turn.number == 0 else 1.0)
-        for generator, arm, programs, reward in body.arms:
-            entry = self.stats[(generator, arm)]
-            entry.programs += programs
-            entry.reward += reward
+        if body.programs and turn.number:  # in the first one the compiler is started
+            self.pace = body.seconds / body.programs
+        for generator, arm, _, reward in body.arms:
+            for entry in (self.stats[(generator, arm)], self.sums[generator]):
+                entry.reward += reward
         for pair, counts in body.coverage.items():
             self.coverage[pair].update(counts)
         self.graphs.extend(map(Graph.from_json, body.interesting))

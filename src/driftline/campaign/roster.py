@@ -1,7 +1,8 @@
 """Which lane works next in a hunt, and on what: a turn of new programs, or a suspect from an earlier one.
 
-A lane may have a turn while one of its suspects is examined; what it asks for next does not depend on what comes of
-that. A hunt by numbers must end in the same way every time: there a lane goes on when all its suspects are settled.
+A lane may have several turns in hand (`pipeline.py`) while its suspects are examined: what it asks for does not depend
+on what comes of them. A hunt by numbers must end in the same way every time: there a lane's suspects are examined one
+after the other, in their order, since what is known of a bug spares later suspects a closer look.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from driftline.campaign.lane import Lane
+from driftline.campaign.pipeline import Pipeline
 
 GRACE = 15.0  # seconds after the end of the budget for what is still running; of a short one less
 SHARE_OF_GRACE = 0.05
@@ -26,27 +29,49 @@ class LaneWork(Enum):
     REPEATED_SUSPECT = "repeated suspect"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LaneTask:
-    lane: Lane
+    pipeline: Pipeline[Any]
     work: LaneWork
     started: float
+    pieces: int = 1  # in which it is best run, side by side
+
+    @property
+    def lane(self) -> Lane:
+        return self.pipeline.lane
+
+    @property
+    def seconds(self) -> float:
+        """What it has taken so far, over all pieces."""
+        return (time.monotonic() - self.started) * self.pieces
 
 
 @dataclass
 class _Standing:
     """How far a lane is."""
 
-    lane: Lane
-    seconds: float
+    pipeline: Pipeline[Any]
+    spent: float
     new: int  # suspects that wait
     repeated: int
     examined: int = 0
     examining_seconds: float = 0.0
     repeats: int = 0  # examined since the last turn
-    turning: bool = False
-    examining: bool = False
+    in_hand: set[LaneTask] = field(default_factory=set)
     done: bool = False  # no more turns
+    ended: bool = False  # and no more suspects
+
+    @property
+    def turning(self) -> int:
+        return sum(task.work is LaneWork.TURN for task in self.in_hand)
+
+    def examining(self, *works: LaneWork) -> int:
+        return sum(task.work in works for task in self.in_hand)
+
+    @property
+    def share(self) -> tuple[float, int]:
+        """What it has had of the time, by which the next one is chosen."""
+        return self.spent + sum(task.seconds for task in self.in_hand), len(self.in_hand)
 
     @property
     def needed(self) -> float:
@@ -59,15 +84,19 @@ class Roster:
 
     def __init__(
         self,
-        waiting: Iterable[tuple[Lane, int, int]],
+        waiting: Iterable[tuple[Pipeline[Any], int, int]],
         *,
         jobs: int,
         time_left: Callable[[], float],
         in_order: bool,
         grace: float = GRACE,
     ) -> None:
-        """`waiting`: the lanes with the number of suspects that still wait, new and repeated ones."""
-        self._standings = {lane.name: _Standing(lane, lane.seconds, new, repeated) for lane, new, repeated in waiting}
+        """`waiting`: the lanes with the number of suspects that still wait, new and repeated ones. `in_order`: all of
+        them count as new, and are examined as they came."""
+        self._standings = {
+            pipeline.lane.name: _Standing(pipeline, pipeline.lane.seconds, new, repeated)
+            for pipeline, new, repeated in waiting
+        }
         self._jobs = jobs
         self._time_left = time_left
         self._in_order = in_order
@@ -80,10 +109,16 @@ class Roster:
         return self._stopped or self._time_left() <= 0
 
     @property
-    def shards(self) -> int:
-        """In how many pieces a turn is best run: more than one when there are more processors than lanes."""
-        active = sum(not standing.done for standing in self._standings.values())
-        return max(1, self._jobs // max(1, active))
+    def _pieces(self) -> int:
+        """In how many pieces a turn is best run: more than one when there are more processors than turns."""
+        turns = sum(standing.pipeline.at_once for standing in self._standings.values() if not standing.done)
+        return max(1, -(-self._jobs // max(1, turns)))
+
+    @property
+    def _examiners(self) -> int:
+        """How many suspects of a lane are examined at once: with half of its share of the processors."""
+        active = sum(not standing.ended for standing in self._standings.values())
+        return 1 if self._in_order else max(1, self._jobs // max(1, active) // 2)
 
     def take(self) -> LaneTask | None:
         """Something to do for the lane that has had least; waits while others may bring something. `None`: go home."""
@@ -91,51 +126,53 @@ class Roster:
             while not self.stopped:
                 offers = [(s, work) for s in self._standings.values() if (work := self._work_for(s))]
                 if offers:
-                    standing, work = min(offers, key=lambda offer: offer[0].seconds)
-                    standing.turning |= work is LaneWork.TURN
-                    standing.examining |= work is not LaneWork.TURN
-                    return LaneTask(standing.lane, work, time.monotonic())
-                if not any(s.turning or s.examining for s in self._standings.values()):
+                    standing, work = min(offers, key=lambda offer: offer[0].share)
+                    pieces = self._pieces if work is LaneWork.TURN else 1
+                    task = LaneTask(standing.pipeline, work, time.monotonic(), pieces)
+                    standing.in_hand.add(task)
+                    return task
+                if not any(s.in_hand for s in self._standings.values()):
                     return None
                 self._changed.wait(1.0)
             return None
 
     def _work_for(self, standing: _Standing) -> LaneWork | None:
-        if not standing.examining:
-            if standing.new:
+        new = standing.examining(LaneWork.NEW_SUSPECT)
+        repeated = standing.examining(LaneWork.REPEATED_SUSPECT)
+        if new + repeated < self._examiners:
+            if standing.new > new:
                 return LaneWork.NEW_SUSPECT
-            if standing.repeated and (self._in_order or self._has_room(standing)):
+            if standing.repeated > repeated and self._has_room(standing, repeated):
                 return LaneWork.REPEATED_SUSPECT
         return LaneWork.TURN if self._may_turn(standing) else None
 
-    def _has_room(self, standing: _Standing) -> bool:
-        return standing.repeats < REPEATS and standing.examining_seconds <= REPEATS_SHARE * standing.seconds
+    def _has_room(self, standing: _Standing, repeated: int) -> bool:
+        return standing.repeats + repeated < REPEATS and standing.examining_seconds <= REPEATS_SHARE * standing.spent
 
     def _may_turn(self, standing: _Standing) -> bool:
-        if standing.turning or standing.done:
+        if standing.done or not standing.pipeline.may_ask(standing.turning):
             return False
         if self._in_order:
-            return not standing.examining
+            return True
         # The last of the time is for what waits already, and for turns that end in it.
         left = self._time_left()
         waiting = sum(s.needed for s in self._standings.values()) / self._jobs
-        lane = standing.lane
+        lane = standing.pipeline.lane
         return waiting < left and lane.seconds_for(lane.shortest) < left + self._grace / 2
 
     def finish(self, task: LaneTask, *, new: int = 0, repeated: int = 0) -> None:
-        """The task is done; a turn brought so many suspects."""
+        """The task is done; a turn brought so many suspects, or those of several turns that waited for it."""
         with self._changed:
             standing = self._standings[task.lane.name]
-            seconds = time.monotonic() - task.started
-            standing.seconds += seconds
+            standing.in_hand.discard(task)
+            standing.spent += task.seconds
             if task.work is LaneWork.TURN:
-                standing.turning = False
-                standing.new += new
-                standing.repeated += repeated
+                if not standing.ended:
+                    standing.new += new
+                    standing.repeated += repeated
                 standing.repeats = 0
             else:
-                standing.examining = False
-                standing.examining_seconds += seconds
+                standing.examining_seconds += task.seconds
                 standing.examined += 1
                 if task.work is LaneWork.NEW_SUSPECT:
                     standing.new = max(0, standing.new - 1)  # none are left when the lane was retired meanwhile
@@ -150,6 +187,7 @@ class Roster:
             standing = self._standings[lane.name]
             standing.done = True
             if at_once:
+                standing.ended = True
                 standing.new = standing.repeated = 0
             self._changed.notify_all()
 

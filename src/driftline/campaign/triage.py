@@ -103,7 +103,7 @@ class Triage:
         if whole.kind != Kind.ERROR or not whole.made:
             return None
         operators = spelled_alike(name for name, _ in whole.coverage)
-        for bug_id, held in self._errors.get(_error_key(target, whole.evidence), {}).items():
+        for bug_id, held in list(self._errors.get(_error_key(target, whole.evidence), {}).items()):
             bug = self._store.bug(bug_id)
             if held <= operators and bug.status not in (Status.FIXED, Status.FLAKY):
                 return bug

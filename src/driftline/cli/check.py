@@ -9,6 +9,7 @@ import click
 
 from driftline.cli.cause_options import causes_option, library_of
 from driftline.cli.common import (
+    jobs_option,
     json_option,
     note,
     plugin_option,
@@ -104,7 +105,7 @@ class _WithPresets(click.Command):
 @click.option("--timeout", type=click.FloatRange(0.1), help="Seconds for one target.  [default: 300]")
 @click.option("--memory", type=click.IntRange(1), default=8, show_default=True, help="GiB of memory for one target.")
 @diagnose_option
-@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Targets that run at the same time.")
+@jobs_option("Targets that run at the same time.")
 @seed_option
 @store_option
 @plugin_option

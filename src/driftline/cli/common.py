@@ -13,6 +13,7 @@ from driftline.cli.settings import settings_of_run
 from driftline.core.config import default_store
 from driftline.core.text import to_json
 from driftline.core.times import parse_budget
+from driftline.execute.processors import usual_jobs
 from driftline.report.progress import Activity, Ticker, note, on_terminal, progress_line
 
 # With the options, what most commands import.
@@ -47,6 +48,21 @@ def seed_option(function: F) -> F:
     return click.option(
         "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random draws."
     )(function)
+
+
+def jobs_option(text: str) -> Callable[[F], F]:
+    """`text`: what of the command runs at the same time."""
+
+    def add(function: F) -> F:
+        return click.option(
+            "--jobs",
+            type=click.IntRange(1),
+            default=usual_jobs,
+            show_default="the processors, as far as the memory suffices",
+            help=text,
+        )(function)
+
+    return add
 
 
 def sizes_options(function: F) -> F:

@@ -8,7 +8,16 @@ import click
 
 from driftline.cli.cause_options import causes_option, library_of
 from driftline.cli.clock import elapsed
-from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, seed_option, store_option
+from driftline.cli.common import (
+    jobs_option,
+    json_option,
+    note,
+    parse_budget,
+    plugin_option,
+    print_json,
+    seed_option,
+    store_option,
+)
 from driftline.cli.completing import complete_generators, complete_targets
 from driftline.cli.explaining import diagnose_option
 from driftline.cli.llm_options import llm_cost_option, llm_tokens_option
@@ -42,9 +51,7 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
     help="How tensors are chosen: random (ordinary numbers), specials (NaN, infinities, extremes), boundary (the edges"
     " of the operators' domains), symbolic (solved, so that a small torch program becomes NaN or overflows).",
 )
-@click.option(
-    "--jobs", type=click.IntRange(1), default=2, show_default=True, help="Compilers that run at the same time."
-)
+@jobs_option("What runs at the same time: turns of compilers, and failures that are examined.")
 @click.option("--timeout", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds for one program.")
 @click.option(
     "--resume",

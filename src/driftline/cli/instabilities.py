@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from driftline.cli.branching import BranchingCommand
-from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, seed_option, store_option
+from driftline.cli.common import (
+    jobs_option,
+    json_option,
+    note,
+    parse_budget,
+    plugin_option,
+    print_json,
+    seed_option,
+    store_option,
+)
 from driftline.core.errors import DriftlineError
 from driftline.core.quoting import shell
 
@@ -53,7 +62,7 @@ FRAMEWORKS = "pytorch,torch_compile,onnx,openvino,xla"
 )
 @click.option("--budget", metavar="TIME", default="2s", show_default=True, help="To solve the inputs of one model.")
 @click.option("--timeout", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds for one model.")
-@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="What runs at the same time.")
+@jobs_option("What runs at the same time.")
 @seed_option
 @store_option
 @plugin_option

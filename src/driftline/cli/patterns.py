@@ -10,6 +10,7 @@ import click
 from driftline.cli.common import (
     Activity,
     Ticker,
+    jobs_option,
     json_option,
     note,
     parse_budget,
@@ -169,7 +170,7 @@ def describe_command(
 @click.option("--budget", metavar="TIME", help="How long, all included: 90s, 10m, 1h.  [default: 30m]")
 @_only_option
 @_compilers_option
-@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Rules worked on at the same time.")
+@jobs_option("Rules worked on at the same time.")
 @click.option(
     "--resume",
     is_flag=True,

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from driftline.cli.common import Activity, json_option, note, parse_budget, print_json, seed_option, store_option
+from driftline.cli.common import (
+    Activity,
+    jobs_option,
+    json_option,
+    note,
+    parse_budget,
+    print_json,
+    seed_option,
+    store_option,
+)
 from driftline.cli.completing import complete_bugs
 from driftline.core.errors import NOTHING_COMPARED, BackendUnavailable, DriftlineError
 from driftline.core.quoting import shell
@@ -58,7 +67,7 @@ def list_all(as_json: bool) -> int:
     help="Where steps come from: random primitives, or the search spaces of TVM's own tuner, MetaSchedule."
     "  [default: random]",
 )
-@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Schedules at the same time.")
+@jobs_option("Schedules at the same time.")
 @click.option("--resume", is_flag=True, help="Go on with the last schedule hunt in the store that was cut off.")
 @seed_option
 @store_option

@@ -83,10 +83,12 @@ def serve(
     Exit codes: 0 when it was ended, 2 when it cannot start (no store, a port that is taken), 4 when its packages are
     not installed.
     """
+    from driftline.execute.processors import all_cores
+
     try:
         from driftline.serve import server
         from driftline.serve.access import is_loopback
-        from driftline.serve.settings import MIB, ServeSettings, all_cores
+        from driftline.serve.settings import MIB, ServeSettings
     except ModuleNotFoundError as error:
         raise BackendUnavailable(
             f"driftline serve needs {error.name}, which is not installed: pip install 'driftline[serve]'"

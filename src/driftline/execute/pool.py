@@ -46,7 +46,21 @@ class Pool:
         self._busy: set[WorkerHandle] = set()
         self._interruptions = 0
         self._closed = False
+        self._slots: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+        self._most_idle = math.inf
         self.deadline = math.inf  # of `time.monotonic`: what runs then is ended, and nothing more is begun
+
+    def bound(self, jobs: int) -> None:
+        """From now on so many tasks run at once, whoever asks; others wait. Workers that have nothing to do are kept
+        for as many again, whatever their kind: each holds memory."""
+        self._slots = threading.BoundedSemaphore(jobs)
+        self._most_idle = limits.IDLE_PER_JOB * jobs
+
+    def warm(self, kind: WorkerKind) -> None:
+        """Import what workers of this kind need, before they are asked for. One that cannot start is no error yet."""
+        if kind.fork:
+            with contextlib.suppress(WorkerStartError, PoolInterrupted, OSError):
+                self._nursery(kind, self._interruptions)
 
     def run(
         self,
@@ -68,10 +82,12 @@ class Pool:
         job = Job(task.name, encode(task.request, request))
         lost = 0
         while True:
-            worker = self._acquire(kind, fresh, began)
-            reused = worker.jobs > 0
+            reused = False
             try:
-                report = self._run_on(worker, began, kind, job, timeout, memory_limit, fresh, entering)
+                with self._slots:
+                    worker = self._acquire(kind, fresh, began)
+                    reused = worker.jobs > 0
+                    report = self._run_on(worker, began, kind, job, timeout, memory_limit, fresh, entering)
                 return report if report.ending is not Ending.DONE else _read_answer(task, report)
             except Lost as error:
                 lost += not reused  # there are only so many idle workers
@@ -126,13 +142,21 @@ class Pool:
             keep = report.ending is Ending.DONE and worker.jobs < limits.JOBS_PER_WORKER and kind.fork and not fresh
             keep = keep and not worker.has_grown()
         finally:
+            leaving = worker if not keep else None
             with self._lock:
                 keep = keep and not self._closed and not worker.interrupted
                 if keep:
                     self._idle[kind].append(worker)
-            if not keep:
-                worker.dismiss()
+                    leaving = self._too_many()
+            if leaving:
+                leaving.dismiss()
         return report
+
+    def _too_many(self) -> WorkerHandle | None:
+        """An idle worker to part with, where there are more than are kept: of the kind that has most."""
+        if sum(map(len, self._idle.values())) <= self._most_idle:
+            return None
+        return max(self._idle.values(), key=len).pop(0)
 
     def _serve(
         self,

@@ -16,6 +16,7 @@ import ctypes
 import faulthandler
 import gc
 import importlib
+import math
 import os
 import resource
 import select
@@ -59,6 +60,7 @@ from driftline.execute.processes import children, kill, kill_tree
 from driftline.execute.workspace import temporary_folder
 
 _FILE_LIMIT = 64 << 30  # bytes of one file: far beyond a model, and no disk is filled by one runaway write
+_LAP = 0.2  # seconds between two laps that are told
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -68,12 +70,16 @@ class _Context:
 
     def __init__(self, channel: Channel[FromWorker, Job]) -> None:
         self._channel = channel
+        self._last_lap = -math.inf
 
     def enter(self, stage: str) -> None:
         self._channel.send(Entered(stage))
 
     def lap(self) -> None:
-        self._channel.send(Lap())
+        """Told now and then: the parent hears from many workers, and time-outs are no matter of tenths of a second."""
+        if time.monotonic() - self._last_lap >= _LAP:
+            self._last_lap = time.monotonic()
+            self._channel.send(Lap())
 
 
 def main() -> None:

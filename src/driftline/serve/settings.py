@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from driftline.causes import Library
+from driftline.execute.processors import all_cores
 
 MIB = 1 << 20
-
-
-def all_cores() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True)

@@ -131,9 +131,12 @@ class HuntLog:
         with self._store.transaction() as database:
             database.execute("UPDATE hunts SET seconds = ? WHERE id = ?", (seconds, hunt.id))
 
-    def add_turn(self, hunt: Hunt, turn: Turn, suspects: Sequence[SuspectBody]) -> None:
-        """A turn is done. Written once: a turn that is already there stays as it is."""
+    def add_turn(self, hunt: Hunt, turn: Turn, suspects: Sequence[SuspectBody], seconds: float | None = None) -> None:
+        """A turn is done, and the hunt has run for so many seconds in all. Written once: a turn that is already there
+        stays as it is."""
         with self._store.transaction() as database:
+            if seconds is not None:
+                database.execute("UPDATE hunts SET seconds = ? WHERE id = ?", (seconds, hunt.id))
             done = database.execute(
                 "INSERT OR IGNORE INTO turns VALUES (?, ?, ?, ?)",
                 (hunt.id, turn.lane, turn.number, to_json(encode(TurnBody, turn.body))),
@@ -154,12 +157,14 @@ class HuntLog:
             if held is not None:
                 yield Turn(lane, number, held)
 
-    def waiting(self, hunt: Hunt, lane: str, *, new: bool, most: int = -1) -> list[Suspect]:
-        """Suspects of a lane that were not examined yet: those that seem new, or those that do not."""
+    def waiting(self, hunt: Hunt, lane: str, *, new: bool | None = None, most: int = -1) -> list[Suspect]:
+        """Suspects of a lane that were not examined yet: those that seem new, or those that do not; or all, turn by
+        turn and in each those that seem new first."""
         rows = self._store.query(
             "SELECT id, lane, turn, body FROM suspects WHERE hunt = ? AND state = 'waiting' AND lane = ?"
-            " AND CASE WHEN json_valid(body) THEN json_extract(body, '$.new') = ? END ORDER BY id LIMIT ?",
-            (hunt.id, lane, new, most),
+            " AND CASE WHEN json_valid(body) THEN ? IS NULL OR json_extract(body, '$.new') = ? END"
+            " ORDER BY turn, json_extract(body, '$.new') DESC, id LIMIT ?",
+            (hunt.id, lane, new, new, most),
         )
         held = [(row, self._store.sound_json(row[3], f"The suspect {row[0]}", SuspectBody)) for row in rows]
         if damaged := [(row[0],) for row, body in held if body is None]:

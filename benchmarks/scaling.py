@@ -1,0 +1,209 @@
+"""Does a hunt use the processors it is given? The same hunt with 1, 2, 4, 8, 16 ... jobs, as far as there are cores.
+
+    python benchmarks/scaling.py                                          # ONNX Runtime, TorchInductor, all together
+    python benchmarks/scaling.py --targets onnxruntime --seconds 60 --jobs 2,16 --json curve.json
+
+For each hunt: judged programs (pass, fail, inconclusive) and how many times those of the first row, when the first was
+judged and the first bug seen, the cores that were busy on average, and where the processor time went: the parent
+process, workers by their kind, and what they started (a C++ compiler); the largest memory of a worker with what it
+started, beyond what it shares with others. Every hunt begins with cold workers; with --warm, compilers are imported and
+have judged a few programs before the clock starts. Compilers' caches are private to the run and empty at its start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import tempfile
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+from hunt_rates import Hunted, hunted
+
+from driftline.campaign.plan import choose_lanes
+from driftline.execute.pool import Pool
+from driftline.execute.processors import all_cores
+
+LOOK = 1.0  # seconds between two looks at the processes
+MEMORY_EVERY = 5  # looks: to read what memory is shared takes long
+AIM = 6.0  # times the judged programs, from 2 jobs to 16
+WARM_UP = 90.0  # seconds
+
+
+@dataclass
+class Watch:
+    """Where processor time and memory go, read while a hunt runs: processes that live less than a look are missed, and
+    their time is in that of the process that waited for them."""
+
+    seconds: dict[int, tuple[str, float]] = field(default_factory=dict)  # pid -> kind, seconds
+    largest: int = 0  # bytes of a worker with what it started, that it shares with nobody
+    whole: int = 0  # bytes of all processes together
+    _over: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> Watch:
+        self._before = {pid: seconds for pid, (_, seconds) in self._read().items()}
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        looks = 0
+        while not self._over.wait(LOOK):
+            self.seconds |= self._read()
+            looks += 1
+            if looks % MEMORY_EVERY == 0:
+                self._measure()
+
+    @staticmethod
+    def _read() -> dict[int, tuple[str, float]]:
+        own = psutil.Process()
+        found: dict[int, tuple[str, float]] = {own.pid: ("parent", sum(own.cpu_times()[:2]))}
+        for process in own.children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                python = process.name().startswith("python")
+                times = process.cpu_times()
+                kind = ("Python" if python else process.name()) if process.parent() != own else "imports"
+                found[process.pid] = kind, times.user + times.system + (0 if python else times.children_user)
+        return found
+
+    def _measure(self) -> None:
+        whole = 0
+        for nursery in psutil.Process().children():
+            with contextlib.suppress(psutil.Error):
+                whole += nursery.memory_full_info().uss
+                for worker in nursery.children():
+                    with contextlib.suppress(psutil.Error):
+                        family = [worker, *worker.children(recursive=True)]
+                        size = sum(one.memory_full_info().uss for one in family)
+                        self.largest = max(self.largest, size)
+                        whole += size
+        self.whole = max(self.whole, whole)
+
+    @property
+    def by_kind(self) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for pid, (kind, seconds) in self.seconds.items():
+            found[kind] += round(seconds - self._before.get(pid, 0.0), 1)
+        return found
+
+
+@dataclass(frozen=True)
+class Row:
+    """One hunt."""
+
+    targets: str
+    jobs: int
+    hunt: Hunted
+    watch: Watch
+
+    @property
+    def busy(self) -> float:
+        return self.hunt.processor / self.hunt.seconds
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **self.hunt.to_json(),
+            "targets": self.targets,
+            "jobs": self.jobs,
+            "busy": self.busy,
+            "by_kind": self.watch.by_kind,
+            "largest_worker": self.watch.largest,
+            "memory": self.watch.whole,
+            "ends_of_turns": [(round(at, 1), programs, round(took, 1)) for at, programs, took, _ in self.hunt.turns],
+        }
+
+    def cells(self, first: Row) -> list[str]:
+        hunt = self.hunt
+        times = f"{hunt.judged / max(1, first.hunt.judged):.1f}"
+        kinds = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in self.watch.by_kind.most_common(4) if seconds)
+        return [
+            self.targets, str(self.jobs), str(hunt.judged), times, _at(hunt.first_judged), _at(hunt.first_bug),
+            str(hunt.bugs), f"{self.busy:.1f}", f"{1e3 * hunt.parent / max(1, hunt.judged):.1f} ms", kinds,
+            f"{self.watch.largest >> 20} MiB", f"{self.watch.whole >> 20} MiB",
+        ]  # fmt: skip
+
+
+HEADER = [
+    "targets", "jobs", "judged", "times", "first judged", "first bug", "bugs", "cores busy", "parent for each",
+    "processor time", "largest worker", "all",
+]  # fmt: skip
+
+
+def _at(seconds: float | None) -> str:
+    return "never" if seconds is None else f"{seconds:.1f} s"
+
+
+def measured(targets: list[str], name: str, jobs: int, seconds: float, scratch: Path, seed: int, warm: bool) -> Row:
+    with Pool() as pool:
+        if warm:
+            hunted(targets, WARM_UP, scratch / f"warm-{name}-{jobs}", seed + 1, pool, jobs, programs=8)
+        with Watch() as watch:
+            hunt = hunted(targets, seconds, scratch / f"{name}-{jobs}", seed, pool, jobs)
+    return Row(name, jobs, hunt, watch)
+
+
+def main() -> int:
+    arguments = _arguments()
+    everything = ",".join(str(target) for target in choose_lanes(None)[0])
+    rows: list[Row] = []
+    met = True
+    with tempfile.TemporaryDirectory(prefix="driftline-bench-") as scratch:
+        for text in arguments.targets:
+            curve: list[Row] = []
+            for jobs in arguments.jobs:
+                folder = Path(scratch, f"cache-{text}-{jobs}".replace(":", "-"))
+                os.environ["DRIFTLINE_CACHE"] = str(folder)
+                targets = (everything if text == "all" else text).split(",")
+                row = measured(targets, text, jobs, arguments.seconds, Path(scratch), arguments.seed, arguments.warm)
+                curve.append(row)
+                print(" | ".join(row.cells(curve[0])), flush=True)
+                for problem in row.hunt.problems:
+                    print(f"    {problem}", flush=True)
+            rows += curve
+            by_jobs = {row.jobs: row.hunt.judged for row in curve}
+            if {2, 16} <= set(by_jobs):
+                met = met and by_jobs[16] >= AIM * by_jobs[2]
+    print(f"\n| {' | '.join(HEADER)} |\n|{'---|' * len(HEADER)}")
+    for row in rows:
+        first = next(one for one in rows if one.targets == row.targets)
+        print(f"| {' | '.join(row.cells(first))} |")
+    told = f"{arguments.seconds:.0f} s each, seed {arguments.seed}"
+    print(f"\n{all_cores()} cores, {told}; aim: {AIM:g} times the judged programs from 2 to 16.")
+    if arguments.json:
+        arguments.json.write_text(json.dumps([row.to_json() for row in rows], indent=1))
+    return 0 if met else 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--targets", action="append", metavar="LIST", help="of one hunt; may be given again; `all`: all that are here"
+    )
+    parser.add_argument("--seconds", type=float, default=120.0, help="of each hunt")
+    parser.add_argument("--jobs", metavar="LIST", help="default: 1, 2, 4 ... up to the number of cores")
+    parser.add_argument("--warm", action="store_true", help="start the clock when all compilers are warm")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="everything measured, as JSON")
+    arguments = parser.parse_args()
+    arguments.targets = arguments.targets or ["onnxruntime", "inductor", "all"]
+    powers = [1 << power for power in range(all_cores().bit_length())]
+    try:
+        arguments.jobs = [int(word) for word in arguments.jobs.split(",")] if arguments.jobs else powers
+    except ValueError:
+        parser.error(f"--jobs {arguments.jobs}: numbers with commas between them, such as 1,2,4")
+    return arguments
+
+
+if __name__ == "__main__":
+    sys.exit(main())
