@@ -43,6 +43,7 @@ from driftline.core.target import Target, parse_targets
 from driftline.events import Listener, ReleaseAsked, ignore, says
 from driftline.execute import sandbox
 from driftline.execute.pool import Pool
+from driftline.execute.processors import usual_jobs
 from driftline.inputs.foreign.specs import parse_specs
 from driftline.inputs.sizes import Sizes
 from driftline.instabilities.frameworks import DEFAULT_FRAMEWORKS, parse_frameworks
@@ -69,13 +70,17 @@ class FailingSettings(TypedDict, total=False):
 
 
 def open(
-    store: str | Path | None = None, *, plugins: Sequence[str] = (), jobs: int = 2, causes: Sequence[str | Path] = ()
+    store: str | Path | None = None,
+    *,
+    plugins: Sequence[str] = (),
+    jobs: int | None = None,
+    causes: Sequence[str | Path] = (),
 ) -> Workbench:
     """Open a store, or make it; without a name, the one that the command line would take.
 
-    `plugins` are Python files that register further backends; `jobs` is how much runs at the same time;
-    `causes` are folders of causes of your own. Use it in a `with` statement, or call `close()`: it holds worker
-    processes.
+    `plugins` are Python files that register further backends; `jobs` is how much runs at the same time (by default as
+    much as there are processors, if memory suffices); `causes` are folders of causes of your own. Use it in a `with`
+    statement, or call `close()`: it holds worker processes.
     """
     library = load([Path(folder) for folder in causes])
     return Workbench(Path(store) if store else default_store(), plugins=plugins, jobs=jobs, library=library)
@@ -85,11 +90,11 @@ class Workbench:
     """A store with everything that can be done to it. `driftline.open` makes one. Not for several threads."""
 
     def __init__(
-        self, store: Path, *, plugins: Sequence[str] = (), jobs: int = 2, library: Library | None = None
+        self, store: Path, *, plugins: Sequence[str] = (), jobs: int | None = None, library: Library | None = None
     ) -> None:
         load_plugins(plugins)
         self._plugins = tuple(str(Path(path).resolve()) for path in plugins)
-        self._jobs = jobs
+        self._jobs = jobs or usual_jobs()
         self._library = builtin() if library is None else library
         self._store = Store.create(store)
         self._checker: Checker | None = None

@@ -121,7 +121,7 @@ class Checker:
 
     def __init__(self, pool: Pool, jobs: int = 2) -> None:
         self.pool = pool
-        self._jobs = jobs
+        self.jobs = jobs
         self._conversions = Conversions(pool)
         self._refusals = Refusals()
         self._shadows = ShadowCache()
@@ -151,7 +151,7 @@ class Checker:
             progress(target, result)
             return result
 
-        jobs = jobs_for(case.program, self._jobs)
+        jobs = jobs_for(case.program, self.jobs)
         with ThreadPoolExecutor(max_workers=max(1, min(jobs, len(case.targets)))) as threads:
             begun = {target: threads.submit(one, target) for target in cheap_first(case.targets, case.program)}
             running = [begun[target] for target in case.targets]

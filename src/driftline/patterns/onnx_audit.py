@@ -8,6 +8,7 @@ without it.
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections import Counter, defaultdict
@@ -24,6 +25,7 @@ from driftline.core.errors import InternalError
 from driftline.core.rule import Reach, Rule
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement, Kind
+from driftline.execute.ahead import ahead
 from driftline.oracle.judge import Reference
 from driftline.patterns.agenda import growing
 from driftline.patterns.auditees import Auditee
@@ -37,6 +39,8 @@ SHARE_OF_IDIOMS, SHARE_OF_PLAIN = 0.4, 0.55
 GRACE = 60.0  # seconds after the end of the budget in which what was found is still attributed; of a short one a tenth
 # No rule is asked about these: each would cost a minute, and a busy machine is answer enough.
 _OF_THE_MACHINE = (Kind.TIMEOUT, Kind.OOM)
+
+_Batch = Sequence[tuple[str, int]]  # arms with the number of the model
 
 
 class AuditFailure(NamedTuple):
@@ -172,12 +176,14 @@ class OnnxAudit:
         wanted = [pair for pair in wanted if _name(target, *pair) not in self._known]
         end = self._begun + share * self._budget
         done = 0
-        for batch in growing(wanted, self._auditee.batch):
-            if time.monotonic() > end:
-                return
+
+        def asked(batch: _Batch) -> tuple[_Batch, list[Made], list[SurveySeen]]:
             models = self._models.make(batch)
+            return batch, models, self._auditee.ask(self._checker.pool, target, models)
+
+        batches = itertools.takewhile(lambda _: time.monotonic() <= end, growing(wanted, self._auditee.batch))
+        for batch, models, answers in ahead(asked, batches, self._checker.jobs):
             self.tally.models += len(models)
-            answers = self._auditee.ask(self._checker.pool, target, models)
             fired = len(self.tally.fired())
             done += len(batch)
             self._tell(f"{words}: {done} of {len(wanted)}, {fired} of {len(self.rules)} rules fired")
@@ -285,10 +291,13 @@ class OnnxAudit:
     def _guilty(self, names: Iterable[str], failure: AuditFailure) -> list[str]:
         """The rules without which the model passes. Of several, those that break it all by themselves; or the last,
         as the ones before it only made the model what it takes."""
-        cures = [name for name in names if self._judgement(self._auditee.without, name, failure) is Judgement.PASS]
+        names = list(names)
+        without = ahead(lambda name: self._judgement(self._auditee.without, name, failure), names, self._checker.jobs)
+        cures = [name for name, judged in zip(names, without, strict=True) if judged is Judgement.PASS]
         if len(cures) < 2:
             return cures
-        alone = [name for name in cures if self._judgement(self._auditee.alone, name, failure) is Judgement.FAIL]
+        by_itself = ahead(lambda name: self._judgement(self._auditee.alone, name, failure), cures, self._checker.jobs)
+        alone = [name for name, judged in zip(cures, by_itself, strict=True) if judged is Judgement.FAIL]
         return alone or cures[-1:]
 
     def _judgement(

@@ -2,8 +2,8 @@
 
 Most targets are *screened*: the candidates are written and referred in one job, run in a second and judged in a third.
 Candidates that are one program on other inputs are run as samples of it, which is one question. What screening does not
-cover (conversions, other oracles, programs whose reference raises, flaky failures) is *looked at*, one candidate after
-the other, by the parts of the ordinary check.
+cover (conversions, other oracles, programs whose reference raises, flaky failures) is *looked at*, each candidate by
+itself, by the parts of the ordinary check. Either way as many are asked about side by side as there are jobs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from driftline.checking.batch import case_of, died
 from driftline.checking.batch_requests import Prepared, PreparedProgram, SampleVerdict
 from driftline.checking.checker import Checker, declared_arithmetic
 from driftline.checking.kinds import worker_for_framework
+from driftline.checking.room import jobs_for
 from driftline.checking.screener import Screener, ScreenResult
 from driftline.core.case import Case
 from driftline.core.errors import InternalError
@@ -34,6 +35,7 @@ from driftline.diagnose.reduce.requests import (
 )
 from driftline.diagnose.reduce.search import CandidateAnswer, Reply
 from driftline.diagnose.reduce.signature import Signature
+from driftline.execute.ahead import ahead
 from driftline.oracle.choice import parse_oracle
 from driftline.oracle.judge import TargetTraits, judge
 
@@ -101,7 +103,11 @@ class _Screen(Screener[CandidateRequest]):
     def __init__(self, checker: Checker, question: CandidateQuestion, writer: CandidateWriter) -> None:
         options = question.case.options
         super().__init__(
-            checker.pool, question.case.program.framework, plugins=options.plugins, timeout=question.timeout
+            checker.pool,
+            question.case.program.framework,
+            plugins=options.plugins,
+            timeout=question.timeout,
+            shards=jobs_for(question.case.program, checker.jobs),
         )
         self._writer = writer
 
@@ -127,12 +133,15 @@ class Asker:
 
     @property
     def batch(self) -> int:
-        """More than one only where that is cheaper than one after the other: some of them are asked about in vain."""
-        return SCOUTED if self._question.screened and resolve(self._question.target).together > 1 else 1
+        """Programs at a time: as many as run side by side, or more where that is cheaper than one after the other. Some
+        of them are asked about in vain."""
+        together = self._question.screened and resolve(self._question.target).together > 1
+        return max(SCOUTED if together else 1, jobs_for(self._question.case.program, self._checker.jobs))
 
     def ask(self, candidates: Sequence[Any]) -> list[Reply]:
         if not self._question.screened:
-            return [self._look(self._request_of(candidate)) for candidate in candidates]
+            jobs = jobs_for(self._question.case.program, self._checker.jobs)
+            return list(ahead(self._look, map(self._request_of, candidates), jobs))
         programs: dict[str, list[Any]] = {}
         for candidate in candidates:
             apart = self._question.inputs == 1
