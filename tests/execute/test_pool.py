@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,15 @@ def test_spawned_workers_serve_one_job(own_pool: Pool, eventually) -> None:
     assert [result["n"] for result in results] == [0, 1]
     assert results[0]["pid"] != results[1]["pid"]
     assert not any(running(result["pid"]) for result in results)
+
+
+@pytest.mark.parametrize("answer", ["yes", "no", "error"])
+def test_spawned_workers_are_kept_while_they_are_fit(own_pool: Pool, eventually, answer: str) -> None:
+    kind = replace(SPAWNED, fit=("worker_tasks:is_fit", answer))
+    pids = [own_pool.run(kind, job("identify"), {}).answer["pid"] for _ in range(2)]
+    assert (pids[0] == pids[1]) == (answer == "yes")
+    own_pool.close()
+    eventually(lambda: not any(map(running, pids)))
 
 
 @pytest.mark.parametrize("kind", [KIND, SPAWNED], ids=["forked", "spawned"])

@@ -29,6 +29,10 @@ def identify(payload: Payload, context: Any) -> Payload:
     return {"pid": os.getpid(), "group": os.getpgid(0), **payload}
 
 
+def is_fit(answer: str) -> bool:
+    return {"yes": True, "no": False}[answer]
+
+
 _left: list[Any] = []
 
 

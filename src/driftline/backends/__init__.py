@@ -69,4 +69,9 @@ def wake_device(name: str) -> None:
     BACKENDS.get(name).wake_device()
 
 
+def device_answers(name: str) -> bool:
+    """Called in a process for a GPU after a task: is the device still at its service?"""
+    return BACKENDS.get(name).device_answers()
+
+
 _offer_dynamo_backends()

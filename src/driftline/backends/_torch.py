@@ -45,6 +45,14 @@ class TorchBackend(Backend):
         if torch.cuda.is_available():
             torch.zeros(1, device="cuda")
 
+    def device_answers(self) -> bool:
+        """And what the last programs used is free for the processes beside this one."""
+        import torch
+
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        return bool((torch.ones(2, device="cuda").sum() == 2).item())
+
     def find_devices(self) -> tuple[str, ...]:
         import torch
 

@@ -234,6 +234,11 @@ class Backend:
         with contextlib.suppress(OSError):
             ctypes.CDLL("libcuda.so.1").cuInit(0)
 
+    def device_answers(self) -> bool:
+        """Is the GPU still at the service of this process? Errors of some kinds end that, for every later program; one
+        that cannot tell is started anew."""
+        return False
+
     def probe(self) -> Availability:
         """Really import the compiler and look."""
         present = self.installed()

@@ -32,4 +32,5 @@ def _kind(backend: Backend, plugins: tuple[str, ...], python: str, *, fork: bool
     if not fork:
         warm.append(("driftline.backends:wake_device", backend.family_name))
     variables = {} if not fork else {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
-    return WorkerKind(backend.family_name, python, tuple(warm), fork, tuple(variables.items()))
+    fit = None if fork else ("driftline.backends:device_answers", backend.family_name)
+    return WorkerKind(backend.family_name, python, tuple(warm), fork, tuple(variables.items()), fit)

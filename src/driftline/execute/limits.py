@@ -7,6 +7,7 @@ FORK_TIMEOUT = 30.0  # for a nursery to fork; one that takes longer is stopped o
 SEND_TIMEOUT = 30.0  # for a process to read what it is sent
 END_TIMEOUT = 10.0  # from SIGKILL to the end of a process: long when it holds much memory
 STARTS = 3  # how often a process is started that is killed before it has begun its work
+FIT_TIMEOUT = 30.0  # for a device to answer after a task
 JOBS_PER_WORKER = 200
 IDLE_PER_JOB = 3  # idle workers that are kept for each task that may run: one makes and judges programs, others compile
 GROWTH = 512 << 20  # bytes that an idle worker may hold beyond what it began with; a fork gives the rest back

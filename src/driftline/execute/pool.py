@@ -23,6 +23,7 @@ from driftline.execute import limits
 from driftline.execute.channel import ChannelClosed, ChannelTimeout
 from driftline.execute.messages import Ending, Job
 from driftline.execute.nursery_handle import Keeper, NurseryHandle
+from driftline.execute.requests import FIT, FitAnswer, FitRequest
 from driftline.execute.task_report import Lost, PoolExpired, PoolInterrupted, TaskReport
 from driftline.execute.worker_handle import WorkerHandle
 from driftline.execute.worker_kind import Killed, WorkerKind, WorkerStartError, killed_each_time
@@ -139,8 +140,8 @@ class Pool:
         keep = False
         try:
             report = self._serve(worker, began, job, timeout, memory_limit, entering)
-            keep = report.ending is Ending.DONE and worker.jobs < limits.JOBS_PER_WORKER and kind.fork and not fresh
-            keep = keep and not worker.has_grown()
+            keep = report.ending is Ending.DONE and worker.jobs < limits.JOBS_PER_WORKER and not fresh
+            keep = keep and not worker.has_grown() and (kind.fork or self._is_fit(worker, kind, began))
         finally:
             leaving = worker if not keep else None
             with self._lock:
@@ -151,6 +152,17 @@ class Pool:
             if leaving:
                 leaving.dismiss()
         return report
+
+    def _is_fit(self, worker: WorkerHandle, kind: WorkerKind, began: int) -> bool:
+        """May a process that is not forked serve another task?"""
+        if kind.fit is None:
+            return False
+        job = Job(FIT.name, encode(FitRequest, FitRequest(*kind.fit)))
+        try:
+            report = self._serve(worker, began, job, limits.FIT_TIMEOUT, 8 << 30)
+        except Lost:
+            return False
+        return report.ending is Ending.DONE and decode(FitAnswer, report.answer).fit
 
     def _too_many(self) -> WorkerHandle | None:
         """An idle worker to part with, where there are more than are kept: of the kind that has most."""
@@ -272,7 +284,7 @@ class Pool:
             self._nurseries.clear()
         self.interrupt()
         for worker in workers:
-            worker.forget()
+            worker.dismiss() if worker.spawned else worker.forget()
         for nursery in nurseries:
             nursery.kill()
         if keeper:

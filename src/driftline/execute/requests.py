@@ -34,6 +34,22 @@ PROBE = Task(f"{_TASKS}:probe", ProbeRequest, Availability)
 
 
 @dataclass(frozen=True)
+class FitRequest:
+    """May this process serve another task? `function` says so, called with `argument`."""
+
+    function: str
+    argument: str
+
+
+@dataclass(frozen=True)
+class FitAnswer:
+    fit: bool
+
+
+FIT = Task(f"{_TASKS}:fit", FitRequest, FitAnswer)
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """Compile a program once and run it on every input sample."""
 

@@ -17,12 +17,14 @@ from driftline.core.errors import DriftlineError
 from driftline.core.execution import Failure, Outcome, Stage
 from driftline.core.full_disk import no_room
 from driftline.core.plugins import load_plugins
+from driftline.core.registry import import_string
 from driftline.core.task import Context
 from driftline.core.tensors import Arrays, load_tensors, save_tensors
 from driftline.core.wire import encode
 from driftline.execute.further_calls import NO_FURTHER_CALLS, FurtherCalls, Keep, Repeated
 from driftline.execute.grouping import in_company
 from driftline.execute.requests import (
+    FIT,
     PROBE,
     RESULTS,
     RUN,
@@ -30,6 +32,8 @@ from driftline.execute.requests import (
     TENSORS,
     TOGETHER,
     BatchJob,
+    FitAnswer,
+    FitRequest,
     ProbeRequest,
     Ran,
     RanMany,
@@ -45,6 +49,14 @@ from driftline.programs.opened import OpenedProgram, ProgramChanged, open_axes
 def probe(request: ProbeRequest, context: Context) -> Availability:
     load_plugins(request.plugins)
     return BACKENDS.get(request.backend).probe()
+
+
+@FIT.serve
+def fit(request: FitRequest, context: Context) -> FitAnswer:
+    try:
+        return FitAnswer(bool(import_string(request.function)(request.argument)))
+    except Exception:
+        return FitAnswer(False)
 
 
 @RUN.serve

@@ -169,8 +169,15 @@ class WorkerHandle:
         log = tail(self._log_before + end_of_log(self._log))
         return TaskReport(ending, answer, stage, detail, log, seconds, peak)
 
+    @property
+    def spawned(self) -> bool:
+        """Is it a process of its own, and not forked from a nursery?"""
+        return self._number < 0
+
     def has_grown(self) -> bool:
         """Does it hold on to much memory, such as a model that its compiler keeps?"""
+        if self.spawned and self.jobs == 1:  # what a driver takes at first is taken once
+            self._began_with = tree_usage(self._pid).memory
         return tree_usage(self._pid).memory > self._began_with + limits.GROWTH
 
     def interrupt(self) -> None:

@@ -25,6 +25,9 @@ class WorkerKind:
     warm: tuple[tuple[str, Any], ...] = ()  # functions to call before forking, each with its argument
     fork: bool = True
     variables: tuple[tuple[str, str], ...] = ()
+    # A function to call after a task, with its argument: may a process that is not forked serve another one? To start
+    # it anew takes long, and a GPU may answer nothing more to a process after an error. Without one it serves one task.
+    fit: tuple[str, Any] | None = None
 
 
 class WorkerStartError(BackendUnavailable):
