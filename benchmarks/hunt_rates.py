@@ -28,8 +28,7 @@ from driftline.core.target import Target
 from driftline.events import BugSeen, Event, TurnDone
 from driftline.execute.pool import Pool
 from driftline.generate import GENERATORS
-from driftline.generate.blueprint import LANGUAGE
-from driftline.generate.table import OPERATORS
+from driftline.generate.lone_operators import ALONE, lone_programs
 from driftline.store import Store
 from driftline.store.hunts import Turn
 
@@ -144,9 +143,8 @@ def make_lane(text: str, seed: int) -> Lane:
     backend = BACKENDS.get(target.backend)
     form = form_of(backend)
     assert form
-    alone = {name: len(made.dtypes) for name, op in OPERATORS.items() if (made := op.form(LANGUAGE[form]))}
-    arms = {"graph": list(GENERATORS.get("graph").arms(form))}
-    return Lane(target, form, seed, backend.batch, arms, alone, HuntPlan((), ()).inputs)
+    arms = {name: list(GENERATORS.get(name).arms(form)) for name in (ALONE, "graph")}
+    return Lane(target, form, seed, backend.batch, arms, lone_programs(form), HuntPlan((), ()).inputs)
 
 
 def take_turn(lane: Lane, pool: Pool, limit: int) -> Counter[str]:
@@ -171,20 +169,15 @@ class Rate:
 def learn(lane: Lane, pool: Pool, seconds: float) -> Rate:
     """Operators alone, as a hunt begins with them: judged programs a minute, on one lane. What the target does not
     support is known after that; those that there was no time for are left out."""
+    lane.closed = {"graph"}
     take_turn(lane, pool, 2)  # starts the workers
     started, used = time.monotonic(), processor_seconds()
     counts: Counter[str] = Counter()
-    while time.monotonic() - started < seconds and _untried(lane):
+    while time.monotonic() - started < seconds and not lane.exhausted:
         counts.update(take_turn(lane, pool, lane.batch))
     elapsed, used = time.monotonic() - started, processor_seconds() - used
-    for arm in lane.arms["graph"]:
-        entry = lane.stats[("graph", arm)]
-        entry.programs = max(entry.programs, lane.alone[arm])
+    lane.closed = {ALONE}
     return Rate(judged_in(counts) / elapsed * 60, 1e3 * used / max(1, judged_in(counts)), counts)
-
-
-def _untried(lane: Lane) -> bool:
-    return any(lane.stats[("graph", arm)].programs < lane.alone[arm] for arm in lane.arms["graph"])
 
 
 def screened(learnt: Lane, pool: Pool, seconds: float, lanes: int) -> Rate:

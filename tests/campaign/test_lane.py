@@ -9,14 +9,16 @@ from typing import Any
 
 from driftline.campaign.lane import Lane
 from driftline.checking.batch import Screened
-from driftline.checking.batch_requests import ProgramRequest
+from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
+from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.wire import decode, encode
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
 from driftline.store import Store
 from driftline.store.hunts import HuntLog, Turn, TurnBody
 
-ARMS = {"graph": ["abs", "exp", "relu"], "optests": ["Abs"], "mutate": ["change a dtype"]}
+NAMES = ["abs", "exp", "relu"]
+ARMS = {"alone": NAMES, "graph": NAMES, "layers": ["linear_chain"], "optests": ["Abs"], "mutate": ["change a dtype"]}
 
 
 def make_lane(seed: int = 0) -> Lane:
@@ -68,9 +70,66 @@ def test_no_program_is_asked_for_twice() -> None:
     assert len(asked) == len(set(asked))
 
 
-def test_operators_come_alone_first() -> None:
-    first = played(make_lane(), 2)
-    assert {(r.arm, r.number) for turn in first for r in turn} >= {("abs", 0), ("exp", 0), ("relu", 0)}
+def test_all_generators_are_in_the_first_turn() -> None:
+    first, *_ = played(make_lane(), 1)
+    assert {request.generator for request in first} == {"alone", "graph", "layers", "optests"}
+
+
+def test_operators_alone_are_tried_in_every_way_and_no_more() -> None:
+    asked = [r for turn in played(make_lane(), 12) for r in turn if r.generator == "alone"]
+    assert {(r.arm, r.number) for r in asked} == {("abs", 0), ("abs", 1), ("exp", 0), ("relu", 0)}
+    assert [r.number for r in asked] == sorted(r.number for r in asked), "the least tried first"
+
+
+def test_random_programs_are_not_operators_alone_again() -> None:
+    lane = make_lane()
+    asked = [r for turn in played(lane, 12) for r in turn if r.generator == "graph"]
+    assert asked and all(r.number >= lane.alone[r.arm] for r in asked)
+
+
+def test_a_lane_with_operators_alone_ends_when_all_were_tried() -> None:
+    lane = make_lane()
+    lane.arms = {"alone": NAMES}
+    asked = [r for turn in played(lane, 3) for r in turn]
+    assert sorted((r.arm, r.number) for r in asked) == [("abs", 0), ("abs", 1), ("exp", 0), ("relu", 0)]
+    assert lane.exhausted
+
+
+def test_a_generator_that_brings_more_gets_more() -> None:
+    lane = make_lane()
+    lane.arms = {"graph": ["abs"], "layers": ["linear_chain"]}
+    asked = []
+    for turn in range(40):
+        requests = lane.requests(lane.batch)
+        asked += [r.generator for r in requests]
+        results = [
+            Screened(r, "pass", behaviour=(f"{turn}/{n}",) if r.generator == "layers" else ())
+            for n, r in enumerate(requests)
+        ]
+        lane.absorb(Turn(lane.name, lane.turns, lane.summarise(results, 1.0)))
+    assert asked.count("layers") > 3 * asked.count("graph") > 0
+
+
+def test_operators_that_meet_for_the_first_time_are_rewarded_once() -> None:
+    kind = TensorType("float32", (2,))
+    graph = Graph((Leaf("input", kind),), (Node("abs", (0,), (kind,)), Node("exp", (1,), (kind,))), (2,))
+    program = Program("source", "torch", "", Path(), "")
+    made = PreparedProgram(program, "", "", (), grad=False, company="plain", graph=graph)
+    result = Screened(ProgramRequest("graph", "abs", 9, (), ""), "pass", made=made)
+    lane = make_lane()
+    body = lane.summarise([result, result], 1.0)
+    assert (body.pairs, body.arms) == (("abs>exp",), (("graph", "abs", 2, 0.05),))
+    lane.absorb(Turn(lane.name, 0, body))
+    assert lane.summarise([result], 1.0).pairs == ()
+
+
+def test_a_refused_program_says_nothing_about_each_of_its_operators() -> None:
+    lane = make_lane()
+    request = ProgramRequest("graph", "abs", 9, (), "")
+    for coverage in ((("abs", "float32"), ("exp", "float32")), (("relu", "float32"),)):
+        results = [Screened(request, "rejected", coverage=coverage)] * 2
+        lane.absorb(Turn(lane.name, lane.turns, lane.summarise(results, 1.0)))
+    assert lane.avoid == ["relu float32"]
 
 
 def test_what_is_refused_or_hopeless_is_avoided() -> None:
@@ -99,7 +158,8 @@ def test_no_generator_starves() -> None:
 def test_half_of_the_inputs_are_special() -> None:
     for turn in played(make_lane(), 4):
         for request in turn:
-            assert sorted(request.strategies) == ["random", "specials"]
+            assert sorted(request.strategies) in (["random", "specials"], ["infinities", "nan", "random"])
+            assert len(request.strategies) == 2 or request.generator == "alone"
 
 
 def test_the_last_turn_is_as_long_as_there_is_time() -> None:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import onnx
 import pytest
-import torch
+from framework_runs import runs
 
 from driftline.generate.base import Blueprint, GeneratorRequest, NoProgram
 from driftline.generate.graph import Graph
 from driftline.generate.mutate import Mutate
-from driftline.generate.random_graph import RandomGraph
+from driftline.generate.random_graph import LONGEST_OF_LARGE, MOST_OF_LARGE, RandomGraph
 from driftline.generate.table import OPERATORS
-from driftline.inputs.strategies import INPUTS
-from driftline.programs.layout import InputLayout
-from driftline.programs.live import LiveProgram
-from driftline.programs.onnx_evaluator import make_evaluator
-from driftline.programs.torch_tensors import tensor_from_array
 
 
 def programs(form: str, count: int) -> list[Blueprint]:
@@ -30,32 +22,6 @@ def programs(form: str, count: int) -> list[Blueprint]:
         except NoProgram:
             continue
     return made
-
-
-def runs(made: Blueprint, seed: str, gradients: bool = False) -> str:
-    """Run it as its framework does; what went wrong, or nothing."""
-    arrays = INPUTS.get("random").draw(made.inputs, seed).arrays
-    try:
-        if isinstance(made.content, bytes):
-            model = onnx.load_model_from_string(made.content)
-            onnx.checker.check_model(model, full_check=True)
-            make_evaluator(model).run(None, arrays)
-        else:
-            space: dict[str, Any] = {}
-            exec(made.content, space)
-            function, example = space["program"]()
-            live = LiveProgram.bind("torch", function, example)
-            placed = InputLayout.of(live).tensors(
-                dict(zip(live.arguments, arrays.values(), strict=True)), tensor_from_array
-            )
-            tensors = [
-                placed.get(n, tensor_from_array(a)) for n, a in zip(live.arguments, arrays.values(), strict=True)
-            ]
-            with torch.set_grad_enabled(gradients):
-                function(*tensors)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return ""
 
 
 def test_the_table_is_large() -> None:
@@ -74,6 +40,15 @@ def test_programs_run(form: str) -> None:
 @pytest.mark.parametrize("form", ["torch", "onnx", "jax"])
 def test_equal_requests_give_equal_programs(form: str) -> None:
     assert [one.content for one in programs(form, 60)] == [one.content for one in programs(form, 60)]
+
+
+@pytest.mark.parametrize("form", ["torch", "onnx", "jax"])
+def test_some_programs_have_a_long_axis_within_bounds(form: str) -> None:
+    graphs = [one.graph for one in programs(form, 160) if one.graph]
+    large = [graph for graph in graphs if max(graph.leaves[0].type.shape, default=0) > 64]
+    assert len(graphs) // 20 < len(large) < len(graphs) // 4
+    assert max(t.size for graph in large for node in graph.nodes for t in node.outputs) <= MOST_OF_LARGE
+    assert all(len(graph.nodes) <= LONGEST_OF_LARGE for graph in large)
 
 
 def test_json_keeps_a_graph() -> None:

@@ -40,8 +40,7 @@ from driftline.core.wire import Json, decode, encode
 from driftline.events import BugSeen, GeneratorStopped, HuntStarted, LaneStopped, Listener, TurnDone
 from driftline.execute.pool import Pool, PoolExpired, PoolInterrupted, WorkerKind, WorkerStartError
 from driftline.generate import GENERATORS
-from driftline.generate.blueprint import LANGUAGE
-from driftline.generate.table import OPERATORS
+from driftline.generate.lone_operators import lone_programs
 from driftline.store import Bug, Store
 from driftline.store.hunts import Hunt, HuntLog, Suspect, SuspectBody, Turn, TurnBody
 from driftline.store.tries import ModelTry
@@ -234,8 +233,6 @@ class Hunter:
                 raise DriftlineError(
                     f"No generator among {names} makes new {form} programs, which {target} needs: {advice}."
                 )
-            language = LANGUAGE[form]
-            alone = {name: len(made.dtypes) for name, op in OPERATORS.items() if (made := op.form(language))}
             plan = self._plan
             lanes.append(
                 Lane(
@@ -244,7 +241,7 @@ class Hunter:
                     plan.seed,
                     backend.batch,
                     able,
-                    alone,
+                    lone_programs(form),
                     plan.inputs,
                     changing,
                     frozenset({LLM}) & set(able),
@@ -475,7 +472,7 @@ class Hunter:
     def _look_ahead(self, lane: Lane) -> None:
         """The model is asked for what the next turn needs while others work."""
         if lane.exhausted:
-            why = self._result.no_more.get(f"{LLM} for {lane.name}", "")
+            why = self._result.no_more.get(f"{LLM} for {lane.name}", "every operator was tried alone in every way")
             self._retire(lane)
             self._result.stopped[lane.name] = f"no generator is left that makes programs: {why}"
         elif self._author and LLM in lane.arms:

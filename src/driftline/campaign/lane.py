@@ -8,6 +8,7 @@ Several turns may be in hand at once: `pipeline.py` says which earlier ones a tu
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import Counter, defaultdict, deque
@@ -21,9 +22,13 @@ from driftline.checking.refusals import rejection_key
 from driftline.core.target import Target
 from driftline.core.text import normalise_message
 from driftline.generate.graph import Graph
+from driftline.generate.lone_operators import ALONE
 from driftline.store.hunts import Turn, TurnBody
 
-FLOOR = 0.1  # the share of every generator, whatever it brings
+FLOOR = 0.08  # the share of every generator, whatever it brings
+FORGETTING = 0.9  # what a turn counts in the next one: a generator that brings nothing any more loses its share
+FIRST_TIME = 0.5  # the share of operators alone until each was tried once
+SYSTEMATIC = 0.25  # and after that, until each was tried in every way
 KEPT_GRAPHS = 48
 NEAR_MISS = 5.0  # sigma: passed, but not by much
 _BY_CHANCE = ("timeout", "out-of-memory")
@@ -42,6 +47,14 @@ class Arm:
 
 
 @dataclass
+class Worth:
+    """What a generator brought of late: programs and rewards, each counting less with every turn."""
+
+    programs: float = 0.0
+    reward: float = 0.0
+
+
+@dataclass
 class Lane:
     """The state of one target in a hunt."""
 
@@ -50,7 +63,7 @@ class Lane:
     seed: int
     batch: int
     arms: Mapping[str, Sequence[str]]  # generator -> its arms
-    alone: Mapping[str, int]  # arm of `graph` -> how many dtypes, each first tried alone
+    alone: Mapping[str, int]  # operator -> in how many ways it is tried alone
     strategies: Sequence[str]
     needs_base: frozenset[str] = frozenset()
     focused: frozenset[str] = frozenset()  # generators that stay with an arm for a few programs
@@ -62,10 +75,12 @@ class Lane:
     seconds: float = 0.0
     pace: float = 0.0  # seconds for a program, in the last turn
     stats: dict[tuple[str, str], Arm] = field(default_factory=lambda: defaultdict(Arm))
-    sums: dict[str, Arm] = field(default_factory=lambda: defaultdict(Arm))  # of all arms of a generator
+    asked_of: Counter[str] = field(default_factory=Counter)  # programs by generator
     coverage: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     graphs: deque[Graph] = field(default_factory=lambda: deque(maxlen=KEPT_GRAPHS))
     seen: set[str] = field(default_factory=set)
+    pairs: set[str] = field(default_factory=set)  # operators that met: "one>other"
+    recent: dict[str, Worth] = field(default_factory=lambda: defaultdict(Worth))  # by generator
     rejections: Counter[str] = field(default_factory=Counter)  # what the compiler says it does not support
 
     @property
@@ -95,7 +110,12 @@ class Lane:
     @property
     def exhausted(self) -> bool:
         """Is there no generator left that makes new programs?"""
-        return not set(self.arms) - self.closed - self.needs_base
+        return not set(self._drawn) - self.needs_base and not self._untried()
+
+    @property
+    def _drawn(self) -> list[str]:
+        """The generators that share what operators alone leave."""
+        return [name for name in self.arms if name not in self.closed and name != ALONE]
 
     def target_of(self, request: ProgramRequest) -> Target:
         """The target on which a program runs: some are about a rule that an option switches on."""
@@ -106,14 +126,14 @@ class Lane:
     # -- what to ask for ---------------------------------------------------------------------------------------------
 
     def requests(self, limit: int) -> list[ProgramRequest]:
-        """The next batch. Half of it operators alone, as long as there are some that were not tried."""
+        """The next batch: operators alone that were not tried in every way, and beside them programs of all other
+        generators, each by what it brought."""
         rng = random.Random(f"{self.shard.seeded(self.seed)}/{self.form}/{self.name}/{self.turns}")
         size, avoid = min(self.turn_size, limit), self.avoid
         bases = self._bases(frozenset(avoid))
         asked: Counter[tuple[str, str]] = Counter()
-        made = [self._request("graph", arm, asked) for arm in self._untried(size // 2 or 1, rng)]
-        while len(made) < size:
-            generator = self._generator(rng, can_change=bool(bases))
+        made = [self._request(ALONE, arm, asked) for arm in self._lone(size, rng)]
+        while len(made) < size and (generator := self._generator(rng, made, can_change=bool(bases))):
             request = self._request(generator, self._arm_after(made, generator, rng), asked)
             made.append(replace(request, base=rng.choice(bases)) if generator in self.needs_base else request)
         return [replace(request, avoid=tuple(avoid)) for request in made]
@@ -126,20 +146,35 @@ class Lane:
             if avoid.isdisjoint(f"{operator} {dtype}" for operator, dtype in graph.coverage)
         ]
 
-    def _untried(self, count: int, rng: random.Random) -> list[str]:
-        """Arms of `graph` whose dtypes were not all tried alone, the least tried first."""
-        tried = {arm: self.shard.numbered(self.stats[("graph", arm)].programs) for arm in self.arms.get("graph", ())}
-        left = [arm for arm, number in tried.items() if number < self.alone[arm]]
-        rng.shuffle(left)
-        left.sort(key=lambda arm: self.stats[("graph", arm)].programs)
-        return left[:count]
+    def _untried(self) -> list[str]:
+        """Operators that were not tried alone in every way."""
+        if ALONE in self.closed:
+            return []
+        tried = {arm: self.shard.numbered(self.stats[(ALONE, arm)].programs) for arm in self.arms.get(ALONE, ())}
+        return [arm for arm, number in tried.items() if number < self.alone[arm]]
 
-    def _generator(self, rng: random.Random, *, can_change: bool) -> str:
-        """Thompson sampling over the generators, with a floor."""
-        names = [name for name in self.arms if name not in self.closed and (name not in self.needs_base or can_change)]
+    def _lone(self, size: int, rng: random.Random) -> list[str]:
+        """The operators that are tried alone in a turn, the least tried first: its share of them, or all of it where
+        nothing else makes programs."""
+        left = self._untried()
+        rng.shuffle(left)
+        left.sort(key=lambda arm: self.stats[(ALONE, arm)].programs)
+        first_time = bool(left) and not self.stats[(ALONE, left[0])].programs
+        others = set(self._drawn) - self.needs_base
+        share = int(size * (FIRST_TIME if first_time else SYSTEMATIC))
+        return left[: max(1, min(share, size - len(others))) if others else size]  # a short turn has room for each
+
+    def _generator(self, rng: random.Random, made: Sequence[ProgramRequest], *, can_change: bool) -> str | None:
+        """Each generator once, in any order; then Thompson sampling over them, with a floor."""
+        names = [name for name in self._drawn if name not in self.needs_base or can_change]
+        if not names:
+            return None
+        asked = {request.generator for request in made}
+        if new := [name for name in names if not self.asked_of[name] and name not in asked]:
+            return rng.choice(new)
         if rng.random() < FLOOR * len(names):
             return rng.choice(names)
-        return max(names, key=lambda name: _sampled(self.sums[name], rng))
+        return max(names, key=lambda name: _sampled(self.recent[name], rng))
 
     def _arm(self, generator: str, rng: random.Random) -> str:
         """Thompson sampling over a handful of arms: the best of few leaves room for all."""
@@ -158,9 +193,17 @@ class Lane:
         key = (generator, arm)
         number = self.shard.numbered(self.stats[key].programs + asked[key])
         asked[key] += 1
-        return ProgramRequest(
-            generator, arm, number, self._strategies(number), seed=f"{self.seed}/{generator}/{arm}/{number}"
-        )
+        if generator == "graph" and ALONE in self.arms:
+            number += self.alone.get(arm, 0)  # its first programs are operators alone too
+        inputs = self._strategies(number) if generator != ALONE else self._systematic(number)
+        return ProgramRequest(generator, arm, number, inputs, seed=f"{self.seed}/{generator}/{arm}/{number}")
+
+    def _systematic(self, number: int) -> tuple[str, ...]:
+        """The samples of an operator alone: every other program sees ordinary numbers, a NaN and infinities, one call
+        after another."""
+        if number % 2 or not {"random", "specials"} <= set(self.strategies):
+            return self._strategies(number)
+        return "random", "nan", "infinities"
 
     def _strategies(self, number: int) -> tuple[str, str]:
         """Two samples for each program: one ordinary, one special; edges of the operators every third time. To solve
@@ -201,8 +244,8 @@ class Lane:
         self.turns = number + 1
         for generator, arm, programs in asked:
             self.programs += programs
-            for entry in (self.stats[(generator, arm)], self.sums[generator]):
-                entry.programs += programs
+            self.stats[(generator, arm)].programs += programs
+            self.asked_of[generator] += programs
 
     def learn(self, turn: Turn) -> None:
         """What came of a turn that was counted before."""
@@ -210,13 +253,19 @@ class Lane:
         self.seconds += body.seconds
         if body.programs and turn.number:  # in the first one the compiler is started
             self.pace = body.seconds / body.programs
-        for generator, arm, _, reward in body.arms:
-            for entry in (self.stats[(generator, arm)], self.sums[generator]):
-                entry.reward += reward
+        for worth in self.recent.values():
+            worth.programs *= FORGETTING
+            worth.reward *= FORGETTING
+        for generator, arm, programs, reward in body.arms:
+            self.stats[(generator, arm)].reward += reward
+            worth = self.recent[generator]
+            worth.programs += programs
+            worth.reward += reward
         for pair, counts in body.coverage.items():
             self.coverage[pair].update(counts)
         self.graphs.extend(map(Graph.from_json, body.interesting))
         self.seen.update(body.keys)
+        self.pairs.update(body.pairs)
         self.rejections.update(body.reasons.get("rejected", {}))
 
     def summarise(self, results: Sequence[Screened], seconds: float) -> TurnBody:
@@ -227,6 +276,7 @@ class Lane:
         arms: dict[tuple[str, str], Arm] = defaultdict(Arm)
         interesting: list[Graph] = []
         keys: set[str] = set()
+        pairs: set[str] = set()
         for result in results:
             arm = arms[(result.request.generator, result.request.arm)]
             arm.programs += 1
@@ -238,15 +288,19 @@ class Lane:
             # What a text calls is not known by its dtypes: it says nothing about single operators.
             covered = result.coverage if not result.request.text or (result.made and result.made.graph) else ()
             fresh = [f"{op} {dtype}" for op, dtype in covered if f"{op} {dtype}" not in self.coverage]
-            for op, dtype in set(covered):
-                coverage[f"{op} {dtype}"][result.judgement] += 1
+            if result.judgement != "rejected" or len(set(covered)) == 1:  # else it is not known which one is refused
+                for op, dtype in set(covered):
+                    coverage[f"{op} {dtype}"][result.judgement] += 1
             key = self.key(result)
             new = bool(key) and key not in self.seen and key not in keys
             if new:
                 keys.add(key)
             rules = {f"rule {name}" for name in result.behaviour} - self.seen - keys
             keys |= rules
-            arm.reward += 1.0 if new else 0.3 if rules else 0.1 if fresh and result.judgement == "pass" else 0.0
+            met = pairs_in(result) - self.pairs - pairs if result.judgement in ("pass", "fail") else set()
+            pairs |= met
+            passed = result.judgement == "pass"
+            arm.reward += 1.0 if new else 0.3 if rules else 0.1 if passed and fresh else 0.05 if met else 0.0
             near = result.judgement == "pass" and result.z > NEAR_MISS
             if (new or near or rules) and result.made and result.made.graph and len(interesting) < INTERESTING:
                 interesting.append(result.made.graph)
@@ -261,6 +315,7 @@ class Lane:
             ),
             interesting=tuple(graph.to_json() for graph in interesting),
             keys=tuple(sorted(keys)),
+            pairs=tuple(sorted(pairs)),
         )
 
     @staticmethod
@@ -277,6 +332,17 @@ class Lane:
         return f"{result.kind} {about}"
 
 
-def _sampled(arm: Arm, rng: random.Random) -> float:
-    """A draw from what is believed of an arm's chance to bring something."""
+def pairs_in(result: Screened) -> set[str]:
+    """Which operators read the result of which: what a program is made of, beyond its operators. Where there is no
+    graph, one operator is taken to read the one before it."""
+    graph = result.made.graph if result.made else None
+    if graph is None:
+        names = [operator for operator, _ in result.coverage]
+        return {f"{one}>{other}" for one, other in itertools.pairwise(names)}
+    makers = {number: node.op for node, span in zip(graph.nodes, graph.produced(), strict=True) for number in span}
+    return {f"{makers[number]}>{node.op}" for node in graph.nodes for number in node.inputs if number in makers}
+
+
+def _sampled(arm: Arm | Worth, rng: random.Random) -> float:
+    """A draw from what is believed of the chance to bring something."""
     return rng.betavariate(1.0 + arm.reward, 1.0 + max(0.0, arm.programs - arm.reward) * 0.2)

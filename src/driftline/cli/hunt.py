@@ -41,15 +41,16 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
     "--generators",
     metavar="G1,G2",
     shell_complete=complete_generators,
-    help="Where programs come from; default: graph,optests,mutate.",
+    help="Where programs come from; default: all but llm.",
 )
 @click.option(
     "--inputs",
     metavar="I1,I2",
     default="random,specials,boundary,symbolic",
     show_default=True,
-    help="How tensors are chosen: random (ordinary numbers), specials (NaN, infinities, extremes), boundary (the edges"
-    " of the operators' domains), symbolic (solved, so that a small torch program becomes NaN or overflows).",
+    help="How tensors are chosen: random (ordinary numbers), specials (NaN, infinities, extremes; nan and infinities"
+    " are two of them by themselves), boundary (the edges of the operators' domains), symbolic (solved, so that a"
+    " small torch program becomes NaN or overflows).",
 )
 @jobs_option("What runs at the same time: turns of compilers, and failures that are examined.")
 @click.option("--timeout", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds for one program.")
@@ -106,9 +107,10 @@ def hunt(
 ) -> int:
     """Make programs, run them on all compilers, and keep every bug once.
 
-    Programs come from generators: `graph` (random typed programs), `optests` (the operator tests of PyTorch and ONNX)
-    and `mutate` (changes of programs that were interesting). Every failure is reduced to the smallest part that still
-    fails, run again in a fresh process, and grouped by its cause. A fourth one has to be named: `llm` asks a language
+    Programs come from generators: `alone` (every operator by itself, in every circumstance), `graph` (random typed
+    programs), `layers` and `idioms` (what models are made of), `optests` (the operator tests of PyTorch and ONNX) and
+    `mutate` (changes of programs that were interesting). Every failure is reduced to the smallest part that still
+    fails, run again in a fresh process, and grouped by its cause. One more has to be named: `llm` asks a language
     model (OPENAI_BASE_URL, OPENAI_API_KEY, DRIFTLINE_LLM_MODEL) for programs that fire one rewrite rule at a time.
 
     \b

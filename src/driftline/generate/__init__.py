@@ -6,7 +6,10 @@ from driftline.core.registry import Registry
 from driftline.generate.base import Generator
 
 _BUILTIN = {
+    "alone": "driftline.generate.lone_operators:LoneOperators",
     "graph": "driftline.generate.random_graph:RandomGraph",
+    "layers": "driftline.generate.layers.generator:Layers",
+    "idioms": "driftline.generate.idioms.generator:Idioms",
     "optests": "driftline.generate.optests:OperatorTests",
     "mutate": "driftline.generate.mutate:Mutate",
     "llm": "driftline.generate.llm:ModelPrograms",

@@ -14,7 +14,7 @@ from driftline.generate.base import Blueprint, Generator, GeneratorRequest, NoPr
 from driftline.generate.blueprint import LANGUAGE
 from driftline.generate.graph import Graph, Node
 from driftline.generate.operator import Draw, Invalid
-from driftline.generate.random_graph import MOST_ELEMENTS, may_be_written, stays_writable, varied
+from driftline.generate.random_graph import may_be_written, most_elements, stays_writable, varied
 from driftline.generate.table import OPERATORS
 
 ATTEMPTS = 40
@@ -57,7 +57,7 @@ def retyped(graph: Graph, language: str) -> Graph | None:
         except (Invalid, IndexError, KeyError, TypeError, ValueError):
             return None
         writable += [stays_writable(operator, arguments[0], results[0], writable[node.inputs[0]])] * len(results)
-        if len(results) != len(node.outputs) or any(made.size > MOST_ELEMENTS for made in results):
+        if len(results) != len(node.outputs) or any(made.size > most_elements(graph) for made in results):
             return None
         types.extend(results)
         nodes.append(replace(node, outputs=results))

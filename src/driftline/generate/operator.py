@@ -111,7 +111,37 @@ class Draw:
         return tuple(1 if self.chance(0.3) else size for size in kept)
 
 
+class LargeDraw(Draw):
+    """Shapes with one long axis, at and beside the sizes at which compilers tile, vectorise, split a sum or start
+    threads; the other axes are short, so that a program stays cheap."""
+
+    def shape(self, low: int = 0, high: int = 4, most: int = 1 << 15) -> tuple[int, ...]:
+        rank = self.integer(max(low, 1), max(high, 1))
+        long = self.choice(THRESHOLDS if rank > 2 else _LONGEST)
+        at = rank - 1 if self.chance(0.6) else self.integer(0, rank - 1)
+        sizes, total = [], long
+        for axis in range(rank):
+            size = long if axis == at else self.choice(_BESIDE)
+            if axis != at and total * size > most:
+                size = 1
+            sizes.append(size)
+            total *= size if axis != at else 1
+        return tuple(sizes)
+
+
+class EmptyDraw(Draw):
+    """Shapes with an axis of no elements."""
+
+    def shape(self, low: int = 0, high: int = 4, most: int = 512) -> tuple[int, ...]:
+        sizes = list(super().shape(max(low, 1), max(high, 1), most))
+        sizes[self.integer(0, len(sizes) - 1)] = 0
+        return tuple(sizes)
+
+
 _SIZES = (1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 7, 8, 8, 11, 13, 15, 16, 17, 31, 32, 33, 64)
+THRESHOLDS = tuple(size + off for size in (64, 128, 256, 512, 1024) for off in (-1, 0, 1))
+_LONGEST = (*THRESHOLDS, *THRESHOLDS, 2048, 2049, 4097, 16385, 32769)
+_BESIDE = (1, 2, 3, 4, 5, 16, 17, 33)
 
 Types = Sequence[TensorType]
 Attributes = Mapping[str, Any]

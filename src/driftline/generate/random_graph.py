@@ -19,10 +19,14 @@ from functools import cache
 from driftline.generate.base import Blueprint, Generator, GeneratorRequest, NoProgram
 from driftline.generate.blueprint import LANGUAGE, blueprint, emit
 from driftline.generate.graph import Graph, Leaf, Node, TensorType, value_name
-from driftline.generate.operator import FLOATS, Draw, Invalid, Need, Operator
+from driftline.generate.operator import FLOATS, Draw, Invalid, LargeDraw, Need, Operator
 from driftline.generate.table import OPERATORS
 
 MOST_ELEMENTS = 4096
+MOST_OF_LARGE = 1 << 16  # elements of a value, in programs with a long axis
+LARGE_SHARE = 0.12  # of the longer programs
+LONGEST_OF_LARGE = 4  # operators
+MOST_RESULTS = 64  # of one operator
 GROWTH = 2  # how much larger the other size of a program is
 _LENGTHS = (1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 10, 10, 12, 15)
 _WEIGHTS = {
@@ -50,16 +54,17 @@ def random_graph(request: GeneratorRequest, length: int = 0) -> Graph:
     form = operator.form(language)
     if form is None:
         raise NoProgram(f"{request.arm} has no form in {language}")
-    builder = _Builder(language, rng, request.avoid)
+    alone = request.number < len(form.dtypes) and not length
+    large = not alone and not length and _is_large(request)
+    builder = GraphBuilder(language, rng, request.avoid, LargeDraw(rng) if large else None)
     builder.grad &= not operator.inplace
     dtypes = [dtype for dtype in form.dtypes if f"{operator.name} {dtype}" not in request.avoid]
     if not dtypes:
         raise NoProgram(f"{request.arm} is not supported in any dtype")
-    alone = request.number < len(form.dtypes) and not length
     if alone:
         builder.add_alone(operator, form.dtypes[request.number])
         return builder.finish()
-    length = length or builder.draw.choice(_LENGTHS)
+    length = length or min(builder.draw.choice(_LENGTHS), LONGEST_OF_LARGE if large else max(_LENGTHS))
     turn = builder.draw.integer(0, length - 1)  # when the operator that this is about has its turn
     for step in range(length):
         if step == turn:
@@ -69,12 +74,17 @@ def random_graph(request: GeneratorRequest, length: int = 0) -> Graph:
     return builder.finish()
 
 
+def _is_large(request: GeneratorRequest) -> bool:
+    """Every eighth or so; drawn apart, so that the other programs of a seed stay what they were."""
+    return random.Random(f"{request.seed}/{request.arm}/{request.number}/large").random() < LARGE_SHARE
+
+
 def graph_of(names: Sequence[str], request: GeneratorRequest) -> Graph:
     """A graph of these operators, in their order, each on a value that fits where there is one. What finds no use is
     left out."""
     language = LANGUAGE[request.form]
     rng = random.Random(f"{request.seed}/{request.form}/{request.arm}/{request.number}/{names}")
-    builder = _Builder(language, rng, request.avoid)
+    builder = GraphBuilder(language, rng, request.avoid)
     builder.grad = False
     for name in names:
         form = OPERATORS[name].form(language)
@@ -89,7 +99,7 @@ def drawn_graph(
     """A graph of these operators, in their order, whose choices are all made by `draw`. Where a new input is needed, it
     is contiguous and of one of `dtypes`. Raises `NoProgram` when an operator finds no use."""
     language = LANGUAGE[form]
-    builder = _Builder(language, draw.rng, frozenset(), draw, grad=grad)
+    builder = GraphBuilder(language, draw.rng, frozenset(), draw, grad=grad, layout="contiguous")
     for name in names:
         operator = OPERATORS[name]
         written = operator.form(language)
@@ -118,7 +128,7 @@ class _Value:
     used: bool = False
 
 
-class _Builder:
+class GraphBuilder:
     """A graph in the making: values in the order of their making."""
 
     def __init__(
@@ -129,12 +139,14 @@ class _Builder:
         draw: Draw | None = None,
         *,
         grad: bool | None = None,
+        layout: str = "",
     ) -> None:
-        """With a `draw` that was given, inputs lie in memory as one would expect; `grad` is drawn where it is not."""
+        """`layout`: how inputs lie in memory wherever that is possible. It and `grad` are drawn where not given."""
         self.language = language
         self.draw = draw or Draw(rng)
-        self.contiguous = draw is not None
+        self.layout = layout
         self.avoid = avoid
+        self.large = isinstance(draw, LargeDraw)
         self.grad = language == "torch" and rng.random() < 0.15 if grad is None else grad
         self.values: list[_Value] = []
         self.nodes: list[tuple[Operator, tuple[int, ...], tuple[TensorType, ...], dict[str, object]]] = []
@@ -144,10 +156,15 @@ class _Builder:
     def add_alone(self, operator: Operator, dtype: str) -> None:
         for _ in range(20):
             first = self._new_first(operator, (dtype,))
-            if self._apply(operator, first):
+            if self._apply(operator, first) and self._is_laid_out():
                 return
             self.values.clear()
+            self.nodes.clear()
         raise NoProgram(f"{operator.name} found no valid use")
+
+    def _is_laid_out(self) -> bool:
+        """Does an input lie in memory as it was asked for?"""
+        return not self.layout or any(value.leaf and value.leaf.layout == self.layout for value in self.values)
 
     def add_focus(self, operator: Operator, dtypes: Sequence[str]) -> None:
         """Apply this operator: to a value that fits, or to a new leaf."""
@@ -187,6 +204,8 @@ class _Builder:
         drawn = self.values[first].type
         if operator.inplace and (self.grad or not self.values[first].writable):
             return False
+        if operator.name in UNROLLED and max(drawn.shape, default=0) > MOST_RESULTS:
+            return False
         saved = len(self.values)
         try:
             needs, attributes = operator.draw(self.draw, drawn)
@@ -200,7 +219,8 @@ class _Builder:
         if operator.inplace and any(self.values[number].memory == memory for number in inputs[1:]):
             del self.values[saved:]  # torch refuses to write where it reads
             return False
-        if any(result.size > MOST_ELEMENTS or result.rank > 6 for result in results):
+        most = MOST_OF_LARGE if self.large else MOST_ELEMENTS
+        if len(results) > MOST_RESULTS or any(result.size > most or result.rank > 6 for result in results):
             del self.values[saved:]
             return False
         for number in inputs:
@@ -248,8 +268,7 @@ class _Builder:
                 kind = "parameter" if trainable else "constant"
         if need.prefer == "constant" and self.grad:
             kind = "constant"
-        laid_out = kind == "input" and self.language == "torch" and not self.contiguous
-        layout = self._layout(need) if laid_out else "contiguous"
+        layout = self._layout(need) if kind == "input" and self.language == "torch" else "contiguous"
         leaf = Leaf(kind, need.type, need.values, layout, self.draw.integer(0, 999))
         number = len(self.values)
         memory = self.values[int(layout[6:])].memory if layout.startswith("alias:") else number
@@ -257,10 +276,17 @@ class _Builder:
         return number
 
     def _layout(self, need: Need) -> str:
-        """How an input lies in memory; mostly as one would expect."""
+        """How an input lies in memory: as it was asked for where it can, else mostly as one would expect."""
+        if self.layout:
+            return self.layout if self.layout in self._layouts(need) else "contiguous"
+        options = self._layouts(need) if self.draw.chance(0.15) else []
+        return self.draw.choice(options) if options else "contiguous"
+
+    def _layouts(self, need: Need) -> list[str]:
+        """The other ways in which an input may lie in memory."""
         shape = need.type.shape
-        if not self.draw.chance(0.15) or not need.type.size or need.values != "any":
-            return "contiguous"
+        if not need.type.size or need.values != "any":
+            return []
         options = []
         if len(shape) >= 2:
             options.append("transposed")
@@ -277,7 +303,7 @@ class _Builder:
                     continue
                 if base.type.dtype == need.type.dtype and base.type.size >= need.type.size:
                     options.append(f"alias:{number}")  # renumbered in `finish`
-        return self.draw.choice(options) if options else "contiguous"
+        return options
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -304,6 +330,7 @@ class _Builder:
         return Graph(tuple(made), tuple(nodes), outputs, grad).without_unused_leaves()
 
 
+UNROLLED = ("lstm_sequence", "gru_sequence", "rnn_tanh_sequence")  # compilers write their steps out, one by one
 _STRETCHING = ("as_strided", "unfold", "expand", "broadcast_to")
 
 
@@ -364,8 +391,13 @@ def resized(graph: Graph, old: int, new: int) -> Graph | None:
             results = tuple(OPERATORS[node.op].infer([types[number] for number in node.inputs], node.attributes))
         except (Invalid, IndexError, KeyError, TypeError, ValueError):
             return None
-        if any(result.size > MOST_ELEMENTS for result in results):
+        if any(result.size > most_elements(graph) for result in results):
             return None
         types.extend(results)
         nodes.append(replace(node, outputs=results))
     return replace(graph, leaves=leaves, nodes=tuple(nodes))
+
+
+def most_elements(graph: Graph) -> int:
+    """How large a value may become when this graph is changed."""
+    return MOST_OF_LARGE if any(kind.size > MOST_ELEMENTS for kind in graph.types()) else MOST_ELEMENTS

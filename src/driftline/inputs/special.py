@@ -1,12 +1,14 @@
-"""The strategy `specials`: numbers at which compilers go wrong, among ordinary ones.
+"""The strategies `specials`, `nan` and `infinities`: numbers at which compilers go wrong, among ordinary ones.
 
 A NaN everywhere hides every other mistake. A tensor of floats therefore has, about equally often, only finite
-specials, a single NaN, or infinities without NaN; and now and then everything at once.
+specials, a single NaN, or infinities without NaN; and now and then everything at once. `nan` and `infinities` are two
+of these by themselves, for programs that are to see both.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,36 +24,46 @@ class SpecialValues(InputStrategy):
     """Special numbers in one place, in half of them or in a whole row."""
 
     name = "specials"
+    modes: ClassVar[tuple[str, ...]] = ("finite",) * 3 + ("nan",) * 3 + ("infinite",) * 3 + ("all",)
 
     def fill(self, plan: InputPlan, rng: np.random.Generator, edges: tuple[float, ...]) -> Array:
         dtype, array = plan.spec.dtype, ordinary(plan, rng)
         if keeps_its_form(plan) or not array.size:
             return array
         if is_float(dtype):
-            return _floats(array, dtype, plan.values, rng)
+            return self._floats(array, dtype, plan.values, rng)
         if dtype.startswith("complex"):
-            return _complex(array, dtype, plan.values, rng)
+            return self._complex(array, dtype, plan.values, rng)
         return mixed(array, _integers(dtype, plan.values, integer_range(plan)), rng)
 
+    def _complex(self, array: Array, dtype: str, rule: str, rng: np.random.Generator) -> Array:
+        real = self._floats(array.real.copy(), part_of(dtype), rule, rng)
+        if rule not in ("any", "nonzero") or rng.random() < 0.5:
+            return complex_of(real, array.imag, dtype)
+        return complex_of(real, self._floats(array.imag.copy(), part_of(dtype), rule, rng), dtype)
 
-def _complex(array: Array, dtype: str, rule: str, rng: np.random.Generator) -> Array:
-    real = _floats(array.real.copy(), part_of(dtype), rule, rng)
-    if rule not in ("any", "nonzero") or rng.random() < 0.5:
-        return complex_of(real, array.imag, dtype)
-    return complex_of(real, _floats(array.imag.copy(), part_of(dtype), rule, rng), dtype)
-
-
-def _floats(array: Array, dtype: str, rule: str, rng: np.random.Generator) -> Array:
-    mode = _MODES[int(rng.random() * len(_MODES))]
-    array = mixed(array, _of_mode(dtype, rule, mode), rng)
-    if mode == "nan" and rule in ("any", "nonzero"):
-        flat = array.reshape(-1)
-        flat[int(rng.integers(0, flat.size))] = np.nan
-        return flat.reshape(array.shape)
-    return array
+    def _floats(self, array: Array, dtype: str, rule: str, rng: np.random.Generator) -> Array:
+        mode = self.modes[int(rng.random() * len(self.modes))]
+        array = mixed(array, _of_mode(dtype, rule, mode), rng)
+        if mode == "nan" and rule in ("any", "nonzero"):
+            flat = array.reshape(-1)
+            flat[int(rng.integers(0, flat.size))] = np.nan
+            return flat.reshape(array.shape)
+        return array
 
 
-_MODES = ("finite", "finite", "finite", "nan", "nan", "nan", "infinite", "infinite", "infinite", "all")
+class OneNan(SpecialValues):
+    """A single NaN in each tensor of floats, with finite specials around it."""
+
+    name = "nan"
+    modes = ("nan",)
+
+
+class Infinities(SpecialValues):
+    """Infinities without NaN."""
+
+    name = "infinities"
+    modes = ("infinite",)
 
 
 @lru_cache(1024)

@@ -20,6 +20,8 @@ from driftline.inputs.plan import InputPlan
 _BUILTIN = {
     "random": "driftline.inputs.ordinary:RandomValues",
     "specials": "driftline.inputs.special:SpecialValues",
+    "nan": "driftline.inputs.special:OneNan",
+    "infinities": "driftline.inputs.special:Infinities",
     "boundary": "driftline.inputs.boundary:BoundaryValues",
     "symbolic": "driftline.inputs.solved:SolvedValues",
 }

@@ -6,30 +6,22 @@ from collections.abc import Sequence
 
 from driftline.checking.batch import died
 from driftline.checking.batch_requests import (
-    ArmsAnswer,
+    ARMS,
+    PREPARE,
     ArmsRequest,
     Prepared,
-    PreparedBatch,
     PreparedProgram,
     PrepareRequest,
     ProgramRequest,
 )
-from driftline.checking.batch_tasks import arms as generator_arms
-from driftline.checking.batch_tasks import prepare as prepare_programs
 from driftline.checking.kinds import worker_for_framework
-from driftline.core.task import Context, Task
 from driftline.execute.pool import Pool
-from driftline.generate import register_generator
 from driftline.generate.changes import CHANGES
 from driftline.generate.idioms.generator import Idioms
 from driftline.patterns.survey import Made
 
 GENERATOR = Idioms.name
 STRATEGIES = ("random", "boundary", "specials")
-
-# As the tasks of the same name in `checking/batch_tasks.py`, with the idioms among the generators
-LIST = Task("driftline.patterns.onnx_models:arms", ArmsRequest, ArmsAnswer)
-MAKE = Task("driftline.patterns.onnx_models:prepare", PrepareRequest, PreparedBatch)
 
 
 class OnnxModels:
@@ -51,7 +43,7 @@ class OnnxModels:
     def _of(self, generator: str) -> tuple[str, ...]:
         if generator not in self._arms:
             request = ArmsRequest("onnx", (generator,))
-            self._arms |= self._pool.ask(worker_for_framework("onnx"), LIST, request, timeout=120.0).arms
+            self._arms |= self._pool.ask(worker_for_framework("onnx"), ARMS, request, timeout=120.0).arms
         return self._arms[generator]
 
     def changed(self, base: str) -> list[str]:
@@ -73,25 +65,10 @@ class OnnxModels:
         """One answer for each; a model whose reference run ends the worker is invalid."""
         folder = self._pool.workspace.job_folder()
         request = PrepareRequest(folder, "onnx", self._seed, sizes=False, requests=tuple(requests))
-        report = self._pool.run(worker_for_framework("onnx"), MAKE, request, timeout=60.0)
+        report = self._pool.run(worker_for_framework("onnx"), PREPARE, request, timeout=60.0)
         if report.answer is not None:
             return list(report.answer.programs)
         if len(requests) == 1:
             return [died(report)]
         half = len(requests) // 2
         return self._prepared(requests[:half]) + self._prepared(requests[half:])
-
-
-# -- in the worker -----------------------------------------------------------------------------------------------------
-
-
-@LIST.serve
-def arms(request: ArmsRequest, context: Context) -> ArmsAnswer:
-    register_generator(Idioms)
-    return generator_arms(request, context)
-
-
-@MAKE.serve
-def prepare(request: PrepareRequest, context: Context) -> PreparedBatch:
-    register_generator(Idioms)
-    return prepare_programs(request, context)

@@ -44,6 +44,7 @@ class TurnBody:
     interesting: tuple[Json, ...] = ()  # graphs worth changing
     keys: tuple[str, ...] = ()  # what was new about failures
     generator: str = ""  # of a turn of one generator, which has no arms
+    pairs: tuple[str, ...] = ()  # "one>other": operators of which one read the other's result for the first time
     tries: tuple[ModelTry, ...] = ()  # programs that a language model was asked for
 
 

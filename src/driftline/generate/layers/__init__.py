@@ -1,0 +1,1 @@
+"""Programs in the shapes that models have, for every language: see `generator.py`."""

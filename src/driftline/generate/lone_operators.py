@@ -1,0 +1,78 @@
+"""The generator `alone`: every operator by itself, in every circumstance that compilers treat apart, one after another.
+
+The programs of an operator are numbered: in its first dtype on plain inputs, with a long axis, with its gradient, on
+inputs that lie in memory in another way, on inputs without elements; then in its other dtypes. There is a last one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from driftline.generate.base import Blueprint, Generator, GeneratorRequest, NoProgram
+from driftline.generate.blueprint import LANGUAGE, blueprint
+from driftline.generate.graph import TensorType
+from driftline.generate.operator import FLOATS, Draw, EmptyDraw, LargeDraw, Operator
+from driftline.generate.random_graph import UNROLLED, GraphBuilder, varied
+from driftline.generate.table import OPERATORS
+
+ALONE = "alone"
+_DRAWS: dict[str, type[Draw]] = {"long axis": LargeDraw, "empty": EmptyDraw}
+LAYOUTS = ("transposed", "strided", "expanded")
+
+
+@dataclass(frozen=True)
+class Circumstance:
+    """How an operator is tried: on which dtype, and what is special about it."""
+
+    dtype: str
+    special: str = ""  # long axis, gradient, one of LAYOUTS, empty; nothing for plain inputs
+
+
+class LoneOperators(Generator):
+    name = ALONE
+
+    def arms(self, form: str) -> Sequence[str]:
+        return [name for name, operator in OPERATORS.items() if operator.form(LANGUAGE[form])]
+
+    def make(self, request: GeneratorRequest) -> Blueprint:
+        operator, language = OPERATORS[request.arm], LANGUAGE[request.form]
+        tried = circumstances(operator, language)
+        if request.number >= len(tried):
+            raise NoProgram(f"{request.arm} was tried in every way")
+        wanted = tried[request.number]
+        if f"{request.arm} {wanted.dtype}" in request.avoid:
+            raise NoProgram(f"{request.arm} of {wanted.dtype} is to be avoided")
+        rng = random.Random(f"{request.seed}/{request.form}/{ALONE}/{request.arm}/{request.number}")
+        layout = wanted.special if wanted.special in LAYOUTS else "contiguous"
+        draw = _DRAWS.get(wanted.special, Draw)(rng)
+        builder = GraphBuilder(language, rng, frozenset(), draw, grad=wanted.special == "gradient", layout=layout)
+        builder.add_alone(operator, wanted.dtype)
+        graph = builder.finish()
+        return blueprint(graph, request.form) if wanted.special else varied(graph, request.form)
+
+
+def circumstances(operator: Operator, language: str) -> list[Circumstance]:
+    """All that are tried, in their order."""
+    form = operator.form(language)
+    if form is None:
+        return []
+    first, *others = form.dtypes
+    specials = [""]
+    if operator.name not in UNROLLED:
+        specials.append("long axis")
+    if language == "torch" and operator.differentiable and not operator.inplace and first in FLOATS:
+        specials.append("gradient")
+    if language == "torch" and operator.first_values == "any":
+        specials += LAYOUTS[0 if operator.rank[1] >= 2 else 1 :]
+    if any(operator.fits(TensorType(first, (0, *[4] * (rank - 1)))) for rank in range(1, operator.rank[1] + 1)):
+        specials.append("empty")
+    return [*(Circumstance(first, special) for special in specials), *(Circumstance(dtype) for dtype in others)]
+
+
+def lone_programs(form: str) -> dict[str, int]:
+    """By operator, how many programs it has alone."""
+    language = LANGUAGE[form]
+    counts = {name: len(circumstances(operator, language)) for name, operator in OPERATORS.items()}
+    return {name: count for name, count in counts.items() if count}
