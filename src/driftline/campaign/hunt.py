@@ -22,6 +22,7 @@ from driftline.campaign.authoring import GENERATOR as LLM
 from driftline.campaign.authoring import Author
 from driftline.campaign.explanations import ExplainedBugs
 from driftline.campaign.lane import Lane
+from driftline.campaign.matching import Matching
 from driftline.campaign.pipeline import LAG, AskedTurn, Pipeline
 from driftline.campaign.plan import HuntPlan, form_of, locked
 from driftline.campaign.roster import GRACE, SHARE_OF_GRACE, LaneTask, LaneWork, Roster
@@ -167,6 +168,7 @@ class Hunter:
             for bug in self._sighted(hunt).values():  # before it was resumed
                 self._listener(BugSeen(bug, new=False))
             self._work()
+            self._match_waiting()
             self._log.leave_unexamined(hunt)
             self._log.spend(hunt, time.monotonic() - self._started)
             self._log.finish(hunt)
@@ -491,6 +493,23 @@ class Hunter:
         finally:
             with self._lock:
                 self._examining.discard(suspect.id)
+
+    def _match_waiting(self) -> None:
+        """What there was no time for is held against the bugs that are known, until the grace is over too."""
+        before = self._pool.deadline
+        self._pool.deadline = time.monotonic() + self._grace
+        try:
+            for lane in self._lanes.values():
+                waiting = [s for new in (True, False) for s in self._log.waiting(self._hunt, lane.name, new=new)]
+                if waiting and lane.name not in self._result.stopped:
+                    for suspect, examined in Matching(self._triage, lane.target, lane.form).settled(waiting):
+                        self._settle(suspect, examined)
+        except (PoolExpired, PoolInterrupted, WorkerStartError):
+            pass  # those that are left stay unexamined
+        except InternalError as error:
+            self._result.internal_errors.append(str(error))
+        finally:
+            self._pool.deadline = before
 
     def _examined(self, lane: Lane, suspect: Suspect) -> ExaminedSuspect:
         try:

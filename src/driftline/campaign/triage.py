@@ -31,7 +31,7 @@ from driftline.core.spelling import spelled_alike
 from driftline.core.target import Target
 from driftline.core.verdict import Fingerprint, Judgement, Kind, Status, Verdict
 from driftline.core.wire import decode
-from driftline.execute.pool import PoolInterrupted, WorkerStartError
+from driftline.execute.pool import Pool, PoolInterrupted, WorkerStartError
 from driftline.generate.blueprint import LANGUAGE
 from driftline.generate.naming import named, operators_named, pattern, usual_names
 from driftline.generate.table import OPERATORS
@@ -115,15 +115,27 @@ class Triage:
             held = spelled_alike(operators_in(part))
             self._errors.setdefault(_error_key(target, part.evidence), {})[bug.id] = held
 
-    def known_value(self, target: Target, part: Screened) -> Bug | None:
-        """A smallest part that fails as one did that was checked and confirmed before is only counted."""
+    @property
+    def pool(self) -> Pool:
+        return self._checker.pool
+
+    @property
+    def options(self) -> CheckOptions:
+        return self._options
+
+    def known_details(self, target: Target) -> list[str]:
+        """What is said to be wrong in the bugs of a target."""
+        return [bug.fingerprint.detail for bug in self._store.bugs() if bug.fingerprint.backend == target.backend]
+
+    def known_value(self, target: Target, part: Screened, least: int = CHECKED_FINDINGS) -> Bug | None:
+        """A smallest part that fails as one did that was checked and confirmed `least` times is only counted."""
         if part.kind not in _VALUE_KINDS or not part.made:
             return None
         program = described(part.made.program, part)
         execution = Execution(target.backend, Outcome.OK, Stage.RUN)
         verdict = Verdict(Judgement.FAIL, part.reason, Kind(part.kind), part.evidence)
         bug = self._known(identify(program, program.operators, target, execution, verdict))
-        return bug if bug and len(bug.findings) >= CHECKED_FINDINGS else None
+        return bug if bug and len(bug.findings) >= least else None
 
     def _known(self, found: Fingerprint) -> Bug | None:
         bug = self._store.bug(found.bug_id) if self._store.has_bug(found.bug_id) else None

@@ -82,6 +82,12 @@ def _operators(program: Program, listed: Sequence[str]) -> str:
     return " ".join(("+".join(names), *sorted(program.circumstances)))
 
 
+def operators_named_in(detail: str) -> frozenset[str]:
+    """The operators in what a fingerprint says is wrong, spelled alike."""
+    words = detail.rpartition(" of ")[0].rpartition(" in ")[2]
+    return frozenset(words.partition(" ")[0].split("+"))
+
+
 def _types(program: Program, found: Evidence, kind: Kind) -> str:
     """The types that are computed with: an index or a mask beside floats is not. Without inputs, that of the output."""
     dtypes = [spec.dtype for spec in program.inputs] or ([found.dtype] if found.dtype else [])

@@ -1,0 +1,55 @@
+"""Suspects that nobody had time for are held against the bugs that are known, many at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from driftline.campaign.matching import Matching
+from driftline.campaign.triage import Triage
+from driftline.checking.batch_requests import ProgramRequest
+from driftline.checking.checker import Checker
+from driftline.core.case import CheckOptions
+from driftline.core.identity import operators_named_in
+from driftline.core.plugins import load_plugins
+from driftline.core.target import Target
+from driftline.core.wire import encode
+from driftline.execute.pool import Pool
+from driftline.generate.graph import Graph, Leaf, Node, TensorType
+from driftline.store import Store
+from driftline.store.hunts import Suspect, SuspectBody
+from driftline.testing import planted
+
+ROW = TensorType("float32", (4,))
+PLUGIN = str(Path(planted.__file__).resolve())
+TARGET = Target.parse("planted-wrong-on:op=abs")
+
+
+def suspect(number: int, *operators: str) -> Suspect:
+    """Each operator on the result of the one before it."""
+    nodes = tuple(Node(name, (at,), (ROW,)) for at, name in enumerate(operators))
+    graph = Graph((Leaf("input", ROW),), nodes, (len(operators),))
+    request = ProgramRequest("graph", operators[0], number, ("random",), seed=str(number), graph=graph)
+    return Suspect(
+        number, str(TARGET), 0, SuspectBody(encode(ProgramRequest, request), False, "wrong-value", "RUN", "")
+    )
+
+
+def test_what_holds_a_known_bug_is_settled_and_what_may_be_new_is_not(pool: Pool, tmp_path: Path) -> None:
+    load_plugins([PLUGIN])
+    waiting = [suspect(1, "exp", "abs", "neg"), suspect(2, "exp", "neg"), suspect(3, "sin", "abs")]
+    with Store.create(tmp_path / "store") as store:
+        triage = Triage(Checker(pool, jobs=1), store, CheckOptions(plugins=(PLUGIN,)), lambda form, all_of_them: [])
+        unknown = {one.id: found.state for one, found in Matching(triage, TARGET, "torch").settled(waiting)}
+        assert unknown == {2: "gone"}, "no bug is known yet"
+        examined = triage.examine(suspect(0, "abs"), TARGET, "torch")
+        ((bug, new),) = examined.bugs
+        assert new and bug.fingerprint.detail == "abs of float"
+        known = {one.id: found for one, found in Matching(triage, TARGET, "torch").settled(waiting)}
+    assert {number: found.state for number, found in known.items()} == {1: "bug", 2: "gone", 3: "bug"}
+    assert [[held.id for held, _ in known[number].bugs] for number in (1, 3)] == [[bug.id], [bug.id]]
+
+
+def test_the_operators_in_a_name() -> None:
+    assert operators_named_in("abs of float") == {"abs"}
+    assert operators_named_in("RuntimeError in gelu+matmul of half") == {"gelu", "matmul"}
+    assert operators_named_in("sin after another call of float") == {"sin"}
