@@ -172,7 +172,7 @@ def test_a_wrong_compiler_stands_apart_and_the_report_shows_it(
     assert "Side 2" in Path("page.html").read_text()
     assert run("report --store s --out report.html".split()) == 0
     assert "All targets against each other" in Path("report.html").read_text()
-    for width, shown in ((100, "largest ulp difference"), (30, "planted-wrong-on against reference: ")):
+    for width, shown in ((100, "largest ulp difference"), (24, "planted-wrong-on against reference: ")):
         screen = Console(file=StringIO(), width=width)
         show_pairwise(screen, matrix)
         told = screen.file.getvalue()  # type: ignore[attr-defined]

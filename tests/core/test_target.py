@@ -10,7 +10,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.target import Target, parse_targets
 
 words = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,8}", fullmatch=True)
-values = st.from_regex(r"[A-Za-z0-9_.+-]{1,8}", fullmatch=True)
+values = st.from_regex(r"[A-Za-z0-9_.+-]{1,8}", fullmatch=True) | st.text('ab:=," \\\n@+-', min_size=1, max_size=8)
 versions = st.none() | st.from_regex(r"[0-9][0-9a-z.+]{0,8}", fullmatch=True)
 
 
@@ -50,6 +50,8 @@ def test_any_text_is_a_target_or_a_sentence(text: str) -> None:
         ("inductor:freezing=true:device=cuda", Target("inductor", None, (("freezing", "true"), ("device", "cuda")))),
         ("dynamo:openvino", Target("dynamo:openvino")),
         ("dynamo:openvino:device=cpu", Target("dynamo:openvino", None, (("device", "cpu"),))),
+        ('tvm:target="llvm -mcpu=x -mattr=+a,+b"', Target("tvm", None, (("target", "llvm -mcpu=x -mattr=+a,+b"),))),
+        (r'x:a="b:\"c\\":d=e', Target("x", None, (("a", 'b:"c\\'), ("d", "e")))),
         ("x:option=a=b", Target("x", None, (("option", "a=b"),))),
     ],
 )
@@ -69,6 +71,9 @@ def test_examples(text: str, expected: Target) -> None:
         ("tvm:=1", "'=1' is not an option"),
         ("dynamo:a:b", "'b' is not an option"),
         ("tvm:opt=0:opt=1", "sets 'opt' twice"),
+        ('tvm:target="llvm', "a quote that is not closed"),
+        ('tvm:target="llvm"x', "is not a quoted value"),
+        ('tvm:target=""', "is not a quoted value"),
     ],
 )
 def test_mistakes_are_explained(text: str, told: str) -> None:

@@ -36,6 +36,7 @@ NOT_RUN = {
     "docs/how-to/big-models.md": "a model and hours of the reader's own",
     "docs/how-to/bisect.md": "downloads releases",
     "docs/how-to/check-a-model.md": "a model of the reader's own",
+    "docs/targets.md": "a model of the reader's own; tests/backends/test_settings.py",
     "docs/how-to/compare-targets.md": "models of the reader's own; tests/checking/test_pairwise.py",
     "docs/how-to/hunt-schedules.md": "ten minutes; tests/schedules hunts for less",
     "docs/how-to/language-models.md": "needs a language model; tests/llm has a scripted one",

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from driftline.backends.tvm_target import read_target
 from driftline.core.errors import DriftlineError, StoreError
 from driftline.core.evidence import Evidence
 from driftline.core.wire import encode
@@ -23,7 +24,6 @@ from driftline.schedules.reducing import TraceReduction
 from driftline.schedules.requests import JournalLine, Performed
 from driftline.schedules.script import script_of
 from driftline.schedules.trace import LoopAt, ScheduleStep, Trace, read_trace
-from driftline.schedules.tvm_target import read_target
 
 SPLIT = ScheduleStep("split", loops=(LoopAt("Y", 0),), numbers=(None, 8))
 VECTORIZE = ScheduleStep("vectorize", loops=(LoopAt("Y", 1),))

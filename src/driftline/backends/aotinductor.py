@@ -12,6 +12,14 @@ from driftline.backends._export import export, flat_runner, is_export_rejection
 from driftline.backends._torch import TorchBackend
 from driftline.backends.base import BOOLEAN, Compiled, Option, Options
 from driftline.backends.inductor_options import inductor_config, inductor_settings_text
+from driftline.backends.inductor_settings import (
+    SETTINGS,
+    SETTINGS_WORDS,
+    check_config_names,
+    check_settings_here,
+    vector_widths,
+)
+from driftline.core.processor import Processor
 from driftline.core.scratch import scratch_folder
 from driftline.core.script_call import ScriptCall
 from driftline.programs.opened import OpenedProgram
@@ -38,8 +46,21 @@ class AotInductor(TorchBackend):
         "pattern_matcher": Option("graph rewrite rules", BOOLEAN, "true"),
         "epilogue_fusion": Option("fuse pointwise operations into templates", BOOLEAN, "true"),
         "constant_folding": Option("joint-graph constant folding", BOOLEAN, "true"),
-        "simdlen": Option("vector width in bits; 1 switches vectorisation off", ("1", "256", "512")),
+        "simdlen": Option("vector width in bits; 1 switches vectorisation off", ("1", "128", "256", "512")),
     }
+
+    settings = SETTINGS
+    settings_words = SETTINGS_WORDS
+
+    def validate(self, options: Options, target: str) -> None:
+        super().validate(options, target)
+        check_config_names(self.name, self.options, self.own_settings(options), target)
+
+    def check_settings(self, settings: Options) -> None:
+        check_settings_here(settings)
+
+    def isa_variants(self, processor: Processor) -> Sequence[Options]:
+        return vector_widths(processor)
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
         if framework != "torch":

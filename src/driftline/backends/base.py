@@ -11,6 +11,7 @@ import ctypes
 import importlib
 import importlib.metadata
 import importlib.util
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from typing import ClassVar
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import Installing, extra_command
+from driftline.core.processor import Processor
 from driftline.core.rule import NO_PASS, ONE_PASS
 from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Arrays
@@ -87,6 +89,7 @@ class Option:
 
 
 BOOLEAN = ("true", "false")
+BOOLEAN_VALUES = {"true": True, "false": False}
 # Every target takes it; the names are checked where they are understood.
 ARITHMETIC = Option(
     "arithmetic it declares, joined with '+': tf32, half-accumulation, fast-exp, flush-to-zero, requantise"
@@ -118,6 +121,7 @@ class Backend:
     install: ClassVar[str] = ""  # the exact command; default: pip install driftline[extra], or the distribution
     family: ClassVar[str] = ""  # the backend whose warm workers it shares; default: its own
     options: ClassVar[Mapping[str, Option]] = {}
+    settings: ClassVar[str] = ""  # a pattern: options with such names are the compiler's own, and are passed on to it
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     gradients: ClassVar[bool] = False  # can compute gradients
     mutates: ClassVar[bool] = False  # calls the user's code, so changes to inputs are seen and compared
@@ -133,6 +137,7 @@ class Backend:
     not_hunted: ClassVar[str] = ""  # why a hunt skips it unless it is asked for by name
     # Simpler forms, the simplest first: a target, or an option of this one. Default: the lower values of `opt`.
     rungs: ClassVar[tuple[str, ...]] = ()
+    settings_words: ClassVar[str] = ""  # what to write for its own settings, in a sentence
     tracker: ClassVar[Tracker] = Tracker()  # where its bugs are reported, in which form
     installing: ClassVar[Mapping[str, Installing]] = {}  # by package, where pip needs to be told more than its name
 
@@ -170,16 +175,38 @@ class Backend:
         """Unknown options and values answer with the valid ones."""
         known = {**self.options, "device": Option("where it runs", self.devices), "arithmetic": ARITHMETIC}
         for key, value in options.items():
+            if key not in known and self.is_setting(key):
+                continue  # the compiler itself knows whether it has this one: `check_settings`
             if key not in known:
                 listing = ", ".join(f"{name}={'|'.join(o.values) or '...'}" for name, o in known.items())
                 hint = did_you_mean(key, known)
-                raise DriftlineError(f"Target {target!r}: {self.name} has no option {key!r}.{hint} It has: {listing}.")
+                own = f" {self.settings_words}" if self.settings_words else ""
+                raise DriftlineError(
+                    f"Target {target!r}: {self.name} has no option {key!r}.{hint} It has: {listing}.{own}"
+                )
             values = known[key].values
             if values and value not in values:
                 raise DriftlineError(
                     f"Target {target!r}: {key}={value} is not valid.{did_you_mean(value, values)}"
                     f" Valid values: {', '.join(values)}."
                 )
+
+    def is_setting(self, name: str) -> bool:
+        """Is an option of this name a setting of the compiler itself?"""
+        ours = name in self.options or name in ("device", "arithmetic")
+        return bool(self.settings and not ours and re.fullmatch(self.settings, name))
+
+    def own_settings(self, options: Options) -> dict[str, str]:
+        """Those options of a target that are settings of the compiler itself."""
+        return {key: value for key, value in options.items() if self.is_setting(key)}
+
+    def isa_variants(self, processor: Processor) -> Sequence[Options]:
+        """Options that make it compile for other instruction sets, each of which this processor has."""
+        return ()
+
+    def variables(self, options: Options) -> Mapping[str, str]:
+        """Variables that its process must have from the beginning, for what a compiler reads only once."""
+        return {}
 
     def told(self, options: Options) -> dict[str, str]:
         """The options as a worker is told them: files by their whole path."""
@@ -193,10 +220,11 @@ class Backend:
     def knobs(self, options: Options) -> list[Knob]:
         """What can be switched off, whatever the program: options in their plainer values, those of the target taken
         away, and names that the option for them may list."""
-        found = [Knob(key, "") for key in options if key in self.options and not self.options[key].default]
-        for key, known in self.options.items():
-            now = options.get(key, known.default)
-            found += [Knob(key, value, about=known.help) for value in _plainer(known.values, now)]
+        taken = [key for key in options if key in self.options and not self.options[key].default]
+        found = [Knob(key, "") for key in (*taken, *self.own_settings(options))]
+        for key, declared in self.options.items():
+            now = options.get(key, declared.default)
+            found += [Knob(key, value, about=declared.help) for value in _plainer(declared.values, now)]
         return found
 
     def ladder(self) -> tuple[str, ...]:
@@ -252,6 +280,10 @@ class Backend:
 
     def find_devices(self) -> tuple[str, ...]:
         return self.devices
+
+    def check_settings(self, settings: Options) -> None:
+        """Raise a `DriftlineError` where the compiler does not have one of these settings of its own, or where the
+        value is of another type."""
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         """Compile the program; the result maps named input arrays to named output arrays."""

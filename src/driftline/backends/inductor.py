@@ -8,11 +8,28 @@ from collections.abc import Iterator, Sequence
 
 from driftline.backends._dynamo import compile_together_with_dynamo, compile_with_dynamo, source_file
 from driftline.backends._torch import TorchBackend
-from driftline.backends.base import BOOLEAN, Availability, Behaviour, Compiled, CompiledTogether, Option, Options
-from driftline.backends.inductor_options import BOOLEAN_VALUES, inductor_config, inductor_settings_text
+from driftline.backends.base import (
+    BOOLEAN,
+    BOOLEAN_VALUES,
+    Availability,
+    Behaviour,
+    Compiled,
+    CompiledTogether,
+    Option,
+    Options,
+)
+from driftline.backends.inductor_options import inductor_config, inductor_settings_text
 from driftline.backends.inductor_order import LOOPS_SIDE_BY_SIDE
+from driftline.backends.inductor_settings import (
+    SETTINGS,
+    SETTINGS_WORDS,
+    check_config_names,
+    check_settings_here,
+    vector_widths,
+)
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
+from driftline.core.processor import Processor
 from driftline.core.script_call import ScriptCall
 from driftline.core.target import listed
 from driftline.core.tensors import Arrays
@@ -35,7 +52,7 @@ class Inductor(TorchBackend):
         "constant_folding": Option("joint-graph constant folding", BOOLEAN, "true"),
         "max_autotune": Option("search for the fastest kernels", BOOLEAN, "false"),
         "layout": Option("layout optimisation of convolutions", BOOLEAN, "true"),
-        "simdlen": Option("vector width in bits; 1 switches vectorisation off", ("1", "256", "512")),
+        "simdlen": Option("vector width in bits; 1 switches vectorisation off", ("1", "128", "256", "512")),
         "fusion_size": Option("largest number of nodes in one kernel", ("1", "8", "64")),
         "shape_padding": Option("pad matrix shapes", BOOLEAN, "true"),
         "dynamic": Option("symbolic shapes", BOOLEAN, "false"),
@@ -49,9 +66,22 @@ class Inductor(TorchBackend):
         "inject_relu_bug": Option("Inductor's own planted bug", ("accuracy", "compile_error", "runtime_error")),
     }
 
+    settings = SETTINGS
+    settings_words = SETTINGS_WORDS
+
     def knobs(self, options: Options) -> list[Knob]:
         # Its planted bug is not a way of doing less.
         return [knob for knob in super().knobs(options) if knob.option != "inject_relu_bug" or not knob.value]
+
+    def validate(self, options: Options, target: str) -> None:
+        super().validate(options, target)
+        check_config_names(self.name, self.options, self.own_settings(options), target)
+
+    def check_settings(self, settings: Options) -> None:
+        check_settings_here(settings)
+
+    def isa_variants(self, processor: Processor) -> Sequence[Options]:
+        return vector_widths(processor)
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
         if framework != "torch" or "forbid" in options:  # rules have no switch of their own

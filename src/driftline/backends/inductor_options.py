@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from typing import Any
 
+from driftline.backends.base import BOOLEAN_VALUES
 from driftline.core.target import listed
-
-BOOLEAN_VALUES = {"true": True, "false": False}
 
 # target option -> Inductor configuration key
 CONFIG = {
@@ -28,6 +28,9 @@ CONFIG = {
     "inject_relu_bug": "cpp.inject_relu_bug_TESTING_ONLY",
 }
 
+# Options of the targets that are not in the configuration
+NOT_CONFIG = frozenset({"dynamic", "fusions", "forbid", "device", "arithmetic"})
+
 # Fusions by name run after gradients are taken when their names say so; a few do without saying it.
 _AFTER = frozenset({"batch_linear_post_grad", "group_linear", "decompose_mm_pass", "pad_aten_mm_pass"})
 # A size limit of the pass itself, lowered so that small programs are rewritten as large ones are.
@@ -36,7 +39,9 @@ _LIMITS = {"decompose_mm_pass": {"min_first_dimension_size": 2, "min_first_dimen
 
 def inductor_config(options: Mapping[str, str]) -> dict[str, Any]:
     """The configuration that a target's options stand for."""
-    config: dict[str, Any] = {CONFIG[key]: _value(text) for key, text in options.items() if key in CONFIG}
+    config: dict[str, Any] = {
+        CONFIG.get(key, key): value_of(text) for key, text in options.items() if key not in NOT_CONFIG
+    }
     for name in listed(options, "fusions"):
         config.setdefault(_stage(name), {})[name] = dict(_LIMITS.get(name, {}))
     return config
@@ -54,7 +59,12 @@ def _stage(name: str) -> str:
     return "post_grad_fusion_options" if after else "pre_grad_fusion_options"
 
 
-def _value(text: str) -> object:
-    if text in BOOLEAN_VALUES:
-        return BOOLEAN_VALUES[text]
-    return int(text) if text.isdigit() else text
+def value_of(text: str) -> object:
+    """A value of Python as people write it: true, none, 3, 0.5, [1, 2]; anything else is text."""
+    plain: dict[str, object] = {**BOOLEAN_VALUES, "none": None}
+    if text.lower() in plain:
+        return plain[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text

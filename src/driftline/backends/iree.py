@@ -19,10 +19,12 @@ from driftline.backends.base import Backend, Compiled, Option, Options, option
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import Installing
+from driftline.core.processor import ARM, Processor
 from driftline.core.quoting import string
 from driftline.core.script_call import ScriptCall
 from driftline.core.target import listed
 from driftline.core.tensors import Arrays
+from driftline.core.text import did_you_mean
 from driftline.core.tracker import Tracker
 from driftline.programs.opened import OpenedProgram
 
@@ -126,7 +128,10 @@ class Iree(Backend):
     options = {
         "opt": Option("optimisation level", ("O0", "O1", "O2", "O3"), "O2"),
         "flags": Option("flags of iree-compile without their dashes, joined with '+'"),
+        "cpu": Option("the processor to compile for: host (this one), generic, or a name that LLVM knows"),
     }
+    settings = r"iree-[\w-]+"
+    settings_words = "Flags of iree-compile go by their own names, too, as in iree-opt-const-eval=false."
 
     def validate(self, options: Options, target: str) -> None:
         super().validate(options, target)
@@ -137,6 +142,29 @@ class Iree(Backend):
                     " 'iree:flags=iree-opt-const-eval=false', and join several with '+'."
                 )
 
+    def isa_variants(self, processor: Processor) -> Sequence[Options]:
+        names = processor.levels or ("generic",) * (processor.machine == ARM)
+        return [{"cpu": name} for name in names]
+
+    def check_settings(self, settings: Options) -> None:
+        from iree.compiler.api import Session
+
+        session = Session()
+        for name, value in settings.items():
+            try:
+                session.set_flags(f"--{name}={value}")
+            except ValueError as error:
+                known = [flag.removeprefix("--").partition("=")[0] for flag in session.get_flags()]
+                near = did_you_mean(name, known) if name not in known else ""
+                told = f"there is no flag {name!r}" if name not in known else f"{name}={value} is not valid"
+                raise DriftlineError(f"IREE does not take its settings: {told}.{near}") from error
+
+    def flags(self, options: Options) -> list[str]:
+        """The flags that the options stand for, without their dashes."""
+        flags = [f"iree-opt-level={option(options, self, 'opt')}", *listed(options, "flags")]
+        flags += [f"iree-llvmcpu-target-cpu={options['cpu']}"] if "cpu" in options else []
+        return [*flags, *(f"{name}={value}" for name, value in self.own_settings(options).items())]
+
     def knobs(self, options: Options) -> list[Knob]:
         left = [flag for flag in _PARTS if flag not in listed(options, "flags")]
         return [*super().knobs(options), *(Knob("flags", flag, "flag") for flag in left)]
@@ -145,14 +173,13 @@ class Iree(Backend):
         if framework != "onnx":
             return ()
         flags = ["iree-llvmcpu-target-cpu=host", "iree-input-demote-f64-to-f32=false"]
-        flags += [f"iree-opt-level={option(options, self, 'opt')}", *listed(options, "flags")]
+        flags += self.flags(options)
         text = _SCRIPT.format(flags=", ".join(string(f"--{flag}") for flag in flags))
         packages = ("iree-base-compiler", "iree-base-runtime")
         return [ScriptCall("compiled(model, inputs)", text, _SCRIPT_IMPORTS, packages)]
 
     def settings_text(self, options: Options) -> str:
-        flags = [f"--iree-opt-level={options['opt']}"] if "opt" in options else []
-        return " ".join([*flags, *(f"--{flag}" for flag in listed(options, "flags"))])
+        return " ".join(f"--{flag}" for flag in self.flags(options)[0 if "opt" in options else 1 :])
 
     def warm(self) -> None:
         import iree.compiler.api
@@ -168,8 +195,7 @@ class Iree(Backend):
         inputs = [value.name for value in model.graph.input if value.name not in constants]
         outputs = {value.name: _dtype(value) for value in model.graph.output}
         model.graph.name = "main"  # any text is a valid graph name, but not a function's
-        flags = [f"iree-opt-level={option(options, self, 'opt')}", *listed(options, "flags")]
-        code = _compile(_import(model), [f"--{flag}" for flag in flags])
+        code = _compile(_import(model), [f"--{flag}" for flag in self.flags(options)])
         config = iree.runtime.Config(device=iree.runtime.get_device("local-sync"))
         module = iree.runtime.load_vm_module(iree.runtime.VmModule.copy_buffer(config.vm_instance, code), config)
 

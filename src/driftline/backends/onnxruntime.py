@@ -7,9 +7,11 @@ releases start a thread at import that reports to their maker. bfloat16 and the 
 from __future__ import annotations
 
 import ctypes
+import importlib.metadata
 import os
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from driftline.backends.base import Backend, Compiled, Option, Options, Unsuppor
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import Installing
+from driftline.core.processor import ARM, Processor
 from driftline.core.quoting import string
 from driftline.core.script_call import ScriptCall
 from driftline.core.target import listed
@@ -67,6 +70,8 @@ SETTINGS = {
     "QDQFinalCleanupTransformer": "session.enable_quant_qdq_cleanup",
 }
 
+_SECTIONS = "session|optimization|ep|mlas|memory"  # what the names of session entries begin with
+
 # Element types that numpy does not know: their number in ONNX, and the integers that carry their bits.
 _BITS = {"bfloat16": (16, np.uint16), "float8_e4m3fn": (17, np.uint8), "float8_e5m2": (19, np.uint8)}
 _TYPE_NAMES = {f"tensor({name.replace('_', '')})": name for name in _BITS}
@@ -102,8 +107,12 @@ _SCRIPT = """\
 def compiled(model, inputs):
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{level}
+{entries}\
     session = onnxruntime.InferenceSession(model.SerializeToString(), options{disabled})
     return session.run(None, inputs)
+"""
+_ENTRY = """\
+    options.add_session_config_entry({name}, {value})
 """
 _PLAIN_CALL = "onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)"
 
@@ -124,6 +133,8 @@ class OnnxRuntime(Backend):
         "disable": Option("optimisers to leave out, joined with '+'"),
         "enable": Option("optimisers to use that are off by default, joined with '+'"),
     }
+    settings = rf"(?:{_SECTIONS})\.[\w.]+"
+    settings_words = "Entries of a session's configuration go by their own names, as in session.disable_prepacking=1."
 
     def validate(self, options: Options, target: str) -> None:
         super().validate(options, target)
@@ -140,6 +151,16 @@ class OnnxRuntime(Backend):
                     f" These are off by default: {', '.join(SETTINGS)}."
                 )
 
+    def isa_variants(self, processor: Processor) -> Sequence[Options]:
+        # On x86-64 its kernels (MLAS) follow the processor, with no switch. On 64-bit Arm those of KleidiAI can go.
+        return [{"mlas.disable_kleidiai": "1"}] if processor.machine == ARM else ()
+
+    def check_settings(self, settings: Options) -> None:
+        known = _known_entries()
+        for name in settings:
+            if known and name not in known:
+                raise DriftlineError(f"ONNX Runtime reads no session entry {name!r}.{did_you_mean(name, known)}")
+
     def knobs(self, options: Options) -> list[Knob]:
         left = OPTIMIZERS.difference(listed(options, "disable"))
         # Those that hold the rewrite rules are asked about last: a rule by itself says more.
@@ -151,11 +172,13 @@ class OnnxRuntime(Backend):
             return ()
         imports, packages = ("import onnxruntime",), ("onnxruntime",)
         disabled = ", ".join(string(name) for name in listed(options, "disable"))
-        if not disabled and option(options, self, "opt") == "all":
+        own = self.own_settings(options)
+        if not disabled and not own and option(options, self, "opt") == "all":
             return [ScriptCall(_PLAIN_CALL, imports=imports, packages=packages)]
         text = _SCRIPT.format(
             level=_LEVELS[option(options, self, "opt")],
             disabled=f", disabled_optimizers=[{disabled}]" if disabled else "",
+            entries="".join(_ENTRY.format(name=string(k), value=string(_entry(v))) for k, v in own.items()),
         )
         return [ScriptCall("compiled(model, inputs)", text, imports, packages)]
 
@@ -163,7 +186,9 @@ class OnnxRuntime(Backend):
         level = options.get("opt", "all")
         said = [f"graph_optimization_level = {_LEVELS[level]}"] if level != "all" else []
         names = listed(options, "disable")
-        return ", ".join([*said, *([f"disabled_optimizers={names}"] if names else [])])
+        said += [f"disabled_optimizers={names}"] if names else []
+        entries = self.own_settings(options).items()
+        return ", ".join([*said, *(f"add_session_config_entry({k!r}, {_entry(v)!r})" for k, v in entries)])
 
     def warm(self) -> None:
         os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -186,6 +211,8 @@ class OnnxRuntime(Backend):
             settings.optimized_model_filepath = optimised
         for name in listed(options, "enable"):
             settings.add_session_config_entry(SETTINGS[name], "1")
+        for name, value in self.own_settings(options).items():
+            settings.add_session_config_entry(name, _entry(value))
         disabled = listed(options, "disable") or None
         return ort.InferenceSession(model, settings, providers=["CPUExecutionProvider"], disabled_optimizers=disabled)
 
@@ -195,6 +222,22 @@ class OnnxRuntime(Backend):
             or type(error).__name__ == "NotImplemented"
             or bool(_REJECTIONS.search(str(error)))
         )
+
+
+def _entry(value: str) -> str:
+    """Entries are text; of yes and no, 1 and 0."""
+    return {"true": "1", "false": "0"}.get(value, value)
+
+
+@cache
+def _known_entries() -> frozenset[str]:
+    """There is no interface that lists them, and an unknown one is ignored: they are read from the library itself."""
+    found: set[str] = set()
+    for place in importlib.metadata.files("onnxruntime") or ():
+        if place.name.startswith("onnxruntime_pybind11_state"):
+            names = re.findall(rb"\x00((?:" + _SECTIONS.encode() + rb")\.[\w.]*\w)(?=\x00)", place.read_binary())
+            found.update(name.decode() for name in names)
+    return frozenset(found)
 
 
 def runner(session: Any) -> Compiled:

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from driftline.backends.base import BOOLEAN, Backend, Compiled, Option, Options, Unsupported
+from driftline.core.errors import DriftlineError
+from driftline.core.processor import X86, Processor, this_processor
+from driftline.core.quoting import string
 from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Array, Arrays, numpy_dtype
+from driftline.core.text import did_you_mean, telling_line
 from driftline.core.tracker import Tracker
 from driftline.programs.opened import OpenedProgram
 
@@ -51,10 +55,21 @@ _TRACKER = Tracker(
         ),
     ),
 )
+# What oneDNN calls instruction sets (ONEDNN_MAX_CPU_ISA), each with what a processor must have for it.
+_INSTRUCTION_SETS = {
+    "sse41": ("sse4_1",),
+    "avx": ("avx",),
+    "avx2": ("avx2", "fma"),
+    "avx2_vnni": ("avx_vnni",),
+    "avx512_core": ("avx512f", "avx512bw", "avx512dq", "avx512vl"),
+    "avx512_core_vnni": ("avx512_vnni",),
+    "avx512_core_bf16": ("avx512_bf16",),
+    "avx512_core_amx": ("amx_tile", "amx_bf16", "amx_int8"),
+}
 _SCRIPT = """\
 def compiled(model, inputs):
     network = openvino.Core().read_model(model.SerializeToString(), b"")
-    return openvino.compile_model(network, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(inputs).to_tuple()
+    return openvino.compile_model(network, "CPU", @CONFIG@)(inputs).to_tuple()
 """
 # numpy does not know bfloat16: such arrays go and come as bits.
 _SCRIPT_WITH_BITS = """\
@@ -64,7 +79,7 @@ def compiled(model, inputs):
         name: openvino.Tensor(x.view("uint16"), x.shape, openvino.Type.bf16) if x.dtype == "bfloat16" else x
         for name, x in inputs.items()
     }
-    made = openvino.compile_model(network, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(given)
+    made = openvino.compile_model(network, "CPU", @CONFIG@)(given)
     return [x.view("bfloat16") if port.element_type.to_string() == "bf16" else x for port, x in made.items()]
 """
 
@@ -84,7 +99,36 @@ class OpenVino(Backend):
         "low_precision": Option("low-precision transformations of quantised models", BOOLEAN, "true"),
         "mode": Option("what it is tuned for", ("performance", "accuracy"), "performance"),
         "kernel_cache": Option("reuse compiled kernels within a model", BOOLEAN, "true"),
+        "isa": Option("highest instruction set of its kernels on x86-64", tuple(_INSTRUCTION_SETS)),
     }
+    settings = r"[A-Z][A-Z0-9_]+"
+    settings_words = "Properties of its CPU plug-in go by their own names, as in ENABLE_CPU_PINNING=false."
+
+    def isa_variants(self, processor: Processor) -> Sequence[Options]:
+        # On 64-bit Arm its kernels follow the processor, with no switch.
+        if processor.machine != X86:
+            return ()
+        return [{"isa": name} for name, features in _INSTRUCTION_SETS.items() if processor.has(*features)][:-1]
+
+    def variables(self, options: Options) -> Mapping[str, str]:
+        return {"ONEDNN_MAX_CPU_ISA": options["isa"].upper()} if "isa" in options else {}
+
+    def check_settings(self, settings: Options) -> None:
+        forbid_telemetry()
+        import openvino
+
+        core = openvino.Core()
+        access = core.get_property("CPU", "SUPPORTED_PROPERTIES")  # not all of them: it takes more
+        given = openvino.opset13.parameter([1], np.float32)
+        smallest = openvino.Model([openvino.opset13.relu(given)], [given], "smallest")
+        for name, value in settings.items():
+            try:
+                core.compile_model(smallest, "CPU", {name: value})
+            except Exception as error:
+                missing = f"Unsupported property {name} " in str(error)
+                told = f"has no property {name!r}" if missing else f"does not take {name}={value}"
+                near = did_you_mean(name, [key for key in access if "W" in access[key]]) if missing else ""
+                raise DriftlineError(f"OpenVINO's CPU plug-in {told}: {telling_line(str(error))}{near}") from error
 
     def plainest(self, options: Options) -> Options:
         return {"snippets": "false", "low_precision": "false", "mode": "accuracy", "kernel_cache": "false"}
@@ -92,21 +136,30 @@ class OpenVino(Backend):
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
         if framework != "onnx":
             return ()
-        call, imports, packages = "compiled(model, inputs)", ("import openvino",), ("openvino",)
-        return [ScriptCall(call, _SCRIPT, imports, packages, text_for={"bfloat16": _SCRIPT_WITH_BITS})]
+        call, packages = "compiled(model, inputs)", ("openvino",)
+        imports: tuple[str, ...] = ("import openvino",)
+        config = {"INFERENCE_PRECISION_HINT": "f32", **_settings(options), **self.own_settings(options)}
+        told = "{" + ", ".join(f"{string(name)}: {string(value)}" for name, value in config.items()) + "}"
+        text, with_bits = (script.replace("@CONFIG@", told) for script in (_SCRIPT, _SCRIPT_WITH_BITS))
+        setup: tuple[str, ...] = ()
+        for name, value in self.variables(options).items():
+            imports, setup = ("import os", *imports), (*setup, f"os.environ[{string(name)}] = {string(value)}")
+        return [ScriptCall(call, text, imports, packages, setup, text_for={"bfloat16": with_bits})]
 
     def warm(self) -> None:
         forbid_telemetry()
         super().warm()
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        if "isa" in options and this_processor().machine != X86:
+            raise Unsupported("isa limits the kernels for x86-64, and this is another processor")
         forbid_telemetry()
         import openvino
 
         core = openvino.Core()
         source = program.source  # a path is mapped
         model = core.read_model(source) if isinstance(source, str) else core.read_model(source, b"")
-        compiled = core.compile_model(model, "CPU", {**CONFIG, **_settings(options)})
+        compiled = core.compile_model(model, "CPU", {**CONFIG, **_settings(options), **self.own_settings(options)})
         request = compiled.create_infer_request()
         inputs = _names(model.inputs, [spec.name for spec in program.program.inputs] or list(program.example))
         if not program.example.keys() >= set(inputs):

@@ -7,6 +7,7 @@ lowers a model and hardly optimises it: the graph rewrites of Relax are transfor
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,14 +35,16 @@ from driftline.backends.tvm_passes import (
     plain_executable,
     plain_script,
 )
+from driftline.backends.tvm_target import read_target
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import Installing
+from driftline.core.processor import ARM, Processor
 from driftline.core.quoting import string
 from driftline.core.rule import NO_PASS, ONE_PASS
 from driftline.core.script_call import ScriptCall
 from driftline.core.target import listed
 from driftline.core.tensors import Array, Arrays
-from driftline.core.text import did_you_mean
+from driftline.core.text import did_you_mean, first_line
 from driftline.core.tracker import Tracker
 from driftline.programs.opened import OpenedProgram
 
@@ -66,7 +69,7 @@ _TRACKER = Tracker(
 _SCRIPT = """\
 {skipping}\
 def compiled(model, inputs):
-    with tvm.transform.PassContext(opt_level={opt}{instruments}):
+    with tvm.transform.PassContext(opt_level={opt}{instruments}{config}):
 {building}\
     result = tvm.relax.VirtualMachine(built, tvm.cpu())["main"](*map(tvm.runtime.tensor, inputs.values()))
     return [part.numpy() for part in ([result] if hasattr(result, "numpy") else result)]
@@ -80,14 +83,14 @@ class Skipping:
 
 """
 _BUILT = """\
-        built = tvm.compile(from_onnx(model, {name: x.shape for name, x in inputs.items()}), target="llvm")
+        built = tvm.compile(from_onnx(model, {{name: x.shape for name, x in inputs.items()}}), target={target})
 """
 _TRANSFORMED = """\
         module = from_onnx(model, {{name: x.shape for name, x in inputs.items()}})
-        with tvm.target.Target("llvm"):
+        with tvm.target.Target({target}):
             for transform in [{names}]:
                 module = getattr(tvm.relax.transform, transform)()(module)
-        built = tvm.compile(module, target="llvm")
+        built = tvm.compile(module, target={target})
 """
 
 
@@ -107,10 +110,22 @@ class Tvm(Backend):
         "skip": Option("passes to leave out, joined with '+'"),
         "passes": Option("transforms of Relax to apply first, joined with '+'"),
         ONE_PASS: Option("one pass, and beside it only those without which nothing runs; none: only those"),
+        "target": Option('TVM\'s own target, in quotes: "llvm -mcpu=... -mattr=...", or JSON'),
+        "mcpu": Option("the processor to compile for: generic, native (this one), or a name that LLVM knows"),
     }
+    settings = r"[a-z]\w*(\.\w+)+"
+    settings_words = "Settings of its PassContext go by their own names, as in tirx.disable_vectorize=true."
 
     def validate(self, options: Options, target: str) -> None:
         super().validate(options, target)
+        if "target" in options and "mcpu" in options:
+            raise DriftlineError(f"Target {target!r}: mcpu is a part of TVM's target; give one of target and mcpu.")
+        kind = read_target(options.get("target", "llvm"))
+        if kind != "llvm" and not re.match(r'\{.*"kind": ?"llvm"', kind, re.DOTALL):
+            raise DriftlineError(
+                f"Target {target!r}: its code runs on this processor, so TVM's target must be one of LLVM, as in"
+                ' target="llvm -mcpu=generic".'
+            )
         for name in listed(options, "skip"):
             if name in REQUIRED:
                 raise DriftlineError(f"Target {target!r}: nothing compiles without {name}; leave out another pass.")
@@ -135,6 +150,22 @@ class Tvm(Backend):
         """The passes that can be tried alone, by name."""
         return known_passes()
 
+    def isa_variants(self, processor: Processor) -> Sequence[Options]:
+        names = processor.levels or ("generic",) * (processor.machine == ARM)
+        return [{"mcpu": name} for name in (*names, "native")]
+
+    def check_settings(self, settings: Options) -> None:
+        import tvm
+
+        known = tvm.transform.PassContext.list_configs()
+        for name in settings:
+            if name not in known:
+                raise DriftlineError(f"TVM's PassContext has no setting {name!r}.{did_you_mean(name, known)}")
+        try:
+            self.context(settings)
+        except Exception as error:
+            raise DriftlineError(f"TVM does not take {_spelled(settings)}: {first_line(str(error))}") from error
+
     def knobs(self, options: Options) -> list[Knob]:
         left = [name for name in PIPELINE if name not in REQUIRED and name not in listed(options, "skip")]
         return [*super().knobs(options), *(Knob("skip", name, "pass") for name in left)]
@@ -152,25 +183,32 @@ class Tvm(Backend):
             opt=level if (level := option(options, self, "opt")).isdecimal() else string(level),
             skipping=_SKIPPING.format(names=skipped) if skipped else "",
             instruments=", instruments=[Skipping()]" if skipped else "",
-            building=_TRANSFORMED.format(names=steps) if steps else _BUILT,
+            config=f", config={_typed(own)!r}" if (own := self.own_settings(options)) else "",
+            building=(_TRANSFORMED if steps else _BUILT).format(names=steps, target=_target_text(options)),
         )
         return [ScriptCall("compiled(model, inputs)", text, imports, ("apache-tvm",))]
 
     def settings_text(self, options: Options) -> str:
-        return f"tvm.transform.PassContext(opt_level={options['opt']})" if set(options) == {"opt"} else ""
+        own = self.own_settings(options)
+        if not options or set(options) - {"opt", *own}:
+            return f"tvm.compile(..., target={_target_text(options)})" if set(options) in ({"mcpu"}, {"target"}) else ""
+        told = [f"opt_level={options['opt']}"] if "opt" in options else []
+        told += [f"config={_typed(own)!r}"] if own else []
+        return f"tvm.transform.PassContext({', '.join(told)})"
 
     def warm(self) -> None:
         import tvm.relax.frontend.onnx  # noqa: F401
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         model = ImportedModel(program.model(), program.example)
+        target = tvm_target(options)
         with self.context(options):
             module = model.module()
             if name := options.get(ONE_PASS):
                 return model.plainly_built(module, [] if name == NO_PASS else [self.pass_named(name)])
             for name in listed(options, "passes"):
-                module = transformed(module, name)
-            return model.built(module)
+                module = transformed(module, name, target)
+            return model.built(module, target)
 
     def passes(self) -> Sequence[CompilerPass]:
         return listed_passes(self.tried())
@@ -189,7 +227,8 @@ class Tvm(Backend):
 
         skipped = frozenset(listed(options, "skip"))
         watching = [*instruments, _skipping(skipped)] if skipped else list(instruments)
-        return tvm.transform.PassContext(opt_level=int(option(options, self, "opt")), instruments=watching)
+        level, config = int(option(options, self, "opt")), _typed(self.own_settings(options))
+        return tvm.transform.PassContext(opt_level=level, instruments=watching, config=config)
 
     def is_rejection(self, error: BaseException) -> bool:
         return super().is_rejection(error) or bool(_REJECTIONS.search(str(error)))
@@ -211,11 +250,11 @@ class ImportedModel:
 
         return from_onnx(self._model, shape_dict=self._shapes, dtype_dict=self._dtypes)
 
-    def built(self, module: Any) -> Compiled:
+    def built(self, module: Any, target: str = "llvm") -> Compiled:
         """The module, compiled by the default pipeline."""
         import tvm
 
-        return self._runnable(tvm.compile(module, target="llvm"))
+        return self._runnable(tvm.compile(module, target=tvm.target.Target(target)))
 
     def plainly_built(self, module: Any, passes: Sequence[TvmPass]) -> Compiled:
         """The module, compiled by the plain pipeline with these passes more."""
@@ -258,12 +297,45 @@ class _TvmTrials(PassTrials):
             return self._model.plainly_built(self._module, [self.backend.pass_named(name) for name in names])
 
 
-def transformed(module: Any, name: str) -> Any:
+def tvm_target(options: Options) -> str:
+    """TVM's own target, as TVM takes it; it compiles for an old processor unless it is told otherwise."""
+    cpu = options.get("mcpu")
+    if cpu == "native":
+        from tvm.target import codegen
+
+        cpu = codegen.llvm_get_system_cpu()
+    return json.dumps({"kind": "llvm", "mcpu": cpu}) if cpu else read_target(options.get("target", "llvm"))
+
+
+def _target_text(options: Options) -> str:
+    """The same as Python, for a script."""
+    if options.get("mcpu") == "native":
+        return '{"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu()}'
+    told = tvm_target(options)
+    return repr(json.loads(told)) if told.startswith("{") else string(told)
+
+
+def _typed(settings: Options) -> dict[str, Any]:
+    """Values as TVM wants them: JSON, or text."""
+    values: dict[str, Any] = {}
+    for name, text in settings.items():
+        try:
+            values[name] = json.loads(text)
+        except ValueError:
+            values[name] = text
+    return values
+
+
+def _spelled(settings: Options) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def transformed(module: Any, name: str, target: str = "llvm") -> Any:
     """The module after a transform of the table."""
     import tvm
     from tvm import relax
 
-    with tvm.target.Target("llvm"):
+    with tvm.target.Target(target):
         for step in TRANSFORMS[name]:
             module = getattr(relax.transform, step)()(module)
     return module

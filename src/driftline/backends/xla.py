@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.metadata
 import importlib.util
+import mmap
 import os
 import re
 import tempfile
@@ -20,13 +22,15 @@ import numpy as np
 
 from driftline.backends._jax import precision
 from driftline.backends._torchax import import_torchax, is_torchax_rejection, torchax_runner
-from driftline.backends.base import BOOLEAN, Backend, Compiled, Option, Options, option
+from driftline.backends.base import BOOLEAN, BOOLEAN_VALUES, Backend, Compiled, Option, Options, option
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import Installing
+from driftline.core.processor import ARM, X86, Processor
 from driftline.core.script_call import ScriptCall
 from driftline.core.structure import flatten
 from driftline.core.tensors import Arrays
+from driftline.core.text import did_you_mean, first_line
 from driftline.core.tracker import Tracker
 from driftline.programs.live import LiveProgram
 from driftline.programs.opened import OpenedProgram
@@ -40,6 +44,19 @@ _REJECTIONS = (  # Python that depends on values, which a compiler of whole prog
 )
 _PASS = re.compile(r"[\w-]+")
 _AFTER = re.compile(r"\.after_([\w-]+)\.before_")
+# Names of `xla_cpu_max_isa`, each with what a processor must have for it.
+_INSTRUCTION_SETS: dict[str, dict[str, tuple[str, ...]]] = {
+    X86: {
+        "SSE4_2": ("sse4_2",),
+        "AVX": ("avx",),
+        "AVX2": ("avx2", "fma"),
+        "AVX512": ("avx512f", "avx512bw", "avx512dq", "avx512vl"),
+        "AVX512_VNNI": ("avx512_vnni",),
+        "AVX512_BF16": ("avx512_bf16",),
+        "AMX": ("amx_tile", "amx_bf16", "amx_int8"),
+    },
+    ARM: {"NEON": ("asimd",), "SVE": ("sve",), "SVE2": ("sve2",)},
+}
 _MARKS = ("pipeline-start",)  # no pass: where a pipeline begins
 
 
@@ -83,6 +100,8 @@ class Xla(Backend):
         "fusion_emitters": Option("generate code for fusions by the newer emitters", BOOLEAN, "true"),
         "disable": Option("passes over HLO to leave out by name, joined with '+'"),
     }
+    settings = r"xla_\w+"
+    settings_words = "Flags of XLA go by their own names, as in xla_cpu_enable_fast_math=true."
 
     def validate(self, options: Options, target: str) -> None:
         super().validate(options, target)
@@ -91,6 +110,20 @@ class Xla(Backend):
                 raise DriftlineError(
                     f"Target {target!r}: {name!r} is no name of a pass; join several with '+', as in 'algsimp+fusion'."
                 )
+
+    def isa_variants(self, processor: Processor) -> Sequence[Options]:
+        return [{"xla_cpu_max_isa": name} for name in xla_instruction_sets(processor)]
+
+    def check_settings(self, settings: Options) -> None:
+        import jax
+
+        try:
+            jax.jit(lambda x: x + 1, compiler_options=xla_config(settings))(1.0)
+        except Exception as error:
+            unknown = re.search(r"No such compile option: '(\w+)'", str(error))
+            near = did_you_mean(unknown[1], _known_flags()) if unknown else ""
+            told = f"there is no flag {unknown[1]!r}" if unknown else first_line(str(error)).rstrip(".")
+            raise DriftlineError(f"XLA does not take its settings: {told}.{near}") from error
 
     def plainest(self, options: Options) -> Options | None:
         return None  # what it rejects depends on values in Python, which only a compiler of whole programs has not
@@ -163,7 +196,24 @@ def xla_config(options: Options) -> dict[str, object]:
         settings["xla_cpu_use_fusion_emitters"] = options["fusion_emitters"] == "true"
     if "disable" in options:
         settings["xla_disable_hlo_passes"] = options["disable"].replace("+", ",")
-    return settings
+    own = {key: value for key, value in options.items() if key.startswith("xla_")}
+    return {**settings, **{key: BOOLEAN_VALUES.get(value, value) for key, value in own.items()}}
+
+
+def xla_instruction_sets(processor: Processor) -> list[str]:
+    """What `xla_cpu_max_isa` may be, below what the processor has at most."""
+    sets = _INSTRUCTION_SETS.get(processor.machine, {})
+    return [name for name, features in sets.items() if processor.has(*features)][:-1]
+
+
+def _known_flags() -> list[str]:
+    """There is no interface that lists them: they stand in the library, which is large, so this is for mistakes."""
+    found: set[str] = set()
+    for place in importlib.metadata.files("jaxlib") or ():
+        if place.name.startswith("libjax_common"):
+            with open(place.locate(), "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as library:
+                found.update(name.decode() for name in re.findall(rb"xla_[a-z0-9_]{4,}", library))
+    return sorted(found)
 
 
 def _runner(program: OpenedProgram, settings: Mapping[str, object]) -> Compiled:

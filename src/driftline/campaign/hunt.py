@@ -33,6 +33,7 @@ from driftline.checking.batch import Screened, Screening
 from driftline.checking.batch_requests import ARMS, ArmsAnswer, ArmsRequest, ProgramRequest
 from driftline.checking.checker import Checker, Skipped
 from driftline.checking.kinds import worker_for_framework, worker_for_target
+from driftline.checking.settings import require_settings
 from driftline.core.answers import releases, remembered, surroundings
 from driftline.core.case import CheckOptions
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
@@ -136,6 +137,7 @@ class Hunter:
 
     def run(self, resume: Hunt | None = None, skipped: Sequence[Skipped] = (), *, spent: float = 0.0) -> HuntResult:
         """`spent`: seconds of the budget that are gone already."""
+        require_settings(self._pool, map(Target.parse, self._plan.targets), self._plan.plugins)
         self._started = time.monotonic() - spent - (resume.seconds if resume else 0.0)
         lanes, missing = self._lanes_in_time()
         hunt = resume or self._log.begin(self._plan.to_json(), _environment(lanes, self._left_out))

@@ -24,6 +24,7 @@ from driftline.checking.pace import expected, note_durations
 from driftline.checking.precision import reviewed
 from driftline.checking.repeated import SeenIn
 from driftline.checking.result import CheckResult
+from driftline.checking.settings import require_settings
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import BackendUnavailable, DriftlineError, UnfitTarget
 from driftline.core.identity import identify
@@ -249,6 +250,7 @@ def check_program(
 ) -> CheckResult:
     """Check one program on many targets and keep what fails; `keep_reduced`: also what agrees in less precision."""
     chosen, skipped = choose_targets(opened.runs, targets)
+    require_settings(checker.pool, chosen, options.plugins)
     listener(CheckStarted(tuple(chosen)))
     case, reference = draw_case(checker, opened, chosen, options, inputs, samples, sizes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from driftline.backends import BACKENDS
 from driftline.backends.base import Backend
@@ -17,7 +18,9 @@ HOME = {"torch": "eager", "onnx": "onnx-reference", "jax": "xla", "tensorflow": 
 
 def worker_for_target(backend: Backend, target: Target, plugins: tuple[str, ...]) -> WorkerKind:
     python = require_environment(backend.packages, target.version).python if target.version else sys.executable
-    return _kind(backend, plugins, python, fork=target.device == "cpu")
+    kind = _kind(backend, plugins, python, fork=target.device == "cpu")
+    more = backend.variables(dict(target.options))
+    return replace(kind, variables=(*kind.variables, *sorted(more.items()))) if more else kind
 
 
 def worker_for_framework(framework: str, plugins: tuple[str, ...] = ()) -> WorkerKind:

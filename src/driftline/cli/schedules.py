@@ -88,11 +88,11 @@ def hunt(
     The same seed gives the same schedules. Exit codes: 0 nothing found, 1 bugs found, 5 no schedule came to its end
     in time, 130 interrupted (resume it); 2 and 4 as everywhere.
     """
+    from driftline.backends.tvm_target import read_target
     from driftline.execute.pool import Pool
     from driftline.report.schedules import schedule_hunt_json, show_schedule_hunt
     from driftline.schedules.hunt import ScheduleHunt, SchedulePlan, resumed
     from driftline.schedules.trace import RANDOM
-    from driftline.schedules.tvm_target import read_target
     from driftline.store import Store
 
     if resume and (functions or tvm_target or space):

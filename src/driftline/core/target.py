@@ -4,8 +4,10 @@
     inductor:freezing=true:device=cuda
     onnxruntime@1.15.1:opt=off
     dynamo:cudagraphs
+    tvm:target="llvm -mcpu=core-avx2 -mattr=+avx2,+fma"
 
-A comma separates targets in a list. Whether the backend exists and knows the options is checked against the backend's
+A value in double quotes may hold anything; a backslash stands before a quote or a backslash in it. A comma separates
+targets in a list. Whether the backend exists and knows the options is checked against the backend's
 declaration (`backends.resolve`); this file knows the grammar alone.
 """
 
@@ -18,6 +20,8 @@ from dataclasses import dataclass
 from driftline.core.errors import DriftlineError
 
 _HEAD = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_NEEDS_QUOTES = re.compile(r'[:,"]|^\s|\s$')
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Target:
 
     @staticmethod
     def parse(text: str) -> Target:
-        head, *parts = text.strip().split(":")
+        head, *parts = _split(text.strip(), ":")
         name, _, version = head.partition("@")
         if parts and "=" not in parts[0]:  # a family such as `dynamo:<name>`
             name = f"{name}:{parts.pop(0)}"
@@ -43,7 +47,7 @@ class Target:
                 )
             if key in options:
                 raise DriftlineError(f"Target {text!r} sets {key!r} twice; keep one of them.")
-            options[key] = value
+            options[key] = _unquoted(value, text)
         if not all(_HEAD.fullmatch(piece) for piece in name.split(":")) or (("@" in head) and not version):
             raise DriftlineError(
                 f"Target {text!r} is not of the form backend[@version][:option=value ...], as in 'onnxruntime:opt=off'."
@@ -63,15 +67,50 @@ class Target:
     def __str__(self) -> str:
         version = f"@{self.version}" if self.version else ""
         family, colon, member = self.backend.partition(":")
-        return f"{family}{version}{colon}{member}" + "".join(f":{key}={value}" for key, value in self.options)
+        return f"{family}{version}{colon}{member}" + "".join(f":{key}={_quoted(value)}" for key, value in self.options)
 
 
 def parse_targets(text: str) -> list[Target]:
     """A comma-separated list; the same target twice is kept once."""
-    targets = [Target.parse(part) for part in text.split(",") if part.strip()]
+    targets = [Target.parse(part) for part in _split(text, ",") if part.strip()]
     if not targets:
         raise DriftlineError("No target given; name at least one, as in inductor,onnxruntime:opt=all.")
     return list(dict.fromkeys(targets))
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """The parts between separators that do not stand in a quoted value."""
+    parts, start, at = [], 0, 0
+    while at < len(text):
+        if text.startswith('="', at):
+            closed = _QUOTED.match(text, at + 1)
+            if not closed:
+                raise DriftlineError(f'Target {text!r}: a value begins with a quote that is not closed; add a ".')
+            at = closed.end()
+        elif text[at] == separator:
+            parts.append(text[start:at])
+            start = at = at + 1
+        else:
+            at += 1
+    return [*parts, text[start:]]
+
+
+def _quoted(value: str) -> str:
+    """A value as it is written: in quotes where it could be misread without them."""
+    if not _NEEDS_QUOTES.search(value):
+        return value
+    return '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'
+
+
+def _unquoted(value: str, target: str) -> str:
+    if not value.startswith('"'):
+        return value
+    found = _QUOTED.fullmatch(value)
+    if not found or not found[1]:
+        raise DriftlineError(
+            f'Target {target!r}: {value} is not a quoted value; write it as in tvm:target="llvm -mcpu=generic".'
+        )
+    return re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL)
 
 
 def listed(options: Mapping[str, str], key: str) -> list[str]:

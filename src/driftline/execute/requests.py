@@ -50,6 +50,23 @@ FIT = Task(f"{_TASKS}:fit", FitRequest, FitAnswer)
 
 
 @dataclass(frozen=True)
+class SettingsRequest:
+    """Does the compiler have these settings of its own?"""
+
+    backend: str
+    settings: Mapping[str, str]
+    plugins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CheckedSettings:
+    problem: str = ""  # what is wrong with one of them, in a sentence
+
+
+CHECK_SETTINGS = Task(f"{_TASKS}:check_settings", SettingsRequest, CheckedSettings)
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """Compile a program once and run it on every input sample."""
 

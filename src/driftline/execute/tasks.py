@@ -24,6 +24,7 @@ from driftline.core.wire import encode
 from driftline.execute.further_calls import NO_FURTHER_CALLS, FurtherCalls, Keep, Repeated
 from driftline.execute.grouping import in_company
 from driftline.execute.requests import (
+    CHECK_SETTINGS,
     FIT,
     PROBE,
     RESULTS,
@@ -32,6 +33,7 @@ from driftline.execute.requests import (
     TENSORS,
     TOGETHER,
     BatchJob,
+    CheckedSettings,
     FitAnswer,
     FitRequest,
     ProbeRequest,
@@ -40,6 +42,7 @@ from driftline.execute.requests import (
     ResultLine,
     RunManyRequest,
     RunRequest,
+    SettingsRequest,
 )
 from driftline.execute.shelf import Shelf, load_samples
 from driftline.programs.opened import OpenedProgram, ProgramChanged, open_axes
@@ -57,6 +60,16 @@ def fit(request: FitRequest, context: Context) -> FitAnswer:
         return FitAnswer(bool(import_string(request.function)(request.argument)))
     except Exception:
         return FitAnswer(False)
+
+
+@CHECK_SETTINGS.serve
+def check_settings(request: SettingsRequest, context: Context) -> CheckedSettings:
+    load_plugins(request.plugins)
+    try:
+        BACKENDS.get(request.backend).check_settings(request.settings)
+    except DriftlineError as error:
+        return CheckedSettings(str(error))
+    return CheckedSettings()
 
 
 @RUN.serve

@@ -2,51 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from driftline.report.pairwise import pairwise_view
-from driftline.report.view import MeasureView, PairwiseView
+from driftline.report.view import MeasureView
 
-_CELL = 9  # columns of one cell, with the space beside it
 _STYLES = ("green", "", "yellow", "yellow", "red", "bold red")  # by the level of a cell
 
 
 def show_pairwise(out: Console, body: Mapping[str, Any]) -> None:
+    """Of members with the same bits one stands for all: the sentences below name them."""
     view = pairwise_view(body)
+    groups = {group[0]: len(group) for group in body["groups"]["bitwise"]}
+    shown = [at for at, name in enumerate(view.members) if name in groups]
+    names = [f"{name} (+{groups[name] - 1})" if groups[name] > 1 else name for name in groups]
     out.print(f"\n[bold]Pairwise[/]: {escape(view.title)}")
-    if view.measures and _fits(view, out.width):
-        for measure in view.measures:
-            out.print(_table(view, measure))
-    elif view.measures:
-        _print_list(out, view)
+    tables = [_table(measure, shown, names) for measure in view.measures] if len(shown) > 1 else []
+    if all(Measurement.get(out, out.options, table).maximum <= out.width for table in tables):
+        for table in tables:
+            out.print(table)
+    else:
+        _print_list(out, view.measures[0], shown)
     for sentence in view.sentences:
         out.print(escape(f"- {sentence}"), soft_wrap=True)
 
 
-def _fits(view: PairwiseView, width: int) -> bool:
-    return max(map(len, view.members)) + 4 + _CELL * (len(view.members) - 1) <= width
-
-
-def _table(view: PairwiseView, measure: MeasureView) -> Table:
+def _table(measure: MeasureView, shown: Sequence[int], names: Sequence[str]) -> Table:
     """The triangle below the diagonal: the other one would say the same."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("", no_wrap=True)
     table.add_column(f"largest {measure.name} difference", no_wrap=True)
-    for number in range(1, len(view.members)):
+    for number in range(1, len(shown)):
         table.add_column(str(number), justify="right", no_wrap=True)
-    for at, name in enumerate(view.members):
-        cells = [f"[{style}]{c.text}[/]" if (style := _STYLES[c.level]) else c.text for c in measure.rows[at][:at]]
-        table.add_row(str(at + 1), escape(name), *cells)
+    for number, (at, name) in enumerate(zip(shown, names, strict=True)):
+        row = [measure.rows[at][other] for other in shown[:number]]
+        cells = [f"[{style}]{cell.text}[/]" if (style := _STYLES[cell.level]) else cell.text for cell in row]
+        table.add_row(str(number + 1), escape(name), *cells)
     return table
 
 
-def _print_list(out: Console, view: PairwiseView) -> None:
+def _print_list(out: Console, measure: MeasureView, shown: Sequence[int]) -> None:
     """One line for each pair, where a matrix is too wide."""
-    for at in range(len(view.members)):
-        for cell in view.measures[0].rows[at][:at]:
-            out.print(escape(f"  {cell.told}"), soft_wrap=True)
+    for number, at in enumerate(shown):
+        for other in shown[:number]:
+            out.print(escape(f"  {measure.rows[at][other].told}"), soft_wrap=True)

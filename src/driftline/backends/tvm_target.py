@@ -21,7 +21,9 @@ def read_target(text: str) -> str:
     for option in options:
         found = _OPTION.fullmatch(option)
         if not found:
-            raise DriftlineError(f"--target {text}: {option} is no option; write them as in 'llvm -mcpu=generic'.")
+            raise DriftlineError(
+                f"TVM's target {text!r}: {option} is no option; write them as in 'llvm -mcpu=generic'."
+            )
         name, value = found.groups()
         told[name] = value.split(",") if name in _LISTS else int(value) if value.isdecimal() else value
     return json.dumps(told)

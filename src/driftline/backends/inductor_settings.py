@@ -1,0 +1,116 @@
+"""Every name of `torch._inductor.config` as an option of a target: which there are, of which types, and vector widths.
+
+The names are read from the source of the configuration: to import torch takes seconds, and is not for the parent.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from driftline.backends.base import Options
+from driftline.backends.inductor_options import value_of
+from driftline.core.errors import DriftlineError
+from driftline.core.processor import X86, Processor
+from driftline.core.target import Target
+from driftline.core.text import did_you_mean
+
+SETTINGS = r"[A-Za-z_]\w*(\.\w+)*"
+SETTINGS_WORDS = "Every name of torch._inductor.config is an option, too."
+_TYPES = {"bool": bool, "int": int, "float": float, "str": str}
+_WRAPPERS = {"None", "Optional", "Union"}
+
+
+def check_config_names(backend: str, known: Mapping[str, object], settings: Options, target: str) -> None:
+    """Refuse what is no name of the configuration of Inductor, and values of another type. Other releases of torch have
+    other names: they are asked themselves, when they compile."""
+    if Target.parse(target).version:
+        return
+    names = config_names()
+    for key, text in settings.items():
+        if key not in names:
+            raise DriftlineError(
+                f"Target {target!r}: {backend} has no option {key!r}.{did_you_mean(key, [*known, *names])} It has:"
+                f" {', '.join(known)}, device, arithmetic, and every name of torch._inductor.config."
+            )
+        if not _fits(names[key], value_of(text)):
+            raise DriftlineError(
+                f"Target {target!r}: torch._inductor.config.{key} must be {names[key]}, not {value_of(text)!r}."
+            )
+
+
+def check_settings_here(settings: Options) -> None:
+    """The same in a worker, by the torch that it has."""
+    from torch._inductor import config
+
+    known = config.shallow_copy_dict()
+    for name in settings:
+        if name not in known:
+            raise DriftlineError(f"torch._inductor.config has no {name!r}.{did_you_mean(name, known)}")
+
+
+def vector_widths(processor: Processor) -> list[Options]:
+    """Code without vectors, and with vectors of each width that Inductor knows on this processor."""
+    wide = {"256": ("avx2", "fma"), "512": ("avx512f", "avx512dq", "avx512vl", "avx512bw", "fma")}
+    if processor.machine != X86:
+        wide = {"128": ("asimd",), "256": ("sve", "bf16")}
+    return [{"simdlen": width} for width, needed in {"1": (), **wide}.items() if processor.has(*needed)]
+
+
+@cache
+def config_names() -> dict[str, str]:
+    """The names of the configuration in this environment with the types that it gives them; nothing where it gives
+    none."""
+    found = importlib.util.find_spec("torch")
+    if found is None or found.origin is None:
+        return {}
+    source = Path(found.origin).with_name("_inductor") / "config.py"
+    try:
+        tree = ast.parse(source.read_text())
+    except (OSError, SyntaxError):
+        return {}
+    return dict(_assigned(tree.body, ""))
+
+
+def _assigned(body: Sequence[ast.stmt], prefix: str) -> Iterator[tuple[str, str]]:
+    """Names that statements assign; those of a class have its name in front, and it has those of its bases, too."""
+    classes = {statement.name: statement for statement in body if isinstance(statement, ast.ClassDef)}
+    for statement in body:
+        if isinstance(statement, ast.ClassDef):
+            bases = [classes[base.id] for base in statement.bases if isinstance(base, ast.Name) and base.id in classes]
+            for each in (*bases, statement):
+                yield from _assigned(each.body, f"{prefix}{statement.name}.")
+        elif isinstance(statement, (ast.If, ast.Try)):
+            yield from _assigned([*statement.body, *statement.orelse], prefix)
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            yield f"{prefix}{statement.target.id}", ast.unparse(statement.annotation)
+        elif isinstance(statement, ast.Assign):
+            kind = _kind_of(statement.value)
+            yield from ((f"{prefix}{name.id}", kind) for name in statement.targets if isinstance(name, ast.Name))
+
+
+def _kind_of(value: ast.expr) -> str:
+    """The type of a setting without an annotation: that of its constant, or of a comparison with a variable."""
+    if isinstance(value, ast.Compare):
+        return "bool"
+    kind = type(value.value).__name__ if isinstance(value, ast.Constant) else ""
+    return "" if kind == "NoneType" else kind
+
+
+def _fits(kind: str, value: object) -> bool:
+    """Does the value have the type? Types that are more than a choice among plain ones are left to Inductor."""
+    if kind.startswith("Literal["):
+        return value in ast.literal_eval(kind.removeprefix("Literal"))
+    words = set(re.findall(r"\w+", kind.replace("typing.", "")))
+    plain = words & set(_TYPES)
+    if not plain or words - set(_TYPES) - _WRAPPERS:
+        return True
+    if value is None:
+        return bool(words & {"None", "Optional"})
+    if isinstance(value, bool):
+        return "bool" in words
+    return isinstance(value, tuple(_TYPES[word] for word in plain)) or (isinstance(value, int) and "float" in words)

@@ -1,0 +1,31 @@
+"""Settings of a compiler itself, given as options of a target: asked about in a worker before anything else is done.
+
+Only the compiler knows which settings it has, and of which types. A mistyped one is a mistake of the command line, not
+a result, and some compilers would ignore it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from driftline.backends import resolve
+from driftline.checking.kinds import worker_for_target
+from driftline.core.errors import DriftlineError
+from driftline.core.target import Target
+from driftline.execute.pool import Pool
+from driftline.execute.requests import CHECK_SETTINGS, SettingsRequest
+
+TIMEOUT = 120.0
+
+
+def require_settings(pool: Pool, targets: Iterable[Target], plugins: tuple[str, ...] = ()) -> None:
+    """Refuse targets with settings that their compilers do not have."""
+    for target in targets:
+        backend = resolve(target)
+        own = backend.own_settings(dict(target.options))
+        if not own:
+            continue
+        request = SettingsRequest(target.backend, own, plugins)
+        answer = pool.run(worker_for_target(backend, target, plugins), CHECK_SETTINGS, request, timeout=TIMEOUT).answer
+        if answer and answer.problem:
+            raise DriftlineError(f"Target {str(target)!r}: {answer.problem}")
