@@ -31,6 +31,7 @@ IN_OTHER_TESTS = {
 }
 NOT_RUN = {
     "docs/release.md": "it publishes",
+    "docs/how-to/test-passes.md": "many minutes; tests/patterns tries some passes",
     "docs/how-to/audit-rules.md": "half an hour; tests/patterns audits some rules",
     "docs/how-to/bench.md": "measures for minutes; tests/bench measures a small model",
     "docs/how-to/big-models.md": "a model and hours of the reader's own",

@@ -23,10 +23,11 @@ from driftline.patterns.one_by_one import PassesOneByOne
 from driftline.patterns.onnx_audit import GuiltyRule, OnnxAudit
 from driftline.store import Store
 
-pytestmark = pytest.mark.skipif(not BACKENDS.get("tvm").installed().available, reason="TVM is not installed")
+needs_tvm = pytest.mark.skipif(not BACKENDS.get("tvm").installed().available, reason="TVM is not installed")
 PLANTED = str(Path(__file__).parent / "tvm_planted_passes.py")
 
 
+@needs_tvm
 def test_every_pass_has_a_place_or_a_reason(pool: Pool) -> None:
     passes = {rule.name: rule for rule in PassesOneByOne("tvm").rules(pool)}
     assert "nothing runs without it" in passes["LegalizeOps"].unreachable
@@ -38,6 +39,13 @@ def test_every_pass_has_a_place_or_a_reason(pool: Pool) -> None:
 
 
 def test_targets_with_one_pass() -> None:
+    resolve(Target.parse("onnxruntime:pass=none"))
+    resolve(Target.parse("onnxscript:pass=version.21"))
+    resolve(Target.parse("onnxscript:pass=common.cast_cast_rule"))
+    with pytest.raises(DriftlineError, match="Did you mean 'FuseReluClip'"):
+        resolve(Target.parse("onnxruntime:pass=FuseReluClips"))
+    with pytest.raises(DriftlineError, match="leave out opt="):
+        resolve(Target.parse("onnxruntime:pass=FuseReluClip:opt=off"))
     resolve(Target.parse("tvm:pass=none"))
     resolve(Target.parse("tvm:pass=tirx.StorageRewrite"))
     with pytest.raises(DriftlineError, match="Did you mean 'FuseOps'"):
@@ -66,6 +74,7 @@ def planted(checker: Checker) -> tuple[OnnxAudit, list[GuiltyRule]]:
     return audit, list(audit.run())
 
 
+@needs_tvm
 def test_a_wrong_pass_is_found_and_sound_ones_are_not(planted: tuple[OnnxAudit, list[GuiltyRule]]) -> None:
     audit, found = planted
     kinds = {guilty.rule.name: guilty.failure.kind for guilty in found}
@@ -76,6 +85,7 @@ def test_a_wrong_pass_is_found_and_sound_ones_are_not(planted: tuple[OnnxAudit, 
         assert audit.tally.reach[name] is Reach.FIRED
 
 
+@needs_tvm
 def test_the_bug_is_called_after_the_pass_and_can_be_replayed(
     planted: tuple[OnnxAudit, list[GuiltyRule]], checker: Checker, tmp_path: Path
 ) -> None:
@@ -93,6 +103,7 @@ def test_the_bug_is_called_after_the_pass_and_can_be_replayed(
         assert without.verdict.judgement is Judgement.PASS
 
 
+@needs_tvm
 def test_a_test_of_passes_is_resumed_as_such_and_counts_as_coverage(checker: Checker, tmp_path: Path) -> None:
     with Store.create(tmp_path / "store.db") as store:
         plan = AuditPlan(("tvm",), "tirx.RemoveAssume", 1.0, passes=True)
@@ -104,3 +115,35 @@ def test_a_test_of_passes_is_resumed_as_such_and_counts_as_coverage(checker: Che
             resumed_plan(store, seconds=600.0)
         level = coverage_of(store, ["tvm"]).compilers[0].level("pass")
         assert level.total > 50 and "tirx.RemoveAssume" in level.missing
+
+
+def test_an_optimiser_of_onnx_runtime_alone(checker: Checker) -> None:
+    names = ["FuseReluClip", "NotWhereFusion"]
+    audit = OnnxAudit(
+        checker,
+        PassesOneByOne("onnxruntime", names=names),
+        budget=300,
+        idioms=["relu_clip", "not_where"],
+        rounds=1,
+        only=lambda rule: rule.name in names,
+    )
+    found = list(audit.run())
+    assert {guilty.rule.name for guilty in found} == {"FuseReluClip"}
+    assert str(found[0].failure.case.targets[0]) == "onnxruntime:pass=FuseReluClip"
+    assert audit.tally.reach["NotWhereFusion"] is Reach.FIRED
+
+
+def test_a_rule_and_a_pass_of_onnxscript_alone(checker: Checker) -> None:
+    names = ["common.successive_clip_rule", "ir.CommonSubexpressionEliminationPass", "version.21", "version.25"]
+    audit = OnnxAudit(
+        checker,
+        PassesOneByOne("onnxscript", names=names),
+        budget=300,
+        idioms=["clip_clip", "same_twice"],
+        rounds=0,
+        only=lambda rule: rule.name in names,
+    )
+    found = list(audit.run())
+    assert {guilty.rule.name for guilty in found} == {"common.successive_clip_rule"}
+    for name in names[1:]:
+        assert audit.tally.reach[name] is Reach.FIRED

@@ -10,23 +10,27 @@ import ctypes
 import importlib.metadata
 import os
 import re
+import tempfile
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from driftline.backends.base import Backend, Compiled, Option, Options, Unsupported, option
+from driftline.backends.base import Backend, Compiled, Option, Options, PassTrials, Unsupported, option
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import Installing
 from driftline.core.processor import ARM, Processor
 from driftline.core.quoting import string
+from driftline.core.rule import NO_PASS, ONE_PASS
 from driftline.core.script_call import ScriptCall
 from driftline.core.target import listed
 from driftline.core.tensors import Array, Arrays, numpy_dtype
 from driftline.core.text import did_you_mean
 from driftline.core.tracker import Tracker
+from driftline.programs.onnx_signature import graph_signature
 from driftline.programs.opened import OpenedProgram
 
 _LEVELS = {
@@ -36,9 +40,20 @@ _LEVELS = {
     "all": "ORT_ENABLE_ALL",
 }
 
+# Rewrite rules: they stand together in two optimisers of the session's log, so only their names are known.
+REWRITE_RULES = frozenset(
+    """
+    CastChainElimination CastElimination ClipQuantRewrite ConvAddFusion ConvBNFusion ConvMulFusion DivMulFusion
+    EliminateDropout EliminateIdentity EliminateSlice ExpandElimination FuseReluClip GemmSumFusion GemmTransposeFusion
+    LabelEncoderFusion MatMul_BatchNormalization_Fusion NoopElimination NotWhereFusion Pad_Fusion
+    PreShapeNodeElimination ReluQuantRewrite UnsqueezeElimination
+    """.split()
+)
+RULE_HOLDERS = frozenset(["Level1_RuleBasedTransformer", "Level2_RuleBasedTransformer"])
+
 # There is no interface that lists them. Transformers are those that a session of 1.31.1 names in its verbose log;
 # rewrite rules, and names of older releases, are the constructor arguments in onnxruntime/core/optimizer.
-OPTIMIZERS = frozenset(
+OPTIMIZERS = REWRITE_RULES | frozenset(
     """
     AttentionFusion Avx2WeightS8ToU8Transformer BiasDropoutFusion BiasGeluFusion BiasSkipLayerNormFusion
     BiasSoftmaxFusion CommonSubexpressionElimination ConstantFolding ConstantSharing ConvActivationFusion
@@ -54,10 +69,6 @@ OPTIMIZERS = frozenset(
     WhereDummyDq
     ConstantFoldingDQ DQMatMulNBitsFusion GqaValueLayoutTransformer MatMulNBitsMlpFusion MatMulNBitsQkvFusion
     NhwcTransformerC4
-    CastChainElimination CastElimination ClipQuantRewrite ConvAddFusion ConvBNFusion ConvMulFusion DivMulFusion
-    EliminateDropout EliminateIdentity EliminateSlice ExpandElimination FuseReluClip GemmSumFusion GemmTransposeFusion
-    LabelEncoderFusion MatMul_BatchNormalization_Fusion NoopElimination NotWhereFusion Pad_Fusion
-    PreShapeNodeElimination ReluQuantRewrite UnsqueezeElimination
     """.split()
 )
 
@@ -132,6 +143,7 @@ class OnnxRuntime(Backend):
         "opt": Option("graph optimisation level", tuple(_LEVELS), "all"),
         "disable": Option("optimisers to leave out, joined with '+'"),
         "enable": Option("optimisers to use that are off by default, joined with '+'"),
+        ONE_PASS: Option("one optimiser and no other; none: no optimiser at all"),
     }
     settings = rf"(?:{_SECTIONS})\.[\w.]+"
     settings_words = "Entries of a session's configuration go by their own names, as in session.disable_prepacking=1."
@@ -149,6 +161,14 @@ class OnnxRuntime(Backend):
                 raise DriftlineError(
                     f"Target {target!r}: {name!r} is no optimiser that has to be enabled.{did_you_mean(name, SETTINGS)}"
                     f" These are off by default: {', '.join(SETTINGS)}."
+                )
+        if name := options.get(ONE_PASS, ""):
+            if taken := [key for key in ("opt", "disable", "enable") if key in options]:
+                raise DriftlineError(f"Target {target!r}: pass={name} has one optimiser alone; leave out {taken[0]}=.")
+            if name not in (NO_PASS, *OPTIMIZERS):
+                raise DriftlineError(
+                    f"Target {target!r}: ONNX Runtime has no optimiser {name!r}.{did_you_mean(name, OPTIMIZERS)}"
+                    " See driftline passes list."
                 )
 
     def isa_variants(self, processor: Processor) -> Sequence[Options]:
@@ -168,6 +188,8 @@ class OnnxRuntime(Backend):
         return [*super().knobs(options), *(Knob("disable", name, kind) for name, kind in kinds.items())]
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        if name := options.get(ONE_PASS):
+            options = with_optimisers([] if name == NO_PASS else [name])
         if framework != "onnx" or "enable" in options:
             return ()
         imports, packages = ("import onnxruntime",), ("onnxruntime",)
@@ -202,6 +224,8 @@ class OnnxRuntime(Backend):
         the `severity` 1 the log says which of them changed something."""
         import onnxruntime as ort
 
+        if name := options.get(ONE_PASS):
+            options = with_optimisers([] if name == NO_PASS else [name])
         ort.set_default_logger_severity(3)
         settings = ort.SessionOptions()
         settings.log_severity_level = severity
@@ -215,6 +239,9 @@ class OnnxRuntime(Backend):
             settings.add_session_config_entry(name, _entry(value))
         disabled = listed(options, "disable") or None
         return ort.InferenceSession(model, settings, providers=["CPUExecutionProvider"], disabled_optimizers=disabled)
+
+    def pass_trials(self, program: OpenedProgram) -> PassTrials:
+        return _OptimiserTrials(self, program)
 
     def is_rejection(self, error: BaseException) -> bool:
         return (
@@ -238,6 +265,35 @@ def _known_entries() -> frozenset[str]:
             names = re.findall(rb"\x00((?:" + _SECTIONS.encode() + rb")\.[\w.]*\w)(?=\x00)", place.read_binary())
             found.update(name.decode() for name in names)
     return frozenset(found)
+
+
+def with_optimisers(names: Sequence[str]) -> dict[str, str]:
+    """The options that leave out all optimisers but these."""
+    holders = RULE_HOLDERS if REWRITE_RULES.intersection(names) else frozenset[str]()
+    enabled = [name for name in names if name in SETTINGS]
+    return {
+        "disable": "+".join(sorted(OPTIMIZERS.difference(names, holders))),
+        **({"enable": "+".join(enabled)} if enabled else {}),
+    }
+
+
+class _OptimiserTrials(PassTrials):
+    """The optimised graph with one optimiser, and without any."""
+
+    backend: OnnxRuntime
+
+    def __init__(self, backend: OnnxRuntime, program: OpenedProgram) -> None:
+        super().__init__(backend, program)
+        self._plain = self._graph(NO_PASS)
+
+    def changes(self, name: str) -> bool:
+        return self._graph(name) != self._plain
+
+    def _graph(self, name: str) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "optimised.onnx")
+            self.backend.session(self.program.source, {ONE_PASS: name}, optimised=str(path))
+            return graph_signature(path.read_bytes())
 
 
 def runner(session: Any) -> Compiled:

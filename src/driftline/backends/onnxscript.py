@@ -12,30 +12,42 @@ import contextlib
 import importlib
 import pkgutil
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
-from driftline.backends.base import Backend, Compiled, Option, Options, Unsupported
+from driftline.backends.base import Backend, Compiled, CompilerPass, Option, Options, PassTrials, Unsupported
 from driftline.backends.knobs import Knob
 from driftline.backends.onnx_reference import OnnxReference
 from driftline.backends.onnxruntime import OnnxRuntime, runner
 from driftline.backends.onnxscript_names import short_name, unknown_rule
 from driftline.core.errors import DriftlineError, innermost
 from driftline.core.quoting import is_identifier
+from driftline.core.rule import NO_PASS, ONE_PASS
 from driftline.core.script_call import ScriptCall
 from driftline.core.target import listed
 from driftline.core.tensors import Arrays
 from driftline.core.tracker import Tracker
 from driftline.programs.onnx_evaluator import make_evaluator
+from driftline.programs.onnx_signature import graph_signature
 from driftline.programs.opened import OpenedProgram
 
 _ANONYMOUS = re.compile(r"anonymous:\d+")
 _STANDARD = ("", "ai.onnx", "ai.onnx.ml")
 _MISJUDGED = ("RMSNormalization",)  # the evaluator computes it in half precision, whatever its `stash_type` says
+
+
+WHOLE_PASSES = ("ir.", "optimizer.", "version.")  # how the names of passes over a whole model begin
+_OPSETS = range(19, 26)  # what onnxscript converts to
+_UNTRIED = {
+    "ir.AddInitializersToInputsPass": "changes what the model takes, by design",
+    "ir.CheckerPass": "checks the model and changes nothing",
+    "ir.ClearMetadataAndDocStringPass": "changes nothing that is computed",
+    "ir.RemoveInitializersFromInputsPass": "changes what the model takes, by design",
+}
 
 
 class OnnxScript(Backend):
@@ -50,12 +62,21 @@ class OnnxScript(Backend):
     options = {
         "rules": Option("the rules to apply, joined with '+'; default: those that `rewriter.rewrite` applies"),
         "skip": Option("rules to leave out, joined with '+'"),
+        ONE_PASS: Option(
+            "one rule, or a pass over the whole model such as ir.InlinePass, and no other; none: none at all"
+        ),
     }
 
     def validate(self, options: Options, target: str) -> None:
         super().validate(options, target)
-        for key in ("rules", "skip"):
+        if ONE_PASS in options and (taken := [key for key in ("rules", "skip") if key in options]):
+            raise DriftlineError(
+                f"Target {target!r}: pass={options[ONE_PASS]} has one pass alone; leave out {taken[0]}=."
+            )
+        for key in ("rules", "skip", ONE_PASS):
             for name in listed(options, key):
+                if key == ONE_PASS and (name == NO_PASS or name.startswith(WHOLE_PASSES)):
+                    continue
                 if not name.replace(".", "").replace("_", "").isalnum():
                     raise DriftlineError(f"Target {target!r}: {name!r} is not the name of a rule; see patterns list.")
                 if "@" not in target and (reason := unknown_rule(name)):  # other releases have other rules
@@ -65,7 +86,12 @@ class OnnxScript(Backend):
         """Rewritten, then evaluated: by the reference evaluator, or for ONNX Runtime's own operators by that."""
         if framework != "onnx" or "skip" in options:
             return ()
-        rules = listed(options, "rules")
+        name = options.get(ONE_PASS, "")
+        if name == NO_PASS:
+            return OnnxReference().script_calls(framework, {})
+        if name.startswith(WHOLE_PASSES):
+            return _script_of_pass(name)
+        rules = [name] if name else listed(options, "rules")
         if not all(map(_is_rule, rules)):
             return ()
         imports, given = ["from onnxscript.rewriter import rewrite"], []
@@ -90,7 +116,14 @@ class OnnxScript(Backend):
         import onnxscript.rewriter  # noqa: F401
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        return evaluated(rewritten(program.model(), chosen_rules(options)))
+        return evaluated(after_options(program.model(), options))
+
+    def passes(self) -> Sequence[CompilerPass]:
+        """Passes over a whole model; rewrite rules are listed by audits."""
+        return [CompilerPass(name, name.partition(".")[0], _UNTRIED.get(name, "")) for name in whole_passes()]
+
+    def pass_trials(self, program: OpenedProgram) -> PassTrials:
+        return _RewriteTrials(self, program)
 
     def knobs_at_work(self, program: OpenedProgram, options: Options) -> list[Knob]:
         """The rules that rewrite this program, or break on it."""
@@ -98,7 +131,80 @@ class OnnxScript(Backend):
         return [Knob("skip", name, "rewrite rule", pattern_text(all_rules()[name])) for name in names]
 
     def is_rejection(self, error: BaseException) -> bool:
+        if type(error).__name__ == "VersionConverterError":  # it says what it would need to know
+            return True
         return super().is_rejection(error) or OnnxReference().is_rejection(error) or OnnxRuntime().is_rejection(error)
+
+
+class _RewriteTrials(PassTrials):
+    """The graph after one rule or pass, and before it."""
+
+    def __init__(self, backend: Backend, program: OpenedProgram) -> None:
+        super().__init__(backend, program)
+        self._operators = {node.op_type for node in program.model().graph.node}
+
+    def changes(self, name: str) -> bool:
+        before = self.program.model()
+        if name.startswith(WHOLE_PASSES):
+            return _as_a_whole(before) != _as_a_whole(after_options(self.program.model(), {ONE_PASS: name}))
+        (rule,) = chosen_rules({"rules": name})
+        return may_match(rule, self._operators) and bool(at_work(before, [rule]))
+
+
+def _as_a_whole(model: Any) -> tuple[str, list[tuple[str, int]]]:
+    """What a pass over a whole model may change: what it computes and how, and the versions of operators."""
+    return graph_signature(model.SerializeToString()), sorted(
+        (used.domain, used.version) for used in model.opset_import
+    )
+
+
+def may_match(rule: Any, operators: set[str]) -> bool:
+    """A pattern whose last operators are not in the model cannot match: a quick look instead of a search."""
+    wanted = (getattr(node.op, "_value", None) for node in rule._target_pattern.output_nodes)
+    return all(name in operators for name in wanted if isinstance(name, str))
+
+
+def after_options(model: Any, options: Options) -> Any:
+    """The model after the rules, or the one pass, that a target asks for."""
+    name = options.get(ONE_PASS, "")
+    if name.startswith(WHOLE_PASSES):
+        import onnx_ir
+
+        if name not in whole_passes():
+            raise Unsupported(f"this version of onnxscript has no pass {name!r}")
+        try:
+            return onnx_ir.to_proto(whole_passes()[name]()(onnx_ir.from_proto(model)).model)
+        except Exception as error:  # as for rules: the pass manager wraps it
+            raise innermost(error) from None
+    if name:
+        return rewritten(model, [] if name == NO_PASS else chosen_rules({"rules": name}))
+    return rewritten(model, chosen_rules(options))
+
+
+def whole_passes() -> dict[str, Callable[[], Any]]:
+    """Passes over a whole model, by name: those of onnx_ir, folding of constants, and conversion to another opset."""
+    from onnx_ir.passes import common
+    from onnxscript import optimizer, version_converter
+
+    found: dict[str, Callable[[], Any]] = {
+        f"ir.{name}": value for name, value in vars(common).items() if name.endswith("Pass") and isinstance(value, type)
+    }
+    found["optimizer.fold_constants"] = lambda: optimizer.fold_constants
+    for opset in _OPSETS:
+        found[f"version.{opset}"] = partial(version_converter.ConvertVersionPass, opset)
+    return found
+
+
+def _script_of_pass(name: str) -> Sequence[ScriptCall]:
+    kind, _, short = name.partition(".")
+    made = {
+        "ir": ("from onnx_ir.passes import common", f"common.{short}()"),
+        "optimizer": ("from onnxscript import optimizer", f"optimizer.{short}"),
+        "version": ("from onnxscript import version_converter", f"version_converter.ConvertVersionPass({short})"),
+    }
+    text, call = made[kind]
+    call = f"reference.ReferenceEvaluator(onnx_ir.to_proto({call}(onnx_ir.from_proto(model)).model)).run(None, inputs)"
+    return [ScriptCall(call, imports=("import onnx_ir", text), packages=("onnxscript",))]
 
 
 def _is_rule(name: str) -> bool:

@@ -10,25 +10,26 @@ from driftline.backends import BACKENDS, resolve
 from driftline.checking.kinds import worker_for_target
 from driftline.core.rule import NO_PASS, ONE_PASS, PASS, Rule
 from driftline.core.target import Target
+from driftline.core.verdict import Verdict
 from driftline.execute.pool import Pool, WorkerKind
-from driftline.patterns.auditees import Auditee
+from driftline.patterns.auditees import Auditee, auditee
 from driftline.patterns.pass_tasks import AUDIT, LIST, PassAuditRequest, PassListRequest
 from driftline.patterns.survey import Made, Models, SurveySeen, survey
 
 # A pass is tried alone on so many of the programs that it changes; on the others it is tried alone only when the
 # passes that change them, all together, change the results.
 ALONE = 3
+_RULES_ALONE = ("onnxruntime", "onnxscript")  # their rules can be applied one at a time: `pass` names them too
 TIMEOUT = 180.0  # seconds for one job: every pass is compiled for itself
 
 
 class PassesOneByOne(Auditee):
     """The passes of one compiler. `names` are those to try; nothing: all."""
 
-    batch = 4
-    ways = 1
-
     def __init__(self, compiler: str, plugins: tuple[str, ...] = (), names: Sequence[str] | None = None) -> None:
         self.compiler = compiler
+        self.batch = 16 if compiler in _RULES_ALONE else 4
+        self.ways = 2 if compiler in _RULES_ALONE else 1
         self._plugins = plugins
         self._names = names
         self._alone: Counter[str] = Counter()
@@ -36,7 +37,7 @@ class PassesOneByOne(Auditee):
     def rules(self, pool: Pool) -> list[Rule]:
         request = PassListRequest(self.compiler, self._plugins)
         listed = pool.ask(self._worker(), LIST, request, timeout=120.0)
-        rules = [
+        rules = self._rewrites(pool) + [
             Rule(
                 id=f"{self.compiler}.{one.name}",
                 compiler=self.compiler,
@@ -52,6 +53,21 @@ class PassesOneByOne(Auditee):
         if self._names is None:
             self._names = [rule.name for rule in rules if not rule.unreachable]
         return rules
+
+    def _rewrites(self, pool: Pool) -> list[Rule]:
+        """The rules that an audit knows, where each can be applied alone like a pass."""
+        if self.compiler not in _RULES_ALONE:
+            return []
+        known = auditee(self.compiler)
+        rules = []
+        for rule in known.rules(pool):
+            untried = rule.unreachable or ("" if known.exact(rule) else "changes results by design")
+            needs = () if untried else ((ONE_PASS, rule.name),)
+            rules.append(replace(rule, needs=needs, unreachable=untried))
+        return rules
+
+    def convincing(self, rule: Rule, verdict: Verdict) -> bool:
+        return self.compiler not in _RULES_ALONE or auditee(self.compiler).convincing(rule, verdict)
 
     def target(self, rule: Rule | None = None) -> Target:
         return Target(self.compiler, None, ((ONE_PASS, rule.name if rule else NO_PASS),))

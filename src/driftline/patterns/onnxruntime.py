@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from driftline.backends import resolve
-from driftline.backends.onnxruntime import OPTIMIZERS, SETTINGS
+from driftline.backends.onnxruntime import OPTIMIZERS, REWRITE_RULES, SETTINGS
 from driftline.checking.kinds import worker_for_target
 from driftline.core.rule import Rule
 from driftline.core.target import Target
@@ -15,16 +15,6 @@ from driftline.patterns.onnxruntime_tasks import AUDIT, OPTIMISERS, OnnxRuntimeA
 from driftline.patterns.survey import Made, Models, SurveySeen, survey
 
 _LEVELS = {0: "always", 1: "basic", 2: "extended", 3: "layout"}
-
-# Rewrite rules: they stand together in one optimiser of the session's log, so only their names are known.
-REWRITE_RULES = frozenset(
-    """
-    CastChainElimination CastElimination ClipQuantRewrite ConvAddFusion ConvBNFusion ConvMulFusion DivMulFusion
-    EliminateDropout EliminateIdentity EliminateSlice ExpandElimination FuseReluClip GemmSumFusion GemmTransposeFusion
-    LabelEncoderFusion MatMul_BatchNormalization_Fusion NoopElimination NotWhereFusion Pad_Fusion
-    PreShapeNodeElimination ReluQuantRewrite UnsqueezeElimination
-    """.split()
-)
 
 # What a session runs and can never change anything on the CPU (onnxruntime/core/optimizer/graph_transformer_utils.cc).
 _ELSEWHERE = {

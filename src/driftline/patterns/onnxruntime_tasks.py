@@ -8,7 +8,6 @@ them is asked by switching it off.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import tempfile
@@ -23,6 +22,7 @@ from driftline.core.task import Context, Task
 from driftline.core.tensors import Arrays
 from driftline.core.text import first_line
 from driftline.patterns.survey import Models, Surveyed, SurveyJob, SurveySeen, difference, each_job
+from driftline.programs.onnx_signature import graph_signature
 
 _APPLIED = re.compile(r"GraphTransformer (\w+) modified: (\d)")
 _LEVEL = re.compile(r"graph transformer\(s\) for level (\d)")
@@ -149,27 +149,6 @@ class _Run:
             self.outputs = [run(arrays) for arrays in samples]
         except Exception as error:
             self.error = f"{type(error).__name__}: {first_line(str(error))}"
-
-
-def graph_signature(data: bytes) -> str:
-    """A hash of what a model computes and how, whatever its values are called and in which order its nodes stand."""
-    import onnx
-    from onnx import numpy_helper
-
-    graph = onnx.load_model_from_string(data).graph
-    known = {info.name: f"input {info.name}" for info in graph.input}
-    for tensor in graph.initializer:
-        array = numpy_helper.to_array(tensor)
-        known[tensor.name] = f"{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"
-    nodes = []
-    for node in graph.node:  # in an order in which they can be run
-        attributes = sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute)
-        text = repr((node.domain, node.op_type, attributes, [known.get(name, name) for name in node.input]))
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        nodes.append(digest)
-        for place, name in enumerate(node.output):
-            known[name] = f"{digest}:{place}"
-    return hashlib.sha256(repr((sorted(nodes), [known[o.name] for o in graph.output])).encode()).hexdigest()
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from driftline.backends.onnxscript import all_rules, default_names, evaluated, rewritten
+from driftline.backends.onnxscript import all_rules, default_names, evaluated, may_match, rewritten
 from driftline.core.task import Context, Task
 from driftline.core.text import first_line
 from driftline.patterns.survey import Models, Surveyed, SurveyJob, SurveySeen, difference, each_job
@@ -98,7 +98,7 @@ def _audit_one(job: SurveyJob) -> SurveySeen:
     operators = {node.op_type for node in plain.graph.node}
     fired, differing = [], {}
     for name, rule in all_rules().items():
-        if not _possible(rule, operators):
+        if not may_match(rule, operators):
             continue
         try:
             model = _applied(rule, data)
@@ -114,12 +114,6 @@ def _audit_one(job: SurveyJob) -> SurveySeen:
         if seen := difference(job.expected(), after):
             differing[name] = seen
     return SurveySeen(tuple(fired), tuple(fired), differing)
-
-
-def _possible(rule: Any, operators: set[str]) -> bool:
-    """A pattern whose last operators are not in the model cannot match: a quick look instead of a search."""
-    wanted = (getattr(node.op, "_value", None) for node in rule._target_pattern.output_nodes)
-    return all(name in operators for name in wanted if isinstance(name, str))
 
 
 def _applied(rule: Any, data: bytes) -> Any:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from driftline.patterns.audit import AuditResult, CompilerResult
 
 
+MOST_NAMES = 40
+
+
 def show_passes(passes: Sequence[Rule]) -> None:
     """Passes in the order of the compilers' pipelines, and behind them those that are not tried."""
     out = Screen(width=None if sys.stdout.isatty() else 160, highlight=False)
@@ -80,8 +83,9 @@ def show_passes_test(result: AuditResult, store: Store) -> None:
         table.add_row(_compiler(label), one.version, *map(str, row))
     out.print(table)
     for label, counted in told.items():
-        if counted["unchanged"]:
-            out.print(f"\n{_compiler(label)}: no program was changed by {', '.join(counted['unchanged'])}.")
+        if names := counted["unchanged"]:
+            rest = f" and {len(names) - MOST_NAMES} more (--json has them all)" if len(names) > MOST_NAMES else ""
+            out.print(f"\n{_compiler(label)}: no program was changed by {', '.join(names[:MOST_NAMES])}{rest}.")
     out.print()
     if result.bugs:
         found = plural(len(result.bugs), "wrong pass result")

@@ -35,15 +35,8 @@ def go_on(command: str, seconds: float, store: Store) -> str:
     """The command that goes on with what a budget was too short for: budgets count from the beginning."""
     place = [] if store.path == default_store() else ["--store", store.path]
     budget = ["--resume", "--budget", f"{max(1, round(2 * seconds / 60))}m"]
-    return shell(
-        [
-            "driftline",
-            *command.split(),
-            *budget,
-            *place,
-            *(plugin_words() if command in ("hunt", "passes test") else []),
-        ]
-    )
+    plugins = plugin_words() if command in ("hunt", "passes test") else []
+    return shell(["driftline", *command.split(), *budget, *place, *plugins])
 
 
 def check_json(result: CheckResult, baseline: Compared | None = None, library: Library | None = None) -> dict[str, Any]:
