@@ -62,8 +62,9 @@ class MergeResult:
         }
 
 
-def merge_stores(sources: Sequence[Path], into: Path) -> MergeResult:
-    """Bring what is in `sources` into the store `into`, which is made if it is not there."""
+def merge_stores(sources: Sequence[Path], into: Path, *, objects: bool = True) -> MergeResult:
+    """Bring what is in `sources` into the store `into`, which is made if it is not there; without `objects`, the rows
+    alone."""
     for path in sources:
         if path.resolve() == into.resolve():
             raise DriftlineError(f"{path} is to be merged into itself; name it once, with --into.")
@@ -73,7 +74,7 @@ def merge_stores(sources: Sequence[Path], into: Path) -> MergeResult:
     with _alone_with(into) as store:
         progress = Countdown(f"Merging into {into}; stores done", len(sources))
         for path in sources:
-            while not _take(store, path, result):
+            while not _take(store, path, result, objects=objects):
                 pass
             progress.step()
         with store.transaction() as database:
@@ -101,13 +102,14 @@ def _alone_with(path: Path) -> Iterator[Store]:
         yield store
 
 
-def _take(store: Store, path: Path, result: MergeResult) -> bool:
+def _take(store: Store, path: Path, result: MergeResult, *, objects: bool) -> bool:
     """Take over one source, all of it or nothing. False: somebody began to write it meanwhile, and it is to be read
     again."""
     step = MergeResult(result.into, 1)
     with open_source(path) as source:
-        for trouble in Objects(store.path.resolve() / "objects", store.path).take_all(path / "objects"):
-            step.damaged.add(f"{path}: {trouble}; it is skipped.")
+        if objects:
+            for trouble in Objects(store.path.resolve() / "objects", store.path).take_all(path / "objects"):
+                step.damaged.add(f"{path}: {trouble}; it is skipped.")
         with contextlib.suppress(_Disturbed), store.transaction() as database:
             taking = _Taking(source, database, step)
             for table in TABLES:

@@ -57,6 +57,10 @@ class Objects:
         digest = found[1] if found else file_digest(path)
         self._put(path, beside.with_name(path.name), digest, link=False)
 
+    def put_as(self, path: Path, place: str, digest: str) -> None:
+        """Keep a copy of a file that is known to have this digest, in a place below the folder."""
+        self._put(path, self._folder / place, digest, link=False)
+
     def take_all(self, others: Path) -> Iterator[str]:
         """Copy what another folder of objects has and this one lacks, and say of each that is damaged what it is. All
         are written before they are flushed to the disk, many with one call: one at a time takes long."""
@@ -98,7 +102,7 @@ class Objects:
             kept.unlink(missing_ok=True)
             copy_file(path, kept, link=link, lasting=lasting)
         else:
-            write_private(kept, _pieces(path), lasting=lasting)
+            write_private(kept, pieces_of(path), lasting=lasting)
 
     def _sound(self, path: Path, digest: str) -> Path:
         try:
@@ -118,7 +122,8 @@ class Objects:
         return path
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
+def pieces_of(path: Path) -> Iterator[bytes]:
+    """What a file holds, a piece at a time."""
     with open(path, "rb") as file:
         while piece := file.read(1 << 20):
             yield piece
@@ -128,6 +133,6 @@ def readable_copy(path: Path, to: Path) -> None:
     """A copy of a database with what was committed and is not in its main file yet."""
     for name in ("store.db", "store.db-wal"):
         with contextlib.suppress(FileNotFoundError):
-            write_private(to / name, _pieces(path / name))
+            write_private(to / name, pieces_of(path / name))
     with contextlib.suppress(OSError):
         os.chmod(to, 0o700)  # noqa: PTH101

@@ -32,10 +32,10 @@ class SourceStore:
         return self._unguarded and (self.path / "store.db-wal").exists()
 
 
-def require_source(path: Path) -> None:
-    """Refuse what is no store, and what a newer release wrote, before anything else is done."""
-    with open_source(path, migrated=False):
-        pass
+def require_source(path: Path) -> bool:
+    """Refuse what is no store, and what a newer release wrote, before anything else is done. Is it of an older one?"""
+    with open_source(path, migrated=False) as source:
+        return check_version(source.database, path) < SCHEMA
 
 
 @contextlib.contextmanager

@@ -1,0 +1,226 @@
+"""Stores elsewhere: `push` brings what a store holds to a folder or an object store, `pull` brings it back.
+
+What lies at the address is a store again (`store.db`, `objects/`), and both ways are a merge, so nothing that others
+pushed is lost. Objects go first and only once, by their digests; the database follows as one file that is put in its
+place whole. What is pushed while a hunt runs is the store as it was at one moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from driftline.core.errors import BackendUnavailable, DriftlineError, StoreError
+from driftline.core.notices import Countdown
+from driftline.core.private import private_folder, write_private
+from driftline.core.program import file_digest
+from driftline.store.merge import MergeResult, merge_stores
+from driftline.store.objects import Objects, pieces_of
+from driftline.store.source import open_source, require_source
+from driftline.store.store import Store, explained
+
+_OBJECT = re.compile(r"objects/([0-9a-f]{2})/([0-9a-f]{62}|[0-9a-f]{64}\.data)")
+_DATABASE = "store.db"
+_TRIES = 5  # times that a database is merged again since others pushed meanwhile
+
+
+@dataclass
+class Transfer:
+    """What was sent or fetched."""
+
+    address: str
+    merged: MergeResult
+    objects: int = 0  # that were missing
+    size: int = 0  # bytes of them
+
+    def to_json(self) -> dict[str, Any]:
+        told = self.merged.to_json()
+        return {"address": self.address, "objects": self.objects, "bytes": self.size, **told}
+
+
+class RemotePlace:
+    """A folder or a prefix of an object store, by its address."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        try:
+            import fsspec
+            from fsspec.implementations.local import LocalFileSystem
+
+            self._files, root = fsspec.core.url_to_fs(address)
+        except ImportError as error:
+            what = "fsspec, which is not installed: pip install 'driftline[remote]'"
+            raise BackendUnavailable(
+                f"{address} needs {what if error.name == 'fsspec' else f'a package that is not installed: {error}'}."
+            ) from error
+        except ValueError as error:
+            raise DriftlineError(
+                f"{address} is no address that fsspec knows ({error}); name a folder, or file://, s3://, gs://, az://..."
+            ) from error
+        self._root = str(root).rstrip("/")
+        self._is_local = isinstance(self._files, LocalFileSystem)
+
+    def sizes(self) -> dict[str, int]:
+        """All files and how long they are, by their names below the address."""
+        with self._explained():
+            self._files.invalidate_cache()
+            found = self._files.find(self._root, detail=True)
+            return {name[len(self._root) :].lstrip("/"): int(info["size"]) for name, info in found.items()}
+
+    def state(self, name: str) -> object:
+        """What changes when a file is replaced; nothing where there is none."""
+        with self._explained():
+            self._files.invalidate_cache()
+            path = f"{self._root}/{name}"
+            return self._files.ukey(path) if self._files.exists(path) else None
+
+    def read(self, name: str, to: Path) -> None:
+        with self._explained(), self._files.open(f"{self._root}/{name}", "rb") as there, open(to, "wb") as here:
+            shutil.copyfileobj(there, here, 1 << 20)
+
+    def write(self, name: str, source: Path) -> None:
+        """Put a file there, whole or not at all."""
+        path = f"{self._root}/{name}"
+        with self._explained():
+            if self._is_local:
+                private_folder(Path(path).parent)
+                write_private(Path(path), pieces_of(source), lasting=True)
+                return
+            self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+            with self._files.transaction, self._files.open(path, "wb") as there, open(source, "rb") as here:
+                shutil.copyfileobj(here, there, 1 << 20)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except DriftlineError:
+            raise
+        except Exception as error:  # each kind of storage has its own
+            said = " ".join(str(error).split())[:200] or type(error).__name__
+            raise StoreError(
+                f"{self.address} cannot be used ({type(error).__name__}: {said}); look at the address and your rights"
+                " there, and run the command again: what was done is not done twice."
+            ) from error
+
+
+def push(store: Path, address: str) -> Transfer:
+    """Bring what a store holds to an address, where it is merged with what is there."""
+    place = RemotePlace(address)
+    with tempfile.TemporaryDirectory(prefix="driftline-push-") as name:
+        folder = Path(name)
+        with open_source(store) as source, explained(store):
+            (folder / "mine").mkdir()
+            with closing(sqlite3.connect(folder / "mine" / _DATABASE)) as copy:
+                source.database.backup(copy)  # at one moment; objects are there before rows that name them
+        done = Transfer(address, MergeResult(Path(address), 1))
+        told = _send_objects(store, place, done)
+        for _ in range(_TRIES):
+            before = place.state(_DATABASE)
+            whole, result = _merged_with(place, folder, there=before is not None)
+            done.merged = result
+            for sentence in told:
+                result.damaged.add(sentence)
+            if before is not None and not result.added and not result.updated:
+                return done
+            if place.state(_DATABASE) == before:
+                place.write(_DATABASE, whole)
+                return done
+        raise StoreError(f"Others push to {address} all the time; run the command again.")
+
+
+def _merged_with(place: RemotePlace, folder: Path, *, there: bool) -> tuple[Path, MergeResult]:
+    """A database of what is there and what is pushed, in one file."""
+    both = folder / "both"
+    shutil.rmtree(both, ignore_errors=True)
+    both.mkdir()
+    if there:
+        place.read(_DATABASE, both / _DATABASE)
+        if require_source(both):  # of an older release: bugs are named anew, by what their programs hold
+            _fetch_objects(place, both, folder, Transfer(place.address, MergeResult(both, 1)))
+    result = merge_stores([folder / "mine"], both, objects=False)
+    result.into = Path(place.address)
+    with closing(sqlite3.connect(both / _DATABASE)) as database:
+        database.execute("PRAGMA journal_mode=DELETE")  # a file that can be read without others beside it
+    return both / _DATABASE, result
+
+
+def _send_objects(store: Path, place: RemotePlace, done: Transfer) -> list[str]:
+    """Send what is missing there, and say what is damaged here."""
+    there = place.sizes()
+    told: list[str] = []
+    here = {f"objects/{path.parent.name}/{path.name}": path for path in sorted((store / "objects").glob("*/*"))}
+    missing = {
+        name: path for name, path in here.items() if _OBJECT.fullmatch(name) and there.get(name) != path.stat().st_size
+    }
+    progress = Countdown(f"Sending objects of {store}", len(missing))
+    for name, path in missing.items():
+        if file_digest(path) == _digest(name):
+            place.write(name, path)
+            done.objects += 1
+            done.size += path.stat().st_size
+        else:
+            told.append(f"{store}: the object {_digest(name)[:12]} is damaged; it is not sent.")
+        progress.step()
+    return told
+
+
+def pull(address: str, store: Path) -> Transfer:
+    """Bring what lies at an address into a store, which is made if it is not there."""
+    place = RemotePlace(address)
+    with tempfile.TemporaryDirectory(prefix="driftline-pull-") as name:
+        theirs = Path(name) / "theirs"
+        theirs.mkdir()
+        if place.state(_DATABASE) is None:
+            raise StoreError(f"There is no store at {address}; driftline store push brings one there.")
+        place.read(_DATABASE, theirs / _DATABASE)
+        try:
+            require_source(theirs)
+        except StoreError as error:
+            raise StoreError(str(error).replace(str(theirs), address)) from error
+        Store.create(store).close()
+        done = Transfer(address, MergeResult(store, 1))
+        told = _fetch_objects(place, store, Path(name), done)
+        (theirs / "objects").symlink_to(store.resolve() / "objects")  # an older store is brought up to date with them
+        done.merged = merge_stores([theirs], store, objects=False)
+        for sentence in told:
+            done.merged.damaged.add(sentence)
+        return done
+
+
+def _fetch_objects(place: RemotePlace, store: Path, folder: Path, done: Transfer) -> list[str]:
+    """Fetch what is missing here, and say what is damaged there."""
+    kept = Objects(store.resolve() / "objects", store)
+    told: list[str] = []
+    missing = {
+        name: size
+        for name, size in place.sizes().items()
+        if _OBJECT.fullmatch(name) and not ((store / name).is_file() and (store / name).stat().st_size == size)
+    }
+    progress = Countdown(f"Fetching objects of {place.address}", len(missing))
+    for name, size in missing.items():
+        path = folder / "object"
+        place.read(name, path)
+        if file_digest(path) == _digest(name):
+            with explained(store):
+                kept.put_as(path, name.removeprefix("objects/"), _digest(name))
+            done.objects += 1
+            done.size += size
+        else:
+            told.append(f"{place.address}: the object {_digest(name)[:12]} is damaged; it is skipped.")
+        progress.step()
+    return told
+
+
+def _digest(name: str) -> str:
+    """The digest in the name of an object or of a data file."""
+    _, folder, rest = name.split("/")
+    return rest.removesuffix(".data") if rest.endswith(".data") else folder + rest

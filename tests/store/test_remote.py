@@ -1,0 +1,178 @@
+"""Stores pushed to a folder and to an object store, and pulled back: incremental, whole or not at all, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from test_older_store import NAMES, OLDER
+from test_store import add, make_case
+
+from driftline.cli import run
+from driftline.core.errors import BackendUnavailable, DriftlineError, StoreError
+from driftline.store import Store, remote
+from driftline.store.migrations import SCHEMA
+from driftline.store.remote import RemotePlace, pull, push
+
+pytest.importorskip("fsspec")
+
+
+@pytest.fixture(params=["file", "memory"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    import fsspec
+
+    if request.param == "file":
+        yield f"file://{tmp_path}/far/away"
+        return
+    yield "memory://bucket/hunts"
+    fsspec.filesystem("memory").rm("/bucket", recursive=True)
+
+
+def made(folder: Path, name: str, *details: str) -> Path:
+    with Store.create(folder / name) as store:
+        for detail in details:
+            add(store, make_case(folder, detail), detail=detail)
+    return folder / name
+
+
+def details(path: Path) -> set[str]:
+    with Store.open(path) as store:
+        for bug in store.bugs():
+            for finding in store.bug(bug.id).findings:
+                assert store.load_case(finding.case_id).samples
+        return {bug.fingerprint.detail for bug in store.bugs()}
+
+
+def test_what_is_pushed_can_be_pulled(tmp_path: Path, address: str) -> None:
+    mine = made(tmp_path, "mine", "a", "b")
+    assert push(mine, address).objects == 3  # two programs, and the tensors of both
+    assert details_of_pull(address, tmp_path / "back") == {"a", "b"}
+
+
+def details_of_pull(address: str, store: Path) -> set[str]:
+    done = pull(address, store)
+    assert not done.merged.damaged.count
+    return details(store)
+
+
+def test_only_what_is_missing_travels(tmp_path: Path, address: str) -> None:
+    mine = made(tmp_path, "mine", "a")
+    push(mine, address)
+    pull(address, tmp_path / "back")
+    made(tmp_path, "mine", "b")
+    sent = push(mine, address)
+    assert sent.objects == 1 and sent.merged.added["bugs"] == 1
+    state = RemotePlace(address).state("store.db")
+    again = push(mine, address)
+    assert again.objects == 0 and not again.merged.added and RemotePlace(address).state("store.db") == state
+    fetched = pull(address, tmp_path / "back")
+    assert fetched.objects == 1 and fetched.merged.added["bugs"] == 1
+
+
+def test_what_others_pushed_stays(tmp_path: Path, address: str) -> None:
+    push(made(tmp_path, "one", "a"), address)
+    push(made(tmp_path, "two", "b"), address)
+    assert details_of_pull(address, made(tmp_path, "three", "c")) == {"a", "b", "c"}
+
+
+def test_a_push_that_comes_between_is_merged_too(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = made(tmp_path, "one", "a"), made(tmp_path, "two", "b")
+    really, waiting = remote._merged_with, [two]
+
+    def interrupted(place: RemotePlace, folder: Path, *, there: bool) -> object:
+        answer = really(place, folder, there=there)
+        if waiting:
+            push(waiting.pop(), address)
+        return answer
+
+    monkeypatch.setattr(remote, "_merged_with", interrupted)
+    push(one, address)
+    assert details_of_pull(address, tmp_path / "back") == {"a", "b"}
+
+
+def test_a_push_while_a_hunt_writes_is_one_moment(tmp_path: Path, address: str) -> None:
+    with Store.create(tmp_path / "mine") as store:
+        add(store, make_case(tmp_path, "a"), detail="a")
+        assert (tmp_path / "mine" / "store.db-wal").stat().st_size  # what was written is in the log alone
+        push(tmp_path / "mine", address)
+        with store.transaction() as database:
+            database.execute("UPDATE bugs SET summary = 'half of something'")
+            push(tmp_path / "mine", address)
+    pull(address, tmp_path / "back")
+    with Store.open(tmp_path / "back") as store:
+        assert [bug.summary for bug in store.bugs()] == ["wrong"]
+
+
+def test_half_a_push_is_not_seen(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    push(made(tmp_path, "mine", "a"), address)
+    made(tmp_path, "mine", "b")
+    before = RemotePlace(address).sizes()
+
+    def broken(*_: object) -> None:
+        raise OSError("the line is dead")
+
+    monkeypatch.setattr("shutil.copyfileobj", broken)
+    monkeypatch.setattr(remote, "pieces_of", lambda path: (broken() for _ in "x"))
+    with pytest.raises(StoreError, match="the line is dead"):
+        push(tmp_path / "mine", address)
+    monkeypatch.undo()
+    assert RemotePlace(address).sizes() == before
+    assert details_of_pull(address, tmp_path / "back") == {"a"}
+    push(tmp_path / "mine", address)
+    assert details_of_pull(address, tmp_path / "back") == {"a", "b"}
+
+
+def test_a_damaged_object_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = made(tmp_path, "mine", "a")
+    push(mine, str(tmp_path / "there"))  # a folder needs no scheme, and what lies there is a store
+    assert details(tmp_path / "there") == {"a"}
+    spoilt = next((tmp_path / "there" / "objects").glob("*/*"))
+    spoilt.write_bytes(b"x" * (spoilt.stat().st_size + 1))
+    assert run(["store", "pull", str(tmp_path / "there"), str(tmp_path / "back"), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert "is damaged; it is skipped" in told["damaged"]["first"][0] and told["objects"] == 1
+    next((mine / "objects").glob("*/*")).write_bytes(b"y")
+    assert run(["store", "push", str(mine), str(tmp_path / "elsewhere")]) == 1
+    assert "is not sent" in capsys.readouterr().err
+
+
+def test_older_stores_travel_and_newer_ones_are_refused(tmp_path: Path) -> None:
+    shutil.copytree(OLDER, tmp_path / "old")
+    push(tmp_path / "old", str(tmp_path / "there"))
+    pull(str(OLDER), tmp_path / "back")  # what an older Driftline left at the address
+    shutil.copytree(OLDER, tmp_path / "was there")
+    push(made(tmp_path, "mine", "a"), str(tmp_path / "was there"))
+    for place in ("there", "back", "was there"):
+        with Store.open(tmp_path / place) as store:
+            assert {bug.id for bug in store.bugs()} >= {new for new, _ in NAMES.values()}
+            assert len(store.bugs()) == len(NAMES) + (place == "was there")
+    with closing(sqlite3.connect(tmp_path / "there" / "store.db")) as database:
+        database.execute(f"PRAGMA user_version = {SCHEMA + 1}")
+    with pytest.raises(StoreError, match="written by a newer Driftline"):
+        pull(str(tmp_path / "there"), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_bad_addresses_are_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = made(tmp_path, "mine", "a")
+    with pytest.raises(DriftlineError, match="is no address that fsspec knows"):
+        push(mine, "nowhere://x")
+    assert run(["store", "pull", str(tmp_path / "empty"), str(tmp_path / "back")]) == 2
+    assert "There is no store at" in capsys.readouterr().err and not (tmp_path / "back").exists()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="cannot be used"):
+        push(mine, str(tmp_path / "file"))
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(BackendUnavailable, match=r"pip install 'driftline\[remote\]'"):
+        push(mine, str(tmp_path / "there"))
