@@ -53,7 +53,7 @@ class CheckSettings(TypedDict, total=False):
     seed: int
     timeout: float
     signed_zero: bool
-    lift: bool
+    lift: bool | None
     oracle: str
     accept: Sequence[str]
     stress: bool
@@ -74,7 +74,7 @@ def check(
     plugins: Sequence[str] = (),
     timeout: float = 300.0,
     signed_zero: bool = False,
-    lift: bool = False,
+    lift: bool | None = None,
     oracle: str = "shadow",
     accept: Sequence[str] = (),
     stress: bool = False,
@@ -87,6 +87,8 @@ def check(
     `dims` and `shapes` say how large inputs to make, as `--dim` and `--shape` do: `dims={"batch": 2, "seq": [16, 33]}`
     for dimensions that the program leaves open and names, `shapes={"x": (2, 8)}` (or a list of shapes) for an input by
     its name. Several sizes are one sample each.
+
+    `lift`: check a half-precision program in float32, too; by default unless it is large.
 
     `accept` says which less precise arithmetic is good enough: "half-accumulation", "onnxruntime=requantise". A row
     that agrees only under such arithmetic has the judgement `reduced-precision`, or passes if it is accepted. No
@@ -152,7 +154,7 @@ def check_with(
         samples=given.get("samples", 1),
         sizes=sizes,
         options=options,
-        lifted=given.get("lift", False),
+        lifted=given.get("lift"),
         listener=listener,
         library=library,
     )

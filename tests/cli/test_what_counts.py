@@ -141,7 +141,7 @@ def test_options_without_effect_are_named(folder: Path, capfd: pytest.CaptureFix
     onnx.save(model, str(folder / "integers.onnx"))
     idle = "integers.onnx --targets onnxruntime --lift --accept openvino=half-accumulation --inputs specials"
     notes = " ".join(check(idle, capfd)[1]["notes"])
-    assert "--lift changed nothing: integers.onnx has no input in half precision." in notes
+    assert "--lift changed nothing: integers.onnx has no input or result in half precision." in notes
     assert "--accept openvino=half-accumulation changed nothing: openvino is not among the targets" in notes
     assert "No special floats (NaN, infinities, signed zeros) were placed" in notes
     useful = "relu.onnx --targets onnxruntime --accept onnxruntime=half-accumulation --inputs specials"

@@ -18,7 +18,7 @@ from driftline.campaign.specials import NO_SPECIALS, with_specials
 from driftline.causes import Library, builtin
 from driftline.checking.checker import Checker, CheckOutcome, Skipped, TargetResult
 from driftline.checking.deployed import fitting
-from driftline.checking.lift import can_be_lifted, cannot_be_lifted, lift
+from driftline.checking.lift import MOST_WEIGHTS, cannot_be_lifted, lift, lifted_samples
 from driftline.checking.open import LoadedProgram
 from driftline.checking.pace import expected, note_durations
 from driftline.checking.precision import reviewed
@@ -27,12 +27,13 @@ from driftline.checking.result import CheckResult
 from driftline.checking.settings import require_settings
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import BackendUnavailable, DriftlineError, UnfitTarget
+from driftline.core.execution import Outcome
 from driftline.core.identity import identify
 from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import is_float
 from driftline.core.text import did_you_mean
-from driftline.core.verdict import Fingerprint, Judgement, Status
+from driftline.core.verdict import Fingerprint, Judgement, Status, Verdict
 from driftline.events import BugSeen, CheckStarted, Listener, TargetDone, TargetStarted, ignore
 from driftline.execute.environments import find_environment, require_environment
 from driftline.inputs.files import read_inputs
@@ -40,12 +41,14 @@ from driftline.inputs.make import STRATEGIES, InputMaker
 from driftline.inputs.room import room_for_inputs
 from driftline.inputs.sizes import NOT_GIVEN, Sizes
 from driftline.inputs.told import about_failure, about_inputs
-from driftline.oracle.judge import Reference
+from driftline.oracle.choice import parse_oracle
+from driftline.oracle.judge import OF_PRECISION, Reference
 from driftline.programs.convert import accepts_directly, find_converter
 from driftline.programs.operators import operators_of
 from driftline.store import Bug, Store
 from driftline.store.checks import CheckLog
 
+MOST_LIFTED_SECONDS = 60.0  # of a check that is done again in float32 without being asked for
 ARTIFACT_ELEMENTS = 4096  # larger tensors are not kept: a replay makes them again
 
 
@@ -243,12 +246,13 @@ def check_program(
     samples: int = 1,
     sizes: Sizes = NOT_GIVEN,
     options: CheckOptions,
-    lifted: bool = False,
+    lifted: bool | None = None,
     keep_reduced: bool = False,
     library: Library | None = None,
     listener: Listener = ignore,
 ) -> CheckResult:
-    """Check one program on many targets and keep what fails; `keep_reduced`: also what agrees in less precision."""
+    """Check one program on many targets and keep what fails; `keep_reduced`: also what agrees in less precision.
+    `lifted`: check a half-precision program in float32, too; by default where that is affordable."""
     chosen, skipped = choose_targets(opened.runs, targets)
     require_settings(checker.pool, chosen, options.plugins)
     listener(CheckStarted(tuple(chosen)))
@@ -267,14 +271,16 @@ def check_program(
     )
     kept = [r for r in outcome.results if keep_reduced or r.verdict.judgement is not Judgement.REDUCED]
     bugs = keep_failures(checker, store, replace(outcome, results=tuple(kept)), library, listener)
-    if lifted and can_be_lifted(opened.program):
-        outcome, found = _check_lifted(checker, store, outcome, inputs, samples, listener)
+    notes = [*opened.notes, *_notes(opened, case, reference, sizes), *_witness_note(case, reference)]
+    why = cannot_be_lifted(opened.program, reference)
+    if not why and (_is_lifted(outcome) if lifted is None else lifted):
+        outcome, found, told = _check_lifted(checker, store, outcome, listener)
         bugs |= found
+        notes.append(told)
+    elif lifted and why:
+        notes.append(f"--lift changed nothing: {why}")
     if opened.without:
         outcome = replace(outcome, results=tuple(_judged_without(row, opened.without) for row in outcome.results))
-    notes = [*opened.notes, *_notes(opened, case, reference, sizes), *_witness_note(case, reference)]
-    if lifted and (why := cannot_be_lifted(opened.program)):
-        notes.append(why)
     if inputs == "specials" and not any(is_float(spec.dtype) for spec in opened.program.inputs):
         notes.append(NO_SPECIALS)
     return CheckResult(replace(outcome, skipped=(*skipped, *outcome.skipped)), bugs, store.path, tuple(notes))
@@ -330,28 +336,69 @@ def _judged_without(row: TargetResult, operators: str) -> TargetResult:
     return replace(row, verdict=replace(row.verdict, reason=f"without {operators}: {row.verdict.reason}"))
 
 
+def _is_lifted(outcome: CheckOutcome) -> bool:
+    """Is a check in float32 worth its while without being asked for? It takes about as long again as the check itself,
+    and twice the memory; what was not judged by the rule is not judged so either."""
+    case = outcome.case
+    seconds = sum(sum(_spent(row)) for row in outcome.results)
+    return (
+        case.deployed is None
+        and parse_oracle(case.options.oracle) is None
+        and case.program.weights <= MOST_WEIGHTS
+        and seconds <= MOST_LIFTED_SECONDS
+    )
+
+
 def _check_lifted(
-    checker: Checker, store: Store, outcome: CheckOutcome, inputs: str, samples: int, listener: Listener
-) -> tuple[CheckOutcome, dict[Target, Bug]]:
-    """Check the float32 form on the targets that passed; a failure there takes the place of the pass."""
+    checker: Checker, store: Store, outcome: CheckOutcome, listener: Listener
+) -> tuple[CheckOutcome, dict[Target, Bug], str]:
+    """Check the float32 form on the targets that have not failed; what is wrong there takes the place of
+    that. Also a sentence about it."""
     options = outcome.case.options
     opened = lift(outcome.case.program, checker.pool, options)
-    passed = [r.target for r in outcome.results if r.verdict.judgement is Judgement.PASS]
-    if opened is None or not passed:
-        return outcome, {}
-    case, reference = draw_case(checker, opened, passed, options, inputs, samples)
-    again = checker.check(case, known_reference=reference)
-    failed = {r.target: r for r in again.results if r.verdict.judgement is Judgement.FAIL}
-    failed = {
-        t: replace(r, verdict=replace(r.verdict, reason=f"in float32: {r.verdict.reason}")) for t, r in failed.items()
-    }
-    results = tuple(failed.get(r.target, r) for r in outcome.results)
+    open_rows = (Judgement.PASS, Judgement.REDUCED, Judgement.INCONCLUSIVE)
+    asked = [
+        row.target
+        for row in outcome.results
+        if row.verdict.judgement in open_rows and row.execution.outcome is Outcome.OK and not row.internal_error
+    ]
+    if opened is None:
+        return outcome, {}, f"{outcome.case.program.name} could not be loaded in float32, where small errors show."
+    if not asked:
+        return outcome, {}, "No target was left to be checked in float32."
+    samples = lifted_samples(outcome.case.samples)
+    case = replace(outcome.case, program=opened.program, samples=samples, targets=tuple(asked))
+    again = checker.check(case, review=partial(reviewed, checker))
+    said = {row.target: replace(row, verdict=_in_float32(row.verdict)) for row in again.results}
     bugs = {
         target: bug
-        for target, result in failed.items()
-        if (bug := _announced(store, case, result, again.reference, listener))
+        for target, row in said.items()
+        if _is_wrong(row.verdict) and (bug := _announced(store, case, row, again.reference, listener))
     }
-    return replace(outcome, results=results), bugs
+    rows = tuple(_with_lifted(row, said.get(row.target)) for row in outcome.results)
+    judged = [str(row.target) for row in again.results if row.verdict.judgement in (Judgement.PASS, Judgement.FAIL)]
+    told = "Also checked in float32 on the same numbers, where errors show that half precision hides"
+    told += f": {', '.join(judged)}." if judged else ", but nothing could be judged there."
+    return replace(outcome, results=rows), bugs, told
+
+
+def _is_wrong(verdict: Verdict) -> bool:
+    """Wrong numbers in float32 are told. What else fails there alone, such as to compile it, is not of this program."""
+    return verdict.judgement is Judgement.FAIL and verdict.kind in OF_PRECISION
+
+
+def _in_float32(verdict: Verdict) -> Verdict:
+    return replace(verdict, reason=f"in float32: {verdict.reason}")
+
+
+def _with_lifted(row: TargetResult, lifted: TargetResult | None) -> TargetResult:
+    """A row with what its float32 form adds to it."""
+    if lifted is None or lifted.verdict.judgement in (Judgement.PASS, Judgement.REJECTED):
+        return row
+    if _is_wrong(lifted.verdict):
+        return lifted
+    told = f"{row.verdict.reason}; {lifted.verdict.judgement} {lifted.verdict.reason}"
+    return replace(row, verdict=replace(row.verdict, reason=told))
 
 
 def fingerprint(case: Case, result: TargetResult) -> Fingerprint:

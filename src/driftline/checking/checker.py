@@ -44,8 +44,8 @@ from driftline.core.text import tail
 from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.execute.pool import Pool, TaskReport, WorkerKind, WorkerStartError
 from driftline.execute.requests import ENDED, RUN, Ran, RunRequest
-from driftline.inputs.make import random_inputs
 from driftline.inputs.room import room_for_results
+from driftline.inputs.similar import similar_inputs
 from driftline.oracle.arithmetic import effective
 from driftline.oracle.choice import parse_oracle
 from driftline.oracle.effect import Effect
@@ -250,7 +250,7 @@ class Checker:
         """A drift is a matter of statistics: it has to show on fresh inputs too, all of them together."""
         like = case.samples[0].arrays
         seeds = range(case.options.seed + 1, case.options.seed + 1 + FRESH_INPUTS)
-        made = tuple(random_inputs(case.program.inputs, like, seed) for seed in seeds)
+        made = tuple(similar_inputs(case.program.inputs, like, seed) for seed in seeds)
         fresh = replace(case, samples=fitting(case.deployed, made) if case.deployed else made)
         verdict = self.judge(case, target, self.execute(fresh, target, fresh=True), self.reference(fresh))
         return verdict.judgement is Judgement.FAIL

@@ -90,7 +90,11 @@ class _WithPresets(click.Command):
 @click.option("--grad", is_flag=True, help="Compare gradients too (torch targets).")
 @click.option("--signed-zero", is_flag=True, help="Also tell -0.0 from 0.0.")
 @click.option("--stress", is_flag=True, help="Also call compiled programs from several threads, where they allow it.")
-@click.option("--lift", is_flag=True, help="Also check a half-precision program in float32, where small bugs show.")
+@click.option(
+    "--lift/--no-lift",
+    default=None,
+    help="Also check a half-precision program in float32, where small bugs show.  [default: unless it is large]",
+)
 @click.option(
     "--oracle",
     metavar="shadow|allclose:rtol=R,atol=A",
@@ -126,7 +130,7 @@ def check(
     grad: bool,
     signed_zero: bool,
     stress: bool,
-    lift: bool,
+    lift: bool | None,
     oracle: str,
     accept: tuple[str, ...],
     fail_on: str | None,
@@ -261,7 +265,7 @@ def check(
                 samples=samples,
                 sizes=sizes,
                 options=options,
-                lifted=lift,
+                lifted=False if layers or reference else lift,
                 keep_reduced=Judgement.REDUCED in counted,
                 library=library,
                 listener=progress,

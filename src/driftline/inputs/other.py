@@ -23,7 +23,7 @@ def other_inputs(specs: Sequence[TensorSpec], arrays: Arrays, seed: int) -> Arra
         return made
     drawn = random_inputs(specs, arrays, seed + 1).arrays
     made = {
-        name: drawn[name] if name in drawn and drawn[name].shape == array.shape and not _ascends(array) else array
+        name: drawn[name] if name in drawn and drawn[name].shape == array.shape and not ascends(array) else array
         for name, array in arrays.items()
         if not _is_number(array)
     }
@@ -37,13 +37,13 @@ def _is_number(array: Array) -> bool:
 
 def _turned(array: Array) -> Array:
     turned = np.ascontiguousarray(np.flip(array)).reshape(array.shape)
-    if not _ascends(array) and turned.tobytes() != array.tobytes():
+    if not ascends(array) and turned.tobytes() != array.tobytes():
         return turned
     with np.errstate(all="ignore"):
         return np.asarray((array * np.asarray(SMALLER, array.dtype)).astype(array.dtype)).reshape(array.shape)
 
 
-def _ascends(array: Array) -> bool:
+def ascends(array: Array) -> bool:
     """Numbers in order along the last axis may be limits or offsets, which are useless in another order."""
     if not array.ndim or array.shape[-1] < 2 or array.dtype.kind == "c":
         return False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import importlib
 import importlib.util
 import random
 import sys
@@ -123,6 +124,7 @@ def _import_entry(bundle: SourceBundle, home: Path) -> ModuleType:
     path = home / bundle.entry_file
     if len(bundle.files) > 1 or bundle.entry_file != path.name or home.name[:8] != "program-":
         sys.path.insert(0, str(home))  # it may import what lies beside it
+        _forget_other_siblings(bundle, home)
     name = f"driftline_program_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec and spec.loader
@@ -136,6 +138,17 @@ def _import_entry(bundle: SourceBundle, home: Path) -> ModuleType:
             " Run it with python to see the whole error."
         ) from error
     return module
+
+
+def _forget_other_siblings(bundle: SourceBundle, home: Path) -> None:
+    """A worker serves many programs, whose files may have the same names: what another one left must not be imported
+    in their place."""
+    for file in bundle.files:
+        name = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        loaded = getattr(sys.modules.get(name), "__file__", None)
+        if loaded and Path(loaded).resolve() != (home / file).resolve():
+            del sys.modules[name]
+    importlib.invalidate_caches()
 
 
 def identify(model: Any) -> str:
