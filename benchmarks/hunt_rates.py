@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 
 from driftline.backends import BACKENDS
+from driftline.campaign.crew import LocalCrew
 from driftline.campaign.hunt import Hunter
 from driftline.campaign.lane import Lane
 from driftline.campaign.plan import HuntPlan, form_of
@@ -120,7 +121,7 @@ def hunted(
     plan = HuntPlan(targets=tuple(targets), generators=("graph",), seed=seed, seconds=seconds, programs=programs)
     with Store.create(folder) as store:
         used, own_used = processor_seconds(), time.process_time()
-        result = Hunter(pool, store, plan, jobs=jobs, listener=listener).run()
+        result = Hunter(pool, store, plan, crew=LocalCrew(pool, store, jobs), listener=listener).run()
         seen.processor, seen.parent = processor_seconds() - used, time.process_time() - own_used
     seen.seconds = time.monotonic() - started
     seen.bugs = len(result.bugs)

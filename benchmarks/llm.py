@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from driftline.campaign.authoring import Author
+from driftline.campaign.crew import LocalCrew
 from driftline.campaign.hunt import Hunter, HuntResult
 from driftline.campaign.plan import HuntPlan, ModelPlan
 from driftline.checking.batch import Screening
@@ -98,7 +99,7 @@ def hunted(
     plan = HuntPlan(("inductor",), ("llm",) if settings else ("optests",), seconds=0.0, programs=programs, seed=seed)
     with Pool() as pool, Store.create(store) as opened:
         if settings is None:
-            return Hunter(pool, opened, plan, jobs=jobs, listener=ignore).run()
+            return Hunter(pool, opened, plan, crew=LocalCrew(pool, opened, jobs), listener=ignore).run()
         client = ChatClient(settings)
         client.require_model(settings.model)
         book = CompilerRules(Checker(pool, jobs), opened)
@@ -106,7 +107,7 @@ def hunted(
         author = Author(opened, RecordedModel(opened, client), settings, book, Allowance(), seed=seed, modes=modes)
         plan = replace(plan, llm=ModelPlan.of(settings, Allowance()))
         try:
-            return Hunter(pool, opened, plan, jobs=jobs, listener=ignore, author=author).run()
+            return Hunter(pool, opened, plan, crew=LocalCrew(pool, opened, jobs), listener=ignore, author=author).run()
         finally:
             author.close()
 

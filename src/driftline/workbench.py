@@ -24,6 +24,7 @@ from driftline.campaign.ablation import Ablated, ablate_failing
 from driftline.campaign.authoring import GENERATOR as LLM
 from driftline.campaign.authoring import Author
 from driftline.campaign.bisection import Bisected, ReleaseWish, Trial, bisect_failing, keep_bisection
+from driftline.campaign.crew import Crew, LocalCrew
 from driftline.campaign.diagnosis import Diagnosis, diagnose_failing, unreported
 from driftline.campaign.explanations import explain_bugs
 from driftline.campaign.failing import Failing, find_failing
@@ -35,6 +36,7 @@ from driftline.campaign.session import check_strategy
 from driftline.causes import Library, builtin, load
 from driftline.checking.checker import Checker, Skipped
 from driftline.checking.result import CheckResult
+from driftline.cluster.joined import ClusterAddress, cluster_crew
 from driftline.core.case import CheckOptions
 from driftline.core.config import default_store
 from driftline.core.errors import DriftlineError
@@ -145,6 +147,7 @@ class Workbench:
         llm_cost: float | None = None,
         llm_replay: bool = False,
         shard: str = "",
+        cluster: str = "",
         spent: float = 0.0,
         listener: Listener = ignore,
     ) -> HuntResult:
@@ -155,6 +158,9 @@ class Workbench:
         time may be given. `diagnose` explains every new bug afterwards. `accept` is arithmetic that is no finding, as
         for `check`: "reduced-precision" is all of it. `shard` is one of several parts of a hunt, such as "3/8": no
         program is in two of them. `spent` are seconds of the time that went by before the call.
+
+        `cluster` is where programs are run and examined: "ray://HOST:10001", "HOST:6379" or "auto" of a Ray cluster, or
+        "local:2" for two nodes on this machine. Programs, turns and bugs are those of a hunt without it.
 
         The generator `llm` asks the language model that the environment names, or `llm` (what driftline.toml has below
         [llm]), for at most `llm_tokens` (200,000 unless told otherwise) and `llm_cost`; with `llm_replay` it takes its
@@ -181,14 +187,20 @@ class Workbench:
                 accept=accept,
                 shard=shard,
             )
+        joining = ClusterAddress.parse(cluster) if cluster else None
+        if joining and LLM in plan.generators:
+            raise DriftlineError(
+                "Programs of a language model are not written on a cluster; leave out --cluster or llm."
+            )
         with Pool() as pool, ExitStack() as stack:  # of its own: what still runs at the end of the time is ended
             author = None
             if LLM in plan.generators:
                 plan, author = self._author(pool, plan, llm, llm_tokens, llm_cost, replay=llm_replay)
                 stack.callback(author.close)
-            hunter = Hunter(
-                pool, self._store, plan, jobs=self._jobs, listener=listener, library=self._library, author=author
-            )
+            crew: Crew = LocalCrew(pool, self._store, self._jobs, self._library)
+            if joining:
+                crew = stack.enter_context(cluster_crew(joining, self._jobs, self._store, self._library))
+            hunter = Hunter(pool, self._store, plan, listener=listener, crew=crew, author=author)
             result = hunter.run(going, skipped, spent=spent)
         if diagnose:
             worth = unreported(result.new, result.bugs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from driftline.campaign.matching import Matching
+from driftline.campaign.orders import SuspectOrder
 from driftline.campaign.triage import Triage
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
@@ -12,7 +13,7 @@ from driftline.core.case import CheckOptions
 from driftline.core.identity import operators_named_in
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
-from driftline.core.wire import encode
+from driftline.core.wire import decode, encode
 from driftline.execute.pool import Pool
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
 from driftline.store import Store
@@ -38,13 +39,15 @@ def test_what_holds_a_known_bug_is_settled_and_what_may_be_new_is_not(pool: Pool
     load_plugins([PLUGIN])
     waiting = [suspect(1, "exp", "abs", "neg"), suspect(2, "exp", "neg"), suspect(3, "sin", "abs")]
     with Store.create(tmp_path / "store") as store:
-        triage = Triage(Checker(pool, jobs=1), store, CheckOptions(plugins=(PLUGIN,)), lambda form, all_of_them: [])
-        unknown = {one.id: found.state for one, found in Matching(triage, TARGET, "torch").settled(waiting)}
+        options = CheckOptions(plugins=(PLUGIN,))
+        triage = Triage(Checker(pool, jobs=1), store)
+        unknown = {one.id: found.state for one, found in Matching(triage, TARGET, "torch", options).settled(waiting)}
         assert unknown == {2: "gone"}, "no bug is known yet"
-        examined = triage.examine(suspect(0, "abs"), TARGET, "torch")
+        lone = decode(ProgramRequest, suspect(0, "abs").body.request)
+        examined = triage.examine(SuspectOrder(TARGET, "torch", lone, options))
         ((bug, new),) = examined.bugs
         assert new and bug.fingerprint.detail == "abs of float"
-        known = {one.id: found for one, found in Matching(triage, TARGET, "torch").settled(waiting)}
+        known = {one.id: found for one, found in Matching(triage, TARGET, "torch", options).settled(waiting)}
     assert {number: found.state for number, found in known.items()} == {1: "bug", 2: "gone", 3: "bug"}
     assert [[held.id for held, _ in known[number].bugs] for number in (1, 3)] == [[bug.id], [bug.id]]
 

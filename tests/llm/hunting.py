@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from driftline.campaign.authoring import Author
+from driftline.campaign.crew import LocalCrew
 from driftline.campaign.hunt import Hunter, HuntResult
 from driftline.campaign.plan import HuntPlan, ModelPlan
 from driftline.core.plugins import load_plugins
@@ -77,7 +78,9 @@ def hunt(
         author = Author(opened, RecordedModel(opened, client), settings, Book(), allowance, seed=plan.seed)
         try:
             going = HuntLog(opened).unfinished()[0] if resume else None
-            return Hunter(own, opened, plan, jobs=1, listener=listener, author=author).run(going)
+            return Hunter(own, opened, plan, crew=LocalCrew(own, opened, 1), listener=listener, author=author).run(
+                going
+            )
         finally:
             author.close()
             if pool is None:

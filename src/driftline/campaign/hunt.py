@@ -20,19 +20,19 @@ from driftline import __version__
 from driftline.backends import BACKENDS
 from driftline.campaign.authoring import GENERATOR as LLM
 from driftline.campaign.authoring import Author
+from driftline.campaign.crew import Crew
 from driftline.campaign.explanations import ExplainedBugs
 from driftline.campaign.lane import Lane
-from driftline.campaign.matching import Matching
+from driftline.campaign.orders import SuspectOrder, TurnOrder
 from driftline.campaign.pipeline import LAG, AskedTurn, Pipeline
 from driftline.campaign.plan import HuntPlan, form_of, locked
 from driftline.campaign.roster import GRACE, SHARE_OF_GRACE, LaneTask, LaneWork, Roster
 from driftline.campaign.shard import Shard
-from driftline.campaign.triage import ExaminedSuspect, Triage
-from driftline.causes import Library
+from driftline.campaign.triage import ExaminedSuspect
 from driftline.checking.batch import Screened, Screening
 from driftline.checking.batch_requests import ARMS, ArmsAnswer, ArmsRequest, ProgramRequest
-from driftline.checking.checker import Checker, Skipped
-from driftline.checking.kinds import worker_for_framework, worker_for_target
+from driftline.checking.checker import Skipped
+from driftline.checking.kinds import worker_for_framework
 from driftline.checking.settings import require_settings
 from driftline.core.answers import releases, remembered, surroundings
 from driftline.core.case import CheckOptions
@@ -40,7 +40,7 @@ from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalErro
 from driftline.core.target import Target
 from driftline.core.wire import Json, decode, encode
 from driftline.events import BugSeen, GeneratorStopped, HuntStarted, LaneStopped, Listener, TurnDone
-from driftline.execute.pool import Pool, PoolExpired, PoolInterrupted, WorkerKind, WorkerStartError
+from driftline.execute.pool import Pool, PoolExpired, PoolInterrupted, WorkerStartError
 from driftline.generate import GENERATORS
 from driftline.generate.lone_operators import lone_programs
 from driftline.store import Bug, Store
@@ -111,21 +111,20 @@ class Hunter:
         store: Store,
         plan: HuntPlan,
         *,
-        jobs: int = 2,
         listener: Listener,
-        library: Library | None = None,
+        crew: Crew,
         author: Author | None = None,
     ) -> None:
-        """`author` writes the programs of the generator `llm`."""
+        """`crew` makes, runs and examines programs; `author` writes those of the generator `llm`. `pool` is for what
+        the hunt itself asks of frameworks."""
         self._pool = pool
         self._author = author
         self._store = store
         self._plan = plan
-        self._jobs = jobs
+        self._crew = crew
         self._listener = listener
         self._log = HuntLog(store)
         self._options = CheckOptions(seed=plan.seed, timeout=plan.timeout, plugins=plan.plugins, accept=plan.accept)
-        self._triage = Triage(Checker(pool, jobs=1), store, self._options, self._peers, library)
         self._lanes: dict[str, Lane] = {}
         self._pipelines: dict[str, Pipeline[_TurnOutcome]] = {}
         self._examining: set[int] = set()  # suspects
@@ -149,7 +148,7 @@ class Hunter:
             before = sum(self._rebuilt(hunt))
             self._roster = Roster(
                 [(pipeline, *self._waiting(name)) for name, pipeline in self._pipelines.items()],
-                jobs=self._jobs,
+                jobs=self._crew.jobs,
                 time_left=self._time_left,
                 grace=self._grace,
                 in_order=self._in_order,
@@ -298,30 +297,10 @@ class Hunter:
 
     # -- sharing the time --------------------------------------------------------------------------------------------
 
-    def _warm_up(self) -> None:
-        """Import the compilers while the first programs are made, as far as there are processors for both."""
-        kinds = iter(
-            dict.fromkeys(
-                worker_for_target(BACKENDS.get(lane.target.backend), lane.target, self._plan.plugins)
-                for lane in self._lanes.values()
-            )
-        )
-
-        def warm() -> None:
-            while not self._roster.stopped and (kind := self._next_of(kinds)):
-                self._pool.warm(kind)
-
-        for number in range(self._jobs // 2):
-            threading.Thread(target=warm, name=f"warm {number}", daemon=True).start()
-
-    def _next_of(self, kinds: Iterator[WorkerKind]) -> WorkerKind | None:
-        with self._lock:
-            return next(kinds, None)
-
     def _work(self) -> None:
-        self._pool.bound(self._jobs)
-        self._warm_up()
-        threads = [threading.Thread(target=self._serve, name=f"hunter {n}") for n in range(self._jobs)]
+        targets = [lane.target for lane in self._lanes.values()]
+        self._crew.begin(targets, self._plan.plugins, lambda: not self._roster.stopped)
+        threads = [threading.Thread(target=self._serve, name=f"hunter {n}") for n in range(self._crew.jobs)]
         for thread in threads:
             thread.start()
         try:
@@ -341,6 +320,7 @@ class Hunter:
                 if self._author:
                     self._author.close()
                 self._pool.interrupt()
+                self._crew.interrupt()
             for thread in threads:
                 thread.join(0.5)
 
@@ -408,12 +388,13 @@ class Hunter:
 
     def _carried_out(self, lane: Lane, asked: AskedTurn, pieces: int) -> _TurnOutcome:
         started = time.monotonic()
-        plan = self._plan
+        order = TurnOrder(lane.target, lane.form, asked.requests, self._options, asked.heard, pieces)
+        tries: tuple[ModelTry, ...] = ()
         try:
-            with Screening(
-                self._pool, lane.form, seed=plan.seed, plugins=plan.plugins, timeout=plan.timeout, shards=pieces
-            ) as screening:
-                results, tries = self._screened(screening, lane, asked)
+            if self._author and any(request.generator == LLM for request in asked.requests):
+                results, tries = self._authored(self._author, lane, order)
+            else:
+                results = self._crew.screen(order)
         except InternalError as error:
             return _TurnOutcome(asked, time.monotonic() - started, error=str(error))
         return _TurnOutcome(asked, time.monotonic() - started, results, tries)
@@ -439,28 +420,27 @@ class Hunter:
             self._listener(TurnDone(lane.name, turn.number, body.counts, body.seconds))
         return turn, Counter(suspect.new for suspect in suspects)
 
-    def _screened(
-        self, screening: Screening, lane: Lane, asked: AskedTurn
-    ) -> tuple[list[Screened], tuple[ModelTry, ...]]:
-        """What became of the programs of a turn. Those of a model are written first; some run with an option of the
+    def _authored(self, author: Author, lane: Lane, order: TurnOrder) -> tuple[list[Screened], tuple[ModelTry, ...]]:
+        """What became of a turn with programs of a model. They are written first; some run with an option of the
         target, which the rule that they are about needs."""
-        requests = asked.requests
-        if self._author is None or all(request.generator != LLM for request in requests):
-            return screening.screen(requests, lane.target, heard=asked.heard), ()
-        written = self._author.write(lane.name, lane.target, requests, screening)
+        plan = self._plan
         results: dict[int, Screened] = {}
         places: dict[Target, list[int]] = {}
-        for at, request in enumerate(written.requests):
-            places.setdefault(lane.target_of(request), []).append(at)
-        for target, group in places.items():
-            found = screening.screen(
-                [written.requests[at] for at in group],
-                target,
-                heard=asked.heard,
-                made=[written.made[at] for at in group],
-            )
-            results |= dict(zip(group, found, strict=True))
-        ordered = [results[at] for at in range(len(requests))]
+        with Screening(
+            self._pool, lane.form, seed=plan.seed, plugins=plan.plugins, timeout=plan.timeout, shards=order.pieces
+        ) as screening:
+            written = author.write(lane.name, lane.target, order.requests, screening)
+            for at, request in enumerate(written.requests):
+                places.setdefault(lane.target_of(request), []).append(at)
+            for target, group in places.items():
+                found = screening.screen(
+                    [written.requests[at] for at in group],
+                    target,
+                    heard=order.heard,
+                    made=[written.made[at] for at in group],
+                )
+                results |= dict(zip(group, found, strict=True))
+        ordered = [results[at] for at in range(len(order.requests))]
         return ordered, written.tries(ordered)
 
     def _absorb(self, lane: Lane, turn: Turn) -> None:
@@ -504,7 +484,7 @@ class Hunter:
             for lane in self._lanes.values():
                 waiting = [s for new in (True, False) for s in self._log.waiting(self._hunt, lane.name, new=new)]
                 if waiting and lane.name not in self._result.stopped:
-                    for suspect, examined in Matching(self._triage, lane.target, lane.form).settled(waiting):
+                    for suspect, examined in self._crew.match(waiting, lane.target, lane.form, self._options):
                         self._settle(suspect, examined)
         except (PoolExpired, PoolInterrupted, WorkerStartError):
             pass  # those that are left stay unexamined
@@ -516,7 +496,16 @@ class Hunter:
     def _examined(self, lane: Lane, suspect: Suspect) -> ExaminedSuspect:
         try:
             request = decode(ProgramRequest, suspect.body.request)
-            return self._triage.examine(suspect, lane.target_of(request), lane.form)
+            return self._crew.examine(
+                SuspectOrder(
+                    lane.target_of(request),
+                    lane.form,
+                    request,
+                    self._options,
+                    tuple(self._peers(lane.form, all_of_them=False)),
+                    tuple(self._peers(lane.form, all_of_them=True)),
+                )
+            )
         except InternalError as error:
             self._result.internal_errors.append(str(error))
             return ExaminedSuspect("unclear", reason="Driftline itself failed")

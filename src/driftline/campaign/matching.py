@@ -14,6 +14,7 @@ from driftline.campaign.smallest_parts import SmallestParts
 from driftline.campaign.triage import ExaminedSuspect, Triage, operators_in
 from driftline.checking.batch import Screened, Screening
 from driftline.checking.batch_requests import ProgramRequest
+from driftline.core.case import CheckOptions
 from driftline.core.identity import operators_named_in
 from driftline.core.spelling import spelled_alike
 from driftline.core.target import Target
@@ -33,15 +34,16 @@ _PATIENCE = 20.0  # seconds, for making the failing parts of a batch plain
 class Matching:
     """Holds suspects of one target against its bugs."""
 
-    def __init__(self, triage: Triage, target: Target, form: str) -> None:
+    def __init__(self, triage: Triage, target: Target, form: str, options: CheckOptions) -> None:
         self._triage = triage
+        self._options = options
         self._target = target
         self._form = form
         self._known = {operators_named_in(detail) for detail in triage.known_details(target)}
 
     def settled(self, suspects: Sequence[Suspect]) -> Iterator[tuple[Suspect, ExaminedSuspect]]:
         """Those of the suspects about which something is known now."""
-        options = self._triage.options
+        options = self._options
         for at in range(0, len(suspects), AT_ONCE):
             batch = suspects[at : at + AT_ONCE]
             with Screening(

@@ -7,21 +7,22 @@ part names the cause as far as it is known: three programs that fail because of 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from driftline.campaign.annotation import examined
+from driftline.campaign.orders import SuspectOrder
 from driftline.campaign.part_screening import PartScreening
 from driftline.campaign.session import fingerprint, record
 from driftline.campaign.smallest_parts import SmallestParts
 from driftline.causes import Library, builtin
 from driftline.checking.batch import Screened, Screening, case_of, native_of
-from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
+from driftline.checking.batch_requests import PreparedProgram
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.precision import reviewed
-from driftline.core.case import Case, CheckOptions
+from driftline.core.case import Case
 from driftline.core.errors import InternalError
 from driftline.core.evidence import Evidence, InputClass
 from driftline.core.execution import Execution, Outcome, Stage
@@ -29,8 +30,7 @@ from driftline.core.identity import AFTER_ANOTHER_CALL, WITH_GRADIENT, identify
 from driftline.core.program import Program
 from driftline.core.spelling import spelled_alike
 from driftline.core.target import Target
-from driftline.core.verdict import Fingerprint, Judgement, Kind, Status, Verdict
-from driftline.core.wire import decode
+from driftline.core.verdict import Judgement, Kind, Status, Verdict
 from driftline.execute.pool import Pool, PoolInterrupted, WorkerStartError
 from driftline.generate.blueprint import LANGUAGE
 from driftline.generate.naming import named, operators_named, pattern, usual_names
@@ -38,7 +38,6 @@ from driftline.generate.table import OPERATORS
 from driftline.inputs.without import without
 from driftline.oracle.judge import Reference
 from driftline.store import Bug, Store
-from driftline.store.hunts import Suspect
 
 _VALUE_KINDS = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE, Kind.WRONG_SHAPE, Kind.WRONG_DTYPE)
 OTHER_INPUTS = 4
@@ -70,32 +69,31 @@ class ExaminedSuspect:
     reason: str = ""
 
 
+@dataclass
+class Knowledge:
+    """What is known beside what stands in the store."""
+
+    bugs: dict[str, Bug] = field(default_factory=dict)  # of the hunt's own store, when the examiner has another one
+    errors: dict[tuple[str, ...], dict[str, frozenset[str]]] = field(default_factory=dict)  # message -> bug, operators
+
+
 class Triage:
-    """Examines suspects. `peers` gives the other targets of a form, which are asked about a new bug: all of them when a
-    witness is needed, else those that are running already."""
+    """Examines suspects, and records in `store` what they are."""
 
     def __init__(
-        self,
-        checker: Checker,
-        store: Store,
-        options: CheckOptions,
-        peers: Callable[[str, bool], Sequence[Target]],
-        library: Library | None = None,
+        self, checker: Checker, store: Store, library: Library | None = None, knowledge: Knowledge | None = None
     ) -> None:
         self.library = builtin() if library is None else library
         self._checker = checker
         self._store = store
-        self._options = options
-        self._peers = peers
-        self._errors: dict[tuple[str, ...], dict[str, frozenset[str]]] = {}  # message -> bugs with their operators
+        self._knowledge = knowledge or Knowledge()
 
-    def examine(self, suspect: Suspect, target: Target, form: str) -> ExaminedSuspect:
-        request = decode(ProgramRequest, suspect.body.request)
-        options = self._options
+    def examine(self, order: SuspectOrder) -> ExaminedSuspect:
+        options = order.options
         with Screening(
-            self._checker.pool, form, seed=options.seed, plugins=options.plugins, timeout=options.timeout
+            self._checker.pool, order.form, seed=options.seed, plugins=options.plugins, timeout=options.timeout
         ) as screening:
-            return _Examination(self, screening, target, form).examine(request)
+            return _Examination(self, screening, order).examine()
 
     def known_error(self, target: Target, whole: Screened) -> Bug | None:
         """An error of a program that holds all operators of a known bug, with its very message, needs no second look;
@@ -103,9 +101,8 @@ class Triage:
         if whole.kind != Kind.ERROR or not whole.made:
             return None
         operators = spelled_alike(name for name, _ in whole.coverage)
-        for bug_id, held in list(self._errors.get(_error_key(target, whole.evidence), {}).items()):
-            bug = self._store.bug(bug_id)
-            if held <= operators and bug.status not in (Status.FIXED, Status.FLAKY):
+        for bug_id, held in list(self._knowledge.errors.get(_error_key(target, whole.evidence), {}).items()):
+            if held <= operators and (bug := self._unsettled(bug_id)):
                 return bug
         return None
 
@@ -113,15 +110,11 @@ class Triage:
         """An error that was examined, by its message and the operators of its smallest program."""
         if part.kind == Kind.ERROR and part.made:
             held = spelled_alike(operators_in(part))
-            self._errors.setdefault(_error_key(target, part.evidence), {})[bug.id] = held
+            self._knowledge.errors.setdefault(_error_key(target, part.evidence), {})[bug.id] = held
 
     @property
     def pool(self) -> Pool:
         return self._checker.pool
-
-    @property
-    def options(self) -> CheckOptions:
-        return self._options
 
     def known_details(self, target: Target) -> list[str]:
         """What is said to be wrong in the bugs of a target."""
@@ -134,30 +127,35 @@ class Triage:
         program = described(part.made.program, part)
         execution = Execution(target.backend, Outcome.OK, Stage.RUN)
         verdict = Verdict(Judgement.FAIL, part.reason, Kind(part.kind), part.evidence)
-        bug = self._known(identify(program, program.operators, target, execution, verdict))
+        bug = self._unsettled(identify(program, program.operators, target, execution, verdict).bug_id)
         return bug if bug and len(bug.findings) >= least else None
 
-    def _known(self, found: Fingerprint) -> Bug | None:
-        bug = self._store.bug(found.bug_id) if self._store.has_bug(found.bug_id) else None
+    def known(self, bug_id: str) -> Bug | None:
+        """The bug of this name, if it was seen before."""
+        return self._store.bug(bug_id) if self._store.has_bug(bug_id) else self._knowledge.bugs.get(bug_id)
+
+    def _unsettled(self, bug_id: str) -> Bug | None:
+        bug = self.known(bug_id)
         return bug if bug and bug.status not in (Status.FIXED, Status.FLAKY) else None
 
 
 class _Examination:
     """One suspect, from the whole program to what is recorded."""
 
-    def __init__(self, triage: Triage, screening: Screening, target: Target, form: str) -> None:
+    def __init__(self, triage: Triage, screening: Screening, order: SuspectOrder) -> None:
         self._triage = triage
         self._checker = triage._checker
         self._store = triage._store
-        self._options = triage._options
+        self._order = order
+        self._options = order.options
         self._screening = screening
-        self._parts = PartScreening(screening, target, triage._options)
-        self._target = target
-        self._form = form
+        self._parts = PartScreening(screening, order.target, order.options)
+        self._target = order.target
+        self._form = order.form
         self._deadline = time.monotonic() + PATIENCE
 
-    def examine(self, request: ProgramRequest) -> ExaminedSuspect:
-        whole = self._screening.screen([request], self._target)[0]
+    def examine(self) -> ExaminedSuspect:
+        whole = self._screening.screen([self._order.request], self._target)[0]
         if whole.judgement != "fail" or not whole.made:
             return ExaminedSuspect("gone", reason=f"alone it is {whole.judgement}: {whole.reason}")
         if known := self._triage.known_error(self._target, whole):
@@ -222,9 +220,7 @@ class _Examination:
         self, part: Screened, case: Case, result: TargetResult, reference: Reference
     ) -> tuple[Bug, bool] | str:
         """Keep a failure, or say why no compiler can be blamed for it. A new bug is examined more closely."""
-        bug_id = fingerprint(case, result).bug_id
-        if self._store.has_bug(bug_id):
-            bug = self._store.bug(bug_id)
+        if bug := self._triage.known(fingerprint(case, result).bug_id):
             if len(bug.findings) >= KEPT_FINDINGS:
                 return bug, False
             kept = record(self._store, case, result, reference, again=True)
@@ -289,7 +285,7 @@ class _Examination:
     def _asked(self, part: Screened) -> Iterator[tuple[str, Opinion]]:
         """What the other compilers say to the same program."""
         witness = self._form != "torch" and not (part.made and part.made.graph)
-        for peer in self._triage._peers(self._form, witness):
+        for peer in self._order.witnesses if witness else self._order.peers:
             if str(peer) == str(self._target) or (time.monotonic() > self._deadline and not witness):
                 continue
             try:

@@ -34,6 +34,7 @@ _COMMANDS = {
     "compose": "Write small models of given operators, as Python, TorchScript and ONNX.",
     "instabilities": "Run models on many runtimes and inputs, and count NaN, Inf, overflow and disagreement.",
     "hunt": "Make programs, run them on all compilers, and keep every bug once.",
+    "cluster": "Prepare the nodes of a Ray cluster for hunts over many machines.",
     "patterns": "Audit the compilers' own rewrite rules: list, show, describe, audit, diff.",
     "passes": "Try a compiler's passes one at a time on small programs: list, test.",
     "schedules": "Hunt for bugs in TVM's schedule primitives: list, hunt, replay, export.",

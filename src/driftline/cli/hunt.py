@@ -53,6 +53,11 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
     " small torch program becomes NaN or overflows).",
 )
 @jobs_option("What runs at the same time: turns of compilers, and failures that are examined.")
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Run and examine programs on a Ray cluster: ray://HOST:10001, HOST:6379, auto, or local:2 (two nodes here).",
+)
 @click.option("--timeout", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds for one program.")
 @click.option(
     "--resume",
@@ -89,6 +94,7 @@ def hunt(
     generators: str | None,
     inputs: str,
     jobs: int,
+    cluster: str | None,
     timeout: float,
     resume: bool,
     shard: str,
@@ -189,6 +195,7 @@ def hunt(
                     generators=wanted,
                     inputs=_names(inputs),
                     seed=seed,
+                    cluster=cluster or "",
                     timeout=timeout,
                     accept=agreed,
                     resume=resume,

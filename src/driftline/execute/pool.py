@@ -261,6 +261,11 @@ class Pool:
             self._go_on(began)  # the workspace went with the pool
             raise
 
+    @property
+    def kinds(self) -> int:
+        """How many kinds of workers are warm."""
+        return len(self._nurseries)
+
     def interrupt(self) -> None:
         """End all running jobs, also those that still wait for a worker; their callers, in other threads, get
         `PoolInterrupted`. The pool stays usable."""

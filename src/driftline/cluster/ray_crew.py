@@ -1,0 +1,126 @@
+"""The nodes of a Ray cluster, as the crew of a hunt.
+
+Every order is a Ray task on one processor. Ray decides where it runs, and runs it again elsewhere when its node dies:
+an order holds all that it needs, so the hunt does not notice. This process alone writes to the store.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from driftline.campaign.orders import SuspectOrder, TurnOrder
+from driftline.campaign.triage import ExaminedSuspect
+from driftline.causes import Library
+from driftline.checking.batch import Screened
+from driftline.checking.precision import runs_on_gpu
+from driftline.cluster.node import Carried, ExaminedThere, examine_there, screen_there, unpack
+from driftline.cluster.resources import pinned
+from driftline.cluster.taking import slim, take_over
+from driftline.core.case import CheckOptions
+from driftline.core.errors import DriftlineError, InternalError
+from driftline.core.target import Target
+from driftline.execute.pool import PoolInterrupted, WorkerStartError
+from driftline.store import Store
+from driftline.store.hunts import Suspect
+from driftline.store.store import sound_bugs
+
+RETRIES = 8  # of an order whose node died
+SHARE_OF_GPU = 0.25  # of one, for a target that runs there: several keep it busy
+POLL = 0.5  # seconds
+
+
+class RayCrew:
+    """Hands orders to the cluster that this process has joined (`joined.py`)."""
+
+    def __init__(self, store: Store, library: Library | None) -> None:
+        self._store = store
+        self._library = ray.put(library)
+        self._hunt = secrets.token_hex(8)
+        self._known = {bug.id: slim(bug) for bug in sound_bugs(store)}
+        self._lock = threading.Lock()
+        self._interruptions = 0
+        self._screen = ray.remote(screen_there)
+        self._examine = ray.remote(examine_there)
+
+        self.jobs = max(1, int(ray.cluster_resources().get("CPU", 1)))  # an order takes one processor
+
+    def begin(self, targets: Sequence[Target], plugins: Sequence[str], going: Callable[[], bool]) -> None:
+        for target in targets:
+            pinned(target, ray.cluster_resources())  # a compiler that no node has is told before anything is done
+
+    def screen(self, order: TurnOrder) -> list[Screened]:
+        order = replace(order, pieces=1)  # a task has one processor
+        results: list[Screened] = self._value(self._on_nodes(self._screen, order.target).remote(order))
+        return results
+
+    def examine(self, order: SuspectOrder) -> ExaminedSuspect:
+        with self._lock:
+            known = tuple(bug for bug in self._known.values() if bug.fingerprint.backend == order.target.backend)
+        task = self._on_nodes(self._examine, order.target)
+        there: ExaminedThere = self._value(task.remote(order, self._library, self._hunt, known))
+        if not there.files:
+            return replace(
+                there.examined, bugs=tuple((self._store.bug(bug.id), False) for bug, _ in there.examined.bugs)
+            )
+        with TemporaryDirectory(prefix="driftline-taken-") as folder:
+            return self._taken(there, Path(folder))
+
+    def match(
+        self, suspects: Sequence[Suspect], target: Target, form: str, options: CheckOptions
+    ) -> Iterator[tuple[Suspect, ExaminedSuspect]]:
+        """None: at the end of its time a hunt leaves the cluster to others. `--resume` examines them."""
+        return iter(())
+
+    def interrupt(self) -> None:
+        with self._lock:
+            self._interruptions += 1
+
+    def _taken(self, there: ExaminedThere, folder: Path) -> ExaminedSuspect:
+        """Record here what was found there. One bug may have been found by two nodes at once: it is new once."""
+        bugs = []
+        with self._lock, Store.open(unpack(there, folder)) as theirs:
+            for bug, _ in there.examined.bugs:
+                new = not self._store.has_bug(bug.id)
+                kept = take_over(theirs, self._store, bug.id) if theirs.has_bug(bug.id) else self._store.bug(bug.id)
+                self._known[kept.id] = slim(kept)
+                bugs.append((kept, new))
+        return replace(there.examined, bugs=tuple(bugs))
+
+    def _on_nodes(self, task: Any, target: Target) -> Any:
+        return task.options(
+            num_cpus=1,
+            num_gpus=SHARE_OF_GPU if runs_on_gpu(target) else 0,
+            resources=pinned(target, ray.cluster_resources()),
+            max_retries=RETRIES,
+        )
+
+    def _value(self, answer: Any) -> Any:
+        began = self._interruptions
+        try:
+            while not ray.wait([answer], timeout=POLL)[0]:
+                if self._interruptions != began:
+                    ray.cancel(answer)
+                    raise PoolInterrupted("the job was interrupted")
+            carried: Carried[Any] = ray.get(answer)
+        except RayError as error:
+            raise InternalError(
+                f"The cluster lost an order {RETRIES + 1} times: {str(error).splitlines()[0]}"
+            ) from error
+        if carried.interrupted:
+            raise PoolInterrupted(carried.interrupted)
+        if carried.cannot_start:
+            raise WorkerStartError(carried.cannot_start)
+        if carried.internal:
+            raise InternalError(carried.internal)
+        if carried.sentence:
+            raise DriftlineError(carried.sentence)
+        return carried.value

@@ -1,0 +1,39 @@
+"""Which compilers a node has, told to Ray as resources: a program goes to a node that has the release it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from driftline.backends import BACKENDS
+from driftline.campaign.session import each_backend
+from driftline.checking.checker import Skipped
+from driftline.core.errors import DriftlineError
+from driftline.core.target import Target
+
+MANY = 1000.0  # of a resource that only says what a node has
+
+
+def resource_of(target: Target) -> str:
+    """The name by which a node says that it has this compiler in this release."""
+    return f"{target.backend}-{target.version or BACKENDS.get(target.backend).version()}"
+
+
+def resources_here() -> dict[str, float]:
+    """What a node with the packages of this interpreter has to offer, for `ray start --resources`."""
+    here = {}
+    for target, backend in each_backend():
+        if not isinstance(backend, Skipped) and backend.installed().available:
+            here[resource_of(target)] = MANY
+    return here
+
+
+def pinned(target: Target, offered: Mapping[str, float]) -> dict[str, float]:
+    """The resources that a node must have for this target. Where no node says what it has, any will do."""
+    told = sorted(name for name in offered if name.startswith(f"{target.backend}-"))
+    wanted = resource_of(target)
+    if told and wanted not in told:
+        raise DriftlineError(
+            f"No node of the cluster has {wanted.replace('-', ' ', 1)}; there are: {', '.join(told)}."
+            " Start one with `ray start --resources` and what `driftline cluster resources` prints there."
+        )
+    return {wanted: 1.0} if told else {}
