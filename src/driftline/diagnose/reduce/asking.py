@@ -3,7 +3,8 @@
 Most targets are *screened*: the candidates are written and referred in one job, run in a second and judged in a third.
 Candidates that are one program on other inputs are run as samples of it, which is one question. What screening does not
 cover (conversions, other oracles, programs whose reference raises, flaky failures) is *looked at*, each candidate by
-itself, by the parts of the ordinary check. Either way as many are asked about side by side as there are jobs.
+itself, by the parts of the ordinary check. Either way several are asked about side by side where there are processors
+for that.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ from driftline.oracle.judge import TargetTraits, judge
 SCOUTED = 8  # candidates at a time
 
 _Result = ScreenResult[CandidateRequest]
+
+
+def side_by_side(checker: Checker, question: CandidateQuestion) -> int:
+    """Candidates that are run at once: half of the jobs, since about half of them are asked about in vain."""
+    return max(1, jobs_for(question.case.program, checker.jobs) // 2)
 
 
 class CandidateWriter:
@@ -107,7 +113,7 @@ class _Screen(Screener[CandidateRequest]):
             question.case.program.framework,
             plugins=options.plugins,
             timeout=question.timeout,
-            shards=jobs_for(question.case.program, checker.jobs),
+            shards=side_by_side(checker, question),
         )
         self._writer = writer
 
@@ -136,11 +142,11 @@ class Asker:
         """Programs at a time: as many as run side by side, or more where that is cheaper than one after the other. Some
         of them are asked about in vain."""
         together = self._question.screened and resolve(self._question.target).together > 1
-        return max(SCOUTED if together else 1, jobs_for(self._question.case.program, self._checker.jobs))
+        return max(SCOUTED if together else 1, side_by_side(self._checker, self._question))
 
     def ask(self, candidates: Sequence[Any]) -> list[Reply]:
         if not self._question.screened:
-            jobs = jobs_for(self._question.case.program, self._checker.jobs)
+            jobs = side_by_side(self._checker, self._question)
             return list(ahead(self._look, map(self._request_of, candidates), jobs))
         programs: dict[str, list[Any]] = {}
         for candidate in candidates:
