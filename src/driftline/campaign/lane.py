@@ -277,6 +277,7 @@ class Lane:
         interesting: list[Graph] = []
         keys: set[str] = set()
         pairs: set[str] = set()
+        features: Counter[str] = Counter()
         for result in results:
             arm = arms[(result.request.generator, result.request.arm)]
             arm.programs += 1
@@ -297,6 +298,8 @@ class Lane:
                 keys.add(key)
             rules = {f"rule {name}" for name in result.behaviour} - self.seen - keys
             keys |= rules
+            if result.made and result.judgement in ("pass", "fail"):
+                features.update(f"{result.request.generator}: {feature}" for feature in result.made.features)
             met = pairs_in(result) - self.pairs - pairs if result.judgement in ("pass", "fail") else set()
             pairs |= met
             passed = result.judgement == "pass"
@@ -316,6 +319,7 @@ class Lane:
             interesting=tuple(graph.to_json() for graph in interesting),
             keys=tuple(sorted(keys)),
             pairs=tuple(sorted(pairs)),
+            features=dict(features),
         )
 
     @staticmethod

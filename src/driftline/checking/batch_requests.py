@@ -90,6 +90,7 @@ class PreparedProgram:
     unfit: tuple[str, ...] = ()  # of inputs that were asked for: why they are not among the samples, or nothing
     flaws: tuple[str, ...] | None = None  # what makes no sense in it, where that was looked at
     authored: bool = False  # a language model wrote its text: it may have changed the process that it ran in
+    features: tuple[str, ...] = ()  # see `generate/features.py`
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ from driftline.execute.shelf import Shelf, load_from, load_samples
 from driftline.generate import GENERATORS
 from driftline.generate.base import Blueprint, GeneratorRequest, NoProgram
 from driftline.generate.blueprint import blueprint
+from driftline.generate.features import features_of
 from driftline.generate.graph import value_name
 from driftline.inputs.plan import InputPlan
 from driftline.inputs.strategies import INPUTS
@@ -134,6 +135,7 @@ def _prepare_one(item: ProgramRequest, batch: PrepareRequest, path: Path, shelf:
         coverage=coverage,
         graph=made.graph,
         authored=bool(item.text) and made.graph is None,
+        features=features_of(made),
     )
 
 

@@ -9,6 +9,7 @@ _BUILTIN = {
     "alone": "driftline.generate.lone_operators:LoneOperators",
     "graph": "driftline.generate.random_graph:RandomGraph",
     "layers": "driftline.generate.layers.generator:Layers",
+    "constructs": "driftline.generate.constructs:Constructs",
     "idioms": "driftline.generate.idioms.generator:Idioms",
     "optests": "driftline.generate.optests:OperatorTests",
     "mutate": "driftline.generate.mutate:Mutate",

@@ -45,6 +45,7 @@ class TurnBody:
     keys: tuple[str, ...] = ()  # what was new about failures
     generator: str = ""  # of a turn of one generator, which has no arms
     pairs: tuple[str, ...] = ()  # "one>other": operators of which one read the other's result for the first time
+    features: Mapping[str, int] = field(default_factory=dict)  # "generator: feature" -> programs that came to a verdict
     tries: tuple[ModelTry, ...] = ()  # programs that a language model was asked for
 
 

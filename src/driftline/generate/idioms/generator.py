@@ -19,7 +19,9 @@ from driftline.generate.changes.model import settled
 from driftline.generate.idioms.sketch import IDIOMS, Sketch
 from driftline.inputs.plan import InputPlan
 
-_FAMILIES = ("attention", "broadcast", "convolution", "linear", "movement", "normalisation", "pointwise", "quantised")
+_FAMILIES = (
+    "attention", "broadcast", "control", "convolution", "linear", "movement", "normalisation", "pointwise", "quantised",
+)  # fmt: skip
 _TRIES = 12  # a change may make nonsense of a model; another of the same kind may not
 
 

@@ -1,0 +1,72 @@
+"""What a program has that compilers treat apart: layouts, sizes, gradients, loops, small and complex numbers.
+
+Read off the program as it was made, whatever made it. A hunt counts the features of what it judged by generator
+(`TurnBody.features`); docs/explanation/features.md says which generator writes which.
+"""
+
+from __future__ import annotations
+
+import re
+
+from driftline.generate.base import Blueprint
+from driftline.generate.graph import Graph
+from driftline.generate.table import OPERATORS
+
+LONG = 64  # a longer axis is one
+_TEXT = {
+    "branch or loop": re.compile(r"torch\.cond|while_loop|lax\.(cond|scan)|\bfor \w+ in "),
+    "step of training": re.compile(r"grad_and_value|value_and_grad|alpha=-"),
+    "transformation": re.compile(r"vmap|jax\.(grad|value_and_grad)|torch\.func"),
+    "write in place": re.compile(r"\.\w+[a-z]_\("),
+    "write through a view": re.compile(r"part\.\w+_\(|\]\.copy_\("),
+    "outputs that share memory": re.compile(r"return (\w+), \1(\.t\(\)|\[)|return base, part"),
+    "float8": re.compile(r"float8_"),
+    "complex": re.compile(r"\bcomplex|\d+j\b|fft"),
+    "quantised": re.compile(r"torch\.int8"),
+}
+_LOOPS = {"If", "Loop", "Scan"}
+_QUANTISED = re.compile(r"Quantize|Integer")
+
+
+def features_of(made: Blueprint) -> tuple[str, ...]:
+    """The features of a program, by name."""
+    shapes = [plan.spec.shape for plan in made.inputs]
+    dtypes = {plan.spec.dtype for plan in made.inputs} | {dtype for _, dtype in made.coverage}
+    found = {
+        "gradient": made.grad,
+        "several sizes": bool(made.sizes),
+        "long axis": any(size > LONG for shape in shapes for size in shape),
+        "empty input": any(0 in shape for shape in shapes),
+        "half precision": bool(dtypes & {"float16", "bfloat16"}),
+        "integers": any(dtype.startswith(("int", "uint")) for dtype in dtypes),
+        "truth values": "bool" in dtypes,
+        "complex": any(dtype.startswith("complex") for dtype in dtypes),
+        "branch or loop": bool(_LOOPS & set(made.operators)),
+        "quantised": any(_QUANTISED.search(operator) for operator in made.operators),
+        "several operators": len(made.operators) > 1,
+    }
+    if isinstance(made.content, str) and made.graph is None:
+        body = made.content.partition("def program")[0]
+        found |= {name: found.get(name, False) or bool(words.search(body)) for name, words in _TEXT.items()}
+    names = {name for name, has in found.items() if has}
+    return tuple(sorted(names | (_of_graph(made.graph) if made.graph else set())))
+
+
+def _of_graph(graph: Graph) -> set[str]:
+    """What lies in memory how, and who writes to it."""
+    layouts = {leaf.layout.partition(":")[0] for leaf in graph.leaves if leaf.kind == "input"}
+    makers = {number: node for node, span in zip(graph.nodes, graph.produced(), strict=True) for number in span}
+    written = [node for node in graph.nodes if OPERATORS[node.op].inplace]
+    views = {number: node.inputs[0] for number, node in makers.items() if OPERATORS[node.op].view}
+    kept = set(graph.outputs)
+    casts = {str(node.attributes.get("to")) for node in graph.nodes if node.op == "cast"}
+    found = {
+        "strided input": bool(layouts & {"transposed", "strided"}),
+        "expanded input": bool(layouts & {"expanded", "overlapping"}),
+        "inputs that share memory": "alias" in layouts,
+        "write in place": bool(written),
+        "write through a view": any(node.inputs[0] in views for node in written),
+        "outputs that share memory": any(number in kept and base in kept for number, base in views.items()),
+        "quantised": "int8" in casts and "round" in graph.operators,
+    }
+    return {name for name, has in found.items() if has}

@@ -1,0 +1,115 @@
+"""The table of features in the documentation is what generators write, and what a hunt sees."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from driftline.backends import BACKENDS
+from driftline.campaign.plan import form_of
+from driftline.generate import GENERATORS
+from driftline.generate.base import GeneratorRequest, NoProgram
+from driftline.generate.features import features_of
+from driftline.store import Store
+from driftline.store.hunts import HuntLog
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "features.md"
+LANGUAGES = {"torch": "torch", "ONNX": "onnx", "JAX": "jax"}
+PROGRAMS = 220  # of each generator in each language
+
+
+def table(head: str) -> list[dict[str, str]]:
+    """The rows of the table of the page that begins with a word, by column."""
+    lines = PAGE.read_text().splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith(f"| {head} |"))
+    rows = []
+    for line in lines[start:]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    names = [name.strip("`") for name in rows[0]]
+    return [dict(zip(names, row, strict=True)) for row in rows[2:]]
+
+
+def claimed() -> dict[tuple[str, str], set[str]]:
+    """(generator, form) -> its features."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in table("feature"):
+        feature = row.pop("feature")
+        for generator, languages in row.items():
+            for language in filter(None, languages.split(", ")):
+                found[generator, LANGUAGES[language]].add(feature)
+    return found
+
+
+def written(name: str, form: str) -> set[str]:
+    """The features that the programs of a generator have."""
+    generator = GENERATORS.get(name)
+    arms = generator.arms(form)
+    found: set[str] = set()
+    for turn in range(PROGRAMS):
+        number = turn % 9 if name == "alone" else 40 + turn if name == "graph" else turn // len(arms)
+        try:
+            made = generator.make(GeneratorRequest(form, arms[turn * 13 % len(arms)], number))
+        except NoProgram:
+            continue
+        found |= set(features_of(made))
+    return found
+
+
+@pytest.mark.parametrize("form", ["torch", "onnx", "jax"])
+@pytest.mark.filterwarnings("ignore")
+def test_generators_write_what_the_table_says(form: str) -> None:
+    told = claimed()
+    for name in ("alone", "graph", "layers", "idioms", "constructs"):
+        found = written(name, form) if form in GENERATORS.get(name).forms else set()
+        assert found == told[name, form], f"{name} in {form}"
+
+
+def test_compilers_show_what_the_table_says() -> None:
+    rows = table("compiler")
+    assert len(rows) >= 10
+    for row in rows:
+        backend = BACKENDS.get(row["compiler"].strip("`"))
+        assert form_of(backend) == LANGUAGES[row["language"]]
+        answers = (backend.gradients, backend.mutates, backend.sizes)
+        assert tuple("yes" if able else "no" for able in answers) == tuple(list(row.values())[2:])
+
+
+@pytest.mark.slow
+def test_a_hunt_sees_the_features_of_the_table(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "driftline",
+        "hunt",
+        "--targets",
+        "aot_eager_decomp,onnxruntime",
+        "--programs",
+        "240",
+    ]
+    done = subprocess.run(
+        [*command, "--seed", "2", "--store", str(tmp_path / "s"), "--quiet"],
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    told, seen = claimed(), defaultdict(set)
+    with Store.open(tmp_path / "s") as store:
+        log = HuntLog(store)
+        for turn in log.turns(log.hunts()[0]):
+            for name in turn.body.features:
+                generator, _, feature = name.partition(": ")
+                seen[generator, "onnx" if turn.lane == "onnxruntime" else "torch"].add(feature)
+    for key, features in seen.items():
+        if key in told:
+            assert features <= told[key], key
+    both = seen["alone", "torch"] | seen["graph", "torch"] | seen["layers", "torch"] | seen["constructs", "torch"]
+    assert both >= {"gradient", "long axis", "strided input", "expanded input", "several sizes", "write in place"}
+    assert both & {"branch or loop", "step of training"}
+    assert "quantised" in seen["idioms", "onnx"] | seen["layers", "onnx"]
