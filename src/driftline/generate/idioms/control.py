@@ -8,13 +8,13 @@ from typing import Any
 from driftline.generate.emit_onnx import element_type
 from driftline.generate.idioms.sketch import Sketch, idiom
 
-_Value = tuple[str, str, tuple[int, ...]]  # name, dtype, shape
+_Declared = tuple[str, str, tuple[int, ...]]  # name, dtype, shape
 
 
-def _subgraph(name: str, nodes: Sequence[Any], inputs: Sequence[_Value], outputs: Sequence[_Value]) -> Any:
+def _subgraph(name: str, nodes: Sequence[Any], inputs: Sequence[_Declared], outputs: Sequence[_Declared]) -> Any:
     from onnx import helper
 
-    def declared(values: Sequence[_Value]) -> list[Any]:
+    def declared(values: Sequence[_Declared]) -> list[Any]:
         return [helper.make_tensor_value_info(value, element_type(dtype), shape) for value, dtype, shape in values]
 
     return helper.make_graph(list(nodes), name, declared(inputs), declared(outputs))

@@ -93,11 +93,11 @@ class GraphSketch:
         return Graph(made, nodes, tuple(dict.fromkeys(new[number] for number in outputs)), grad).without_unused_leaves()
 
 
-Block = Callable[[GraphSketch], "int | list[int]"]
-BLOCKS: dict[str, Block] = {}
+BlockRule = Callable[[GraphSketch], "int | list[int]"]
+BLOCKS: dict[str, BlockRule] = {}
 
 
-def block(function: Block) -> Block:
+def block(function: BlockRule) -> BlockRule:
     """Register a function under its own name. It draws the program on the sketch and says what is returned."""
     BLOCKS[function.__name__] = function
     return function
