@@ -234,10 +234,13 @@ def _run_together(backend: Backend, options: Options, group: Sequence[_Job], she
     compiled = backend.compile_together(programs, samples, options)
     if compiled is None:
         return {}
-    for index in range(len(samples[0])):
+    for index in range(max(map(len, samples))):
         programs[0].reseed()
-        for kept, outputs in zip(places, compiled([own[index] for own in samples]), strict=True):
-            kept.append(shelf.put(outputs))
+        # Those with fewer samples run on their last one again, and nothing is kept of it.
+        results = compiled([own[min(index, len(own) - 1)] for own in samples])
+        for kept, own, outputs in zip(places, samples, results, strict=True):
+            if index < len(own):
+                kept.append(shelf.put(outputs))
     return {
         job.number: (Ran(Outcome.OK, Stage.RUN, tuple(kept)), program)
         for job, kept, program in zip(group, places, programs, strict=True)
