@@ -188,3 +188,48 @@ def test_jax_programs_have_a_matrix(
     matrix = json.loads(capfd.readouterr().out)["pairwise"]
     assert matrix["members"] == ["reference", "xla", "xla:jit=off"] and len(matrix["pairs"]) == 3
     assert not any(pair["incomparable"] for pair in matrix["pairs"])
+
+
+def test_one_compiler_on_several_instruction_sets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`planted-by-width` is wrong in its wide code only; eager cannot be told which instructions to use."""
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(TORCH)
+    Path("by_width.py").write_text(BY_WIDTH)
+    command = "check net.py:make --targets planted-by-width,eager --across isa --plugin by_width.py --store s"
+    assert run([*command.split(), "--json"]) == 1
+    told = json.loads(capfd.readouterr().out)
+    assert {row["target"]: row["verdict"] for row in told["results"]} == {
+        "planted-by-width": "pass", "planted-by-width:width=8": "pass", "planted-by-width:width=16": "fail",
+    }  # fmt: skip
+    (matrix,) = told["across"]
+    assert matrix["groups"]["within_rounding"][1] == ["planted-by-width:width=16"]
+    assert matrix["groups"]["bitwise"][0] == ["reference", "planted-by-width", "planted-by-width:width=8"]
+    assert any("cannot be told" in note and "eager" in note for note in told["notes"])
+    assert run("check net.py:make --targets eager --across isa".split()) == 2
+    assert "try inductor, tvm or iree" in capfd.readouterr().err
+    assert run("check net.py:make --targets eager --across ista".split()) == 2
+    assert "Did you mean 'isa'?" in capfd.readouterr().err
+
+
+BY_WIDTH = """\
+from driftline import Option, register_backend
+from driftline.backends.eager import Eager
+
+
+@register_backend
+class ByWidth(Eager):
+    name = "planted-by-width"
+    reference = False
+    options = {"width": Option("of its vectors", ("8", "16"))}
+
+    def isa_variants(self, processor):
+        return [{"width": "8"}, {"width": "16"}]
+
+    def compile(self, program, options):
+        honest = super().compile(program, options)
+        if options.get("width") != "16":
+            return honest
+        return lambda arrays: {name: array * 2 for name, array in honest(arrays).items()}
+"""

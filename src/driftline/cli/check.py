@@ -82,10 +82,16 @@ class _WithPresets(click.Command):
     help="Show all targets, and the reference, against each other: how far apart they are, and who sides with whom.",
 )
 @click.option(
+    "--across",
+    metavar="isa",
+    help="Run each compiler on every instruction set of this machine that it can be told to use, and show where bits"
+    " differ.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE.html",
-    help="For --layers and --pairwise: also write the view as a page.",
+    help="For --layers, --pairwise and --across: also write the view as a page.",
 )
 @click.option("--grad", is_flag=True, help="Compare gradients too (torch targets).")
 @click.option("--signed-zero", is_flag=True, help="Also tell -0.0 from 0.0.")
@@ -126,6 +132,7 @@ def check(
     layers: bool,
     taps: str,
     pairwise: bool,
+    across: str | None,
     out: Path | None,
     grad: bool,
     signed_zero: bool,
@@ -169,6 +176,7 @@ def check(
     \b
     Who agrees with whom? Every target against every other, in bits and in numbers:
       driftline check net.py:make --pairwise --out pairwise.html
+      driftline check net.py:make --targets inductor,tvm --across isa
 
     \b
     Inputs fit the model: integers are valid indices, masks are masks. Open sizes go by name:
@@ -182,9 +190,10 @@ def check(
 
     Exit codes: 0 clean, 1 a row has a verdict of --fail-on, 5 nothing was compared; 2, 3 and 4 as everywhere.
     """
+    from driftline.campaign.across import IsaFamily, check_way, require_families
     from driftline.campaign.explanations import ExplainedBugs
     from driftline.campaign.layering import check_taps
-    from driftline.campaign.pairing import compare_all
+    from driftline.campaign.pairing import compare_all, compare_families
     from driftline.campaign.session import (
         check_program,
         check_strategy,
@@ -233,7 +242,9 @@ def check(
     check_taps(taps)
     require_layers("taps", layers=layers)
     if out is not None:
-        require_page(out, wanted=layers or pairwise)
+        require_page(out, wanted=layers or pairwise or across is not None)
+    if across is not None:
+        check_way(across)
     options = CheckOptions(
         grad=grad,
         seed=seed,
@@ -255,12 +266,18 @@ def check(
             unfit: list[Skipped] = []
             if usual and wanted:
                 wanted, unfit = fitting_targets(opened.runs, wanted)
-            chosen, _ = choose_targets(opened.runs, wanted)
+            chosen, missing = choose_targets(opened.runs, wanted)
+            families: list[IsaFamily] = []
+            left_out = ""
+            if across is not None:
+                families, left_out = require_families(chosen)
+                unfit += missing
+                chosen = [target for family in families for target in family.members]
             result = check_program(
                 Checker(pool, jobs),
                 kept,
                 opened,
-                targets=wanted,
+                targets=list(dict.fromkeys(chosen)) if families else wanted,
                 inputs=inputs,
                 samples=samples,
                 sizes=sizes,
@@ -273,10 +290,15 @@ def check(
         result = replace(
             result,
             outcome=replace(result.outcome, skipped=(*result.outcome.skipped, *unfit)),
-            notes=(*result.notes, *(unused_accept(accepted, chosen) if accept else ())),
+            notes=(
+                *result.notes,
+                *([left_out] if left_out else []),
+                *(unused_accept(accepted, chosen) if accept else ()),
+            ),
         )
         views = look_layers(result, kept, pool, taps) if layers else []
-        matrices = [compare_all(kept, result)] if pairwise else []
+        by_isa = compare_families(kept, result, families)
+        matrices = [*([compare_all(kept, result)] if pairwise else []), *by_isa]
         explained = (
             explain([bug.id for bug in result.bugs.values()], kept, pool, library) if diagnose else ExplainedBugs()
         )
@@ -284,6 +306,7 @@ def check(
     if as_json:
         more: dict[str, object] = {"layers": views} if layers else {}
         more |= {"pairwise": matrices[0]} if pairwise else {}
+        more |= {"across": by_isa} if across is not None else {}
         print_json({**check_json(result, compared, library), **more, **explained.to_json()})
     else:
         from driftline.report.diagnosis import show_diagnoses

@@ -1,4 +1,4 @@
-"""`driftline check --out`: a page of its own for the views of `--layers` and `--pairwise`."""
+"""`driftline check --out`: a page of its own for the views of `--layers`, `--pairwise` and `--across`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def require_page(path: Path, *, wanted: bool) -> None:
 
     if not wanted:
         raise DriftlineError(
-            "--out writes the views of --layers and --pairwise; add --layers or --pairwise, or use driftline report"
-            " --out."
+            "--out writes the views of --layers, --pairwise and --across; add --layers or one of the others, or use"
+            " driftline report --out."
         )
     if path.suffix.lower() not in (".html", ".htm"):
         raise DriftlineError(f"--out {path}: the view is written as a page; name a file that ends in .html.")
