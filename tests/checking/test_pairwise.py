@@ -14,11 +14,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from driftline.checking.checker import CheckOutcome, Skipped, TargetResult
+from driftline.api import check_with
+from driftline.campaign.across import across_isa, require_families
+from driftline.checking.checker import Checker, CheckOutcome, Skipped, TargetResult
 from driftline.checking.pairwise import PairDistance, Pairwise, pairwise
 from driftline.cli import run
 from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.errors import DriftlineError
 from driftline.core.execution import Execution, Outcome, Stage
+from driftline.core.processor import ARM, Processor
 from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
@@ -26,8 +30,7 @@ from driftline.core.verdict import Judgement, Verdict
 from driftline.oracle.judge import Reference, ReferenceSample
 from driftline.report.pairwise import pairwise_view
 from driftline.report.pairwise_table import show_pairwise
-
-PLANTED = Path(__file__).parents[2] / "src" / "driftline" / "testing" / "planted.py"
+from driftline.store import Store
 
 
 def outcome_of(expected: Sequence[Arrays], **rows: tuple[str, Sequence[Arrays]]) -> CheckOutcome:
@@ -159,60 +162,59 @@ def make():
 """
 
 
-def test_a_wrong_compiler_stands_apart_and_the_report_shows_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("net.py").write_text(TORCH)
-    command = "check net.py:make --targets eager,planted-wrong-on --pairwise --out page.html"
-    assert run([*command.split(), "--plugin", str(PLANTED), "--json", "--store", "s"]) == 1
-    matrix = json.loads(capfd.readouterr().out)["pairwise"]
-    assert matrix["groups"]["within_rounding"] == [["reference", "eager"], ["planted-wrong-on"]]
-    assert matrix["groups"]["bitwise"] == matrix["groups"]["within_rounding"]
-    assert "Side 2" in Path("page.html").read_text()
-    assert run("report --store s --out report.html".split()) == 0
-    assert "All targets against each other" in Path("report.html").read_text()
-    for width, shown in ((100, "largest ulp difference"), (24, "planted-wrong-on against reference: ")):
-        screen = Console(file=StringIO(), width=width)
-        show_pairwise(screen, matrix)
-        told = screen.file.getvalue()  # type: ignore[attr-defined]
-        assert shown in told and "planted-wrong-on (alone)" in told
-
-
-def test_jax_programs_have_a_matrix(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("net.py").write_text(JAX)
-    assert run("check net.py:make --targets xla,xla:jit=off --pairwise --samples 2 --json --store s".split()) == 0
-    matrix = json.loads(capfd.readouterr().out)["pairwise"]
-    assert matrix["members"] == ["reference", "xla", "xla:jit=off"] and len(matrix["pairs"]) == 3
-    assert not any(pair["incomparable"] for pair in matrix["pairs"])
-
-
-def test_one_compiler_on_several_instruction_sets(
+def test_a_compiler_that_is_wrong_on_one_instruction_set_stands_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """`planted-by-width` is wrong in its wide code only; eager cannot be told which instructions to use."""
     monkeypatch.chdir(tmp_path)
     Path("net.py").write_text(TORCH)
     Path("by_width.py").write_text(BY_WIDTH)
-    command = "check net.py:make --targets planted-by-width,eager --across isa --plugin by_width.py --store s"
-    assert run([*command.split(), "--json"]) == 1
+    command = "check net.py:make --targets planted-by-width,eager --across isa --pairwise --out page.html"
+    assert run([*command.split(), "--plugin", "by_width.py", "--json", "--store", "s"]) == 1
     told = json.loads(capfd.readouterr().out)
     assert {row["target"]: row["verdict"] for row in told["results"]} == {
-        "planted-by-width": "pass", "planted-by-width:width=8": "pass", "planted-by-width:width=16": "fail",
+        "planted-by-width": "pass", "planted-by-width:width=8": "pass", WIDE: "fail",
     }  # fmt: skip
     (matrix,) = told["across"]
-    assert matrix["groups"]["within_rounding"][1] == ["planted-by-width:width=16"]
-    assert matrix["groups"]["bitwise"][0] == ["reference", "planted-by-width", "planted-by-width:width=8"]
+    sides = [["reference", "planted-by-width", "planted-by-width:width=8"], [WIDE]]
+    assert matrix["groups"] == {"bitwise": sides, "within_rounding": sides} == told["pairwise"]["groups"]
     assert any("cannot be told" in note and "eager" in note for note in told["notes"])
-    assert run("check net.py:make --targets eager --across isa".split()) == 2
-    assert "try inductor, tvm or iree" in capfd.readouterr().err
+    assert "Side 2" in Path("page.html").read_text()
+    assert run("report --store s --out report.html".split()) == 0
+    assert "All targets against each other" in Path("report.html").read_text()
+    for width, shown in ((100, "largest ulp difference"), (24, f"{WIDE} against reference: ")):
+        screen = Console(file=StringIO(), width=width)
+        show_pairwise(screen, matrix)
+        said = screen.file.getvalue()  # type: ignore[attr-defined]
+        assert shown in said and f"{WIDE} (alone)" in said
+
+
+def test_mistakes_about_instruction_sets_are_explained(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(DriftlineError, match="try inductor, tvm or iree"):
+        require_families([Target("eager")])
     assert run("check net.py:make --targets eager --across ista".split()) == 2
     assert "Did you mean 'isa'?" in capfd.readouterr().err
 
 
+def test_what_a_target_sets_itself_stays() -> None:
+    families, without = across_isa([Target.parse("tvm:mcpu=generic"), Target.parse("tvm:opt=0")], Processor(ARM))
+    assert [str(member) for member in families[0].members] == [
+        "tvm:opt=0", "tvm:opt=0:mcpu=generic", "tvm:opt=0:mcpu=native",
+    ]  # fmt: skip
+    assert without == [Target.parse("tvm:mcpu=generic")]
+
+
+def test_jax_programs_have_a_matrix(checker: Checker, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(JAX)
+    with Store.create(tmp_path / "s") as store:
+        program = f"{tmp_path}/net.py:make"
+        result = check_with(checker, store, program, targets=["xla", "xla:jit=off"], samples=2)
+    found = pairwise(result.outcome)
+    assert found.members == ("reference", "xla", "xla:jit=off") and len(found.pairs) == 3
+    assert not any(pair.incomparable for pair in found.pairs)
+
+
+WIDE = "planted-by-width:width=16"
 BY_WIDTH = """\
 from driftline import Option, register_backend
 from driftline.backends.eager import Eager
