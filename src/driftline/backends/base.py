@@ -219,7 +219,9 @@ class Backend:
 
     def knobs(self, options: Options) -> list[Knob]:
         """What can be switched off, whatever the program: options in their plainer values, those of the target taken
-        away, and names that the option for them may list."""
+        away, and names that the option for them may list. With one pass alone there is only this pass."""
+        if ONE_PASS in self.options and ONE_PASS in options:
+            return [Knob(ONE_PASS, NO_PASS)]
         taken = [key for key in options if key in self.options and not self.options[key].default]
         found = [Knob(key, "") for key in (*taken, *self.own_settings(options))]
         for key, declared in self.options.items():
@@ -237,6 +239,8 @@ class Backend:
         that these take and run is one that the compiler supports."""
         own = [rung.partition("=")[::2] for rung in self.ladder() if "=" in rung]
         kept = {key: value for key, value in options.items() if key == "device"}
+        if ONE_PASS in self.options and ONE_PASS in options:
+            return {**kept, ONE_PASS: NO_PASS}
         return {**kept, own[0][0]: own[0][1]} if own else None
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:

@@ -182,6 +182,8 @@ class OnnxRuntime(Backend):
                 raise DriftlineError(f"ONNX Runtime reads no session entry {name!r}.{did_you_mean(name, known)}")
 
     def knobs(self, options: Options) -> list[Knob]:
+        if ONE_PASS in options:
+            return super().knobs(options)
         left = OPTIMIZERS.difference(listed(options, "disable"))
         # Those that hold the rewrite rules are asked about last: a rule by itself says more.
         kinds = {name: "pass" if name.endswith("RuleBasedTransformer") else "optimiser" for name in sorted(left)}

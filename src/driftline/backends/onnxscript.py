@@ -127,12 +127,12 @@ class OnnxScript(Backend):
 
     def knobs_at_work(self, program: OpenedProgram, options: Options) -> list[Knob]:
         """The rules that rewrite this program, or break on it."""
+        if ONE_PASS in options:
+            return []
         names = at_work(program.model(), chosen_rules(options))
         return [Knob("skip", name, "rewrite rule", pattern_text(all_rules()[name])) for name in names]
 
     def is_rejection(self, error: BaseException) -> bool:
-        if type(error).__name__ == "VersionConverterError":  # it says what it would need to know
-            return True
         return super().is_rejection(error) or OnnxReference().is_rejection(error) or OnnxRuntime().is_rejection(error)
 
 
@@ -175,7 +175,10 @@ def after_options(model: Any, options: Options) -> Any:
         try:
             return onnx_ir.to_proto(whole_passes()[name]()(onnx_ir.from_proto(model)).model)
         except Exception as error:  # as for rules: the pass manager wraps it
-            raise innermost(error) from None
+            cause = innermost(error)
+            if type(cause).__name__ == "VersionConverterError":  # it says what it would need to know
+                raise Unsupported(str(cause)) from None
+            raise cause from None
     if name:
         return rewritten(model, [] if name == NO_PASS else chosen_rules({"rules": name}))
     return rewritten(model, chosen_rules(options))

@@ -167,6 +167,8 @@ class Tvm(Backend):
             raise DriftlineError(f"TVM does not take {_spelled(settings)}: {first_line(str(error))}") from error
 
     def knobs(self, options: Options) -> list[Knob]:
+        if ONE_PASS in options:
+            return super().knobs(options)
         left = [name for name in PIPELINE if name not in REQUIRED and name not in listed(options, "skip")]
         return [*super().knobs(options), *(Knob("skip", name, "pass") for name in left)]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from driftline.backends import BACKENDS
-from driftline.backends.base import Backend, PassTrials
+from driftline.backends.base import Backend, PassTrials, Unsupported
 from driftline.core.plugins import load_plugins
 from driftline.core.task import Context, Task
 from driftline.core.tensors import Arrays
@@ -85,15 +85,17 @@ def _audit_one(job: SurveyJob, backend: Backend, names: Sequence[str], watched: 
         try:
             if trials.changes(name):
                 fired.append(name)
+        except Unsupported:  # it declines the program
+            continue
         except Exception as error:
-            if not backend.is_rejection(error):
-                differing[name] = _raised(error)
+            differing[name] = _raised(error)
     for name in _to_try(trials, fired, plain, samples, watched):
         try:
             after = _results(trials, (name,), samples)
+        except Unsupported:
+            continue
         except Exception as error:
-            if not backend.is_rejection(error):
-                differing[name] = _raised(error)
+            differing[name] = _raised(error)
             continue
         if (seen := difference(plain, after)) and not only_rounded(job, after):
             differing[name] = seen
