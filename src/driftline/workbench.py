@@ -33,6 +33,14 @@ from driftline.campaign.localization import Localized, localize_failing
 from driftline.campaign.plan import HuntPlan, ModelPlan, last_model, new_plan, resumed_plan
 from driftline.campaign.reduction import Reduced, reduce_failing
 from driftline.campaign.session import check_strategy
+from driftline.campaign.watching import (
+    WatchResult,
+    release_of,
+    replay_all,
+    require_compilers,
+    settle,
+    watched_targets,
+)
 from driftline.causes import Library, builtin, load
 from driftline.checking.checker import Checker, Skipped
 from driftline.checking.result import CheckResult
@@ -208,6 +216,35 @@ class Workbench:
             for bug in result.explained.met.values():
                 result.add(bug, new=bug.id in result.explained.new)
         return result
+
+    def watch(
+        self,
+        compilers: Sequence[str],
+        *,
+        release: str = "",
+        pre: bool = True,
+        installed: bool = False,
+        seconds: float = 3600.0,
+        seed: int = 0,
+        listener: Listener = ignore,
+    ) -> WatchResult:
+        """One round of watching: replay every known bug of these compilers on their newest release, and hunt there.
+
+        The release is the newest that the package index has, a pre-release too unless `pre` is false, or `release`; it
+        gets an environment of its own. `installed` takes what is installed here. `seconds` is the time of the hunt, 0
+        for none. The result says what is new, back and fixed since the last round in this store.
+        """
+        require_compilers(compilers)
+        said = says(listener, "watch")
+        targets = watched_targets(compilers, release=release, pre=pre, installed=installed, report=said)
+        replayed = list(replay_all(self._store, self._warm(), targets, said))
+        hunt = None
+        if seconds:
+            hunt = self.hunt(
+                seconds=seconds, targets=[str(target) for target in targets.values()], seed=seed, listener=listener
+            )
+        releases = {name: release_of(target) for name, target in targets.items()}
+        return WatchResult(releases, settle(self._store, replayed, hunt), hunt)
 
     def _author(
         self,

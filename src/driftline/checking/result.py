@@ -47,6 +47,17 @@ class ReplayAnswer(StrEnum):
     DIFFERS = "differs"
 
 
+class Standing(StrEnum):
+    """What a round of `driftline watch` says of a bug, against the round before it."""
+
+    NEW = "new"
+    BACK = "back"
+    FIXED = "fixed"
+    STILL_FAILS = "still fails"
+    STILL_FIXED = "still fixed"
+    UNCLEAR = "unclear"
+
+
 @dataclass(frozen=True)
 class Replay:
     bug: Bug

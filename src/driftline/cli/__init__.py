@@ -54,6 +54,7 @@ _COMMANDS = {
     "serve": "Show the store in a browser: browse bugs; start, watch and stop hunts and checks.",
     "completion": "Print the script that lets bash, zsh or fish complete commands, targets and bugs.",
     "coverage": "Show what of each compiler was exercised, what was not, and which command would cover it.",
+    "watch": "Replay every known bug on the newest release of a compiler, hunt there, say what changed.",
     "store": "Merge the stores of several machines; push and pull them.",
     "env": "Add, list and remove other versions of a compiler.",
 }

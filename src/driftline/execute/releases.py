@@ -35,6 +35,11 @@ def list_releases(package: str) -> list[str]:
     return versions
 
 
+def newest_release(package: str, *, pre: bool = False) -> str:
+    """The newest release with a wheel for this Python; with `pre`, a pre-release if one is newer."""
+    return public(_index(package, *(("--pre",) if pre else ()))[0])
+
+
 def release_key(version: str) -> tuple[tuple[int, ...], int]:
     """Orders releases: 1.9 before 1.10, 2.15.0 before 2.15.0.post1."""
     plain, _, post = public(version).partition(".post")
@@ -47,7 +52,12 @@ def public(version: str) -> str:
 
 
 def _listed(package: str) -> list[str]:
-    command = [sys.executable, "-m", "pip", "index", "versions", "--only-binary", ":all:", package]
+    return sorted({public(version) for version in _index(package)}, key=release_key)
+
+
+def _index(package: str, *flags: str) -> list[str]:
+    """What the index has, in its own order: the newest first."""
+    command = [sys.executable, "-m", "pip", "index", "versions", "--only-binary", ":all:", *flags, package]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     found = re.search(r"^Available versions: (.+)$", done.stdout, re.MULTILINE)
     if not found:
@@ -57,7 +67,7 @@ def _listed(package: str) -> list[str]:
             f"The releases of {package} cannot be listed: {told.rstrip('.')}. Check the name and the connection, or"
             " name the releases yourself with --releases."
         )
-    return sorted({public(version) for version in found[1].split(", ")}, key=release_key)
+    return found[1].split(", ")
 
 
 @dataclass(frozen=True)

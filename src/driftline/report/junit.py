@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from driftline.checking.result import Standing
 from driftline.core.quoting import visible
 from driftline.report.view import ACCEPTED, FIXED, FLAKY, KNOWN, REDUCED, BugView, ComparisonView, ReportView
+
+if TYPE_CHECKING:
+    from driftline.campaign.watching import WatchResult
 
 _FORBIDDEN = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 cannot hold
 
@@ -40,6 +45,29 @@ def render_comparison(comparison: ComparisonView) -> str:
     root = ET.Element("testsuites", name="driftline")
     for compiler in sorted({bug.compiler for bug, _ in cases}):
         _suite(root, compiler, [case for case in cases if case[0].compiler == compiler], comparison.made, {})
+    return _finish(root)
+
+
+def render_watch(watched: WatchResult, made: str) -> str:
+    """New bugs and those that are back fail; those that still fail are skipped; fixed ones pass."""
+    root = ET.Element("testsuites", name="driftline watch")
+    for compiler, release in watched.releases.items():
+        bugs = [one for one in watched.bugs if re.split("[:@]", one.target)[0] == compiler]
+        failing, skipped = (
+            [one for one in bugs if one.standing in those]
+            for those in ((Standing.NEW, Standing.BACK), (Standing.STILL_FAILS, Standing.UNCLEAR))
+        )
+        suite = ET.SubElement(
+            root, "testsuite", name=_clean(f"{compiler} {release}"), tests=str(len(bugs)), failures=str(len(failing)),
+            errors="0", skipped=str(len(skipped)), timestamp=_clean(made.removesuffix("Z")), time="0",
+        )  # fmt: skip
+        for one in bugs:
+            name = _clean(f"{one.bug.id}: {one.bug.summary}")
+            case = ET.SubElement(suite, "testcase", classname=_clean(f"driftline.{compiler}"), name=name, time="0")
+            if one in failing:
+                ET.SubElement(case, "failure", type=str(one.standing), message=_clean(one.reason))
+            elif one in skipped:
+                ET.SubElement(case, "skipped", message=_clean(f"{one.standing}: {one.reason}"))
     return _finish(root)
 
 

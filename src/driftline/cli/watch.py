@@ -1,0 +1,119 @@
+"""`driftline watch`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, store_option
+from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
+
+
+@click.command()
+@click.argument("compilers", nargs=-1, required=True, metavar="COMPILER...")
+@click.option("--budget", metavar="TIME", default="1h", show_default=True, help="How long to hunt, after the replays.")
+@click.option("--no-hunt", is_flag=True, help="Only replay what is known.")
+@click.option("--release", metavar="VERSION", default="", help="This release, instead of the newest.")
+@click.option("--stable", is_flag=True, help="The newest release that is no pre-release.")
+@click.option("--installed", is_flag=True, help="The release that is installed here; nothing is downloaded.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    help="Seed of the hunt; default: the date, so that each night makes other programs.",
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), default=2, show_default=True, help="Compilers that run at the same time."
+)
+@click.option(
+    "--out",
+    "outs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Write what is new, back and fixed here: .md, .json or .xml (JUnit); may be repeated.",
+)
+@store_option
+@plugin_option
+@json_option
+def watch(
+    compilers: tuple[str, ...],
+    budget: str,
+    no_hunt: bool,
+    release: str,
+    stable: bool,
+    installed: bool,
+    seed: int | None,
+    jobs: int,
+    outs: tuple[Path, ...],
+    store: Path,
+    plugins: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Watch compilers: replay every known bug on their newest release, hunt there, and say what changed.
+
+    One round, for a job that runs every night: the newest release of each COMPILER, pre-releases included, is installed
+    into an environment of its own, unless it is the one that is here. All bugs of it in the store are replayed there;
+    then programs are made and run for a while. What is new, what is fixed and what is back since the last round is
+    printed and written; the store remembers it for the next one.
+
+    \b
+      driftline watch onnxruntime --out watch.md --out watch.xml
+      driftline watch inductor tvm --budget 30m --stable
+      driftline watch onnxruntime --release 1.23.0 --no-hunt
+      0 3 * * *  driftline watch onnxruntime --store /data/watch      each night, in a crontab
+
+    Exit codes: 0 nothing new and nothing back, 1 bugs are new or back, 2 usage, or a release cannot be installed, 3
+    Driftline itself failed somewhere, 4 a compiler is not available, 5 nothing came to a verdict. Nightly builds are
+    found if pip is told where they are (PIP_EXTRA_INDEX_URL).
+    """
+    from driftline.checking.result import Standing
+    from driftline.core.plugins import load_plugins
+    from driftline.events import Event, Working
+    from driftline.report.hunt_progress import HuntProgress
+    from driftline.report.results import SCHEMA
+    from driftline.report.watch import headline, require_suffix, write
+    from driftline.workbench import Workbench
+
+    load_plugins(plugins)
+    if sum((bool(release), stable, installed)) > 1:
+        raise DriftlineError("Give one of --release, --stable and --installed.")
+    if release and len(compilers) > 1:
+        raise DriftlineError("--release is of one compiler; name one, or leave it out.")
+    for out in outs:
+        require_suffix(out)
+    seconds = 0.0 if no_hunt else parse_budget(budget)
+    with Workbench(store, plugins=plugins, jobs=jobs) as bench, HuntProgress() as progress:
+
+        def listener(event: Event) -> None:
+            if isinstance(event, Working) and event.part == "watch":
+                note(event.words)
+            else:
+                progress(event)
+
+        result = bench.watch(
+            compilers,
+            release=release,
+            pre=not stable,
+            installed=installed,
+            seconds=seconds,
+            seed=int(time.strftime("%Y%m%d", time.gmtime())) if seed is None else seed,
+            listener=listener,
+        )
+    for out in outs:
+        write(result, store, out)
+    if as_json:
+        print_json({"schema": SCHEMA, **result.to_json()})
+    else:
+        changed = [one for one in result.bugs if one.standing in (Standing.NEW, Standing.BACK, Standing.FIXED)]
+        for one in changed:
+            click.echo(f"{one.standing:<6} {one.bug.id}  {one.target}: {one.bug.summary}")
+        click.echo(headline(result))
+    if result.hunt and result.hunt.internal_errors:
+        from driftline.cli import report_internal_error
+
+        report_internal_error(result.hunt.internal_errors[0])
+        return InternalError.exit_code
+    if result.those(Standing.NEW) or result.those(Standing.BACK):
+        return 1
+    return 0 if result.compared else NOTHING_COMPARED
