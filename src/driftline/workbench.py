@@ -28,7 +28,7 @@ from driftline.campaign.crew import Crew, LocalCrew
 from driftline.campaign.diagnosis import Diagnosis, diagnose_failing, unreported
 from driftline.campaign.explanations import explain_bugs
 from driftline.campaign.failing import Failing, find_failing
-from driftline.campaign.hunt import Hunter, HuntResult
+from driftline.campaign.hunt import Hunter, HuntResult, NothingHunted
 from driftline.campaign.localization import Localized, localize_failing
 from driftline.campaign.plan import HuntPlan, ModelPlan, last_model, new_plan, resumed_plan
 from driftline.campaign.reduction import Reduced, reduce_failing
@@ -225,6 +225,7 @@ class Workbench:
         pre: bool = True,
         installed: bool = False,
         seconds: float = 3600.0,
+        programs: int = 0,
         seed: int = 0,
         listener: Listener = ignore,
     ) -> WatchResult:
@@ -232,19 +233,27 @@ class Workbench:
 
         The release is the newest that the package index has, a pre-release too unless `pre` is false, or `release`; it
         gets an environment of its own. `installed` takes what is installed here. `seconds` is the time of the hunt, 0
-        for none. The result says what is new, back and fixed since the last round in this store.
+        for none, or `programs` how many are made for each compiler instead. The result says what is new, back and fixed
+        since the last round in this store.
         """
         require_compilers(compilers)
         said = says(listener, "watch")
         targets = watched_targets(compilers, release=release, pre=pre, installed=installed, report=said)
         replayed = list(replay_all(self._store, self._warm(), targets, said))
-        hunt = None
-        if seconds:
-            hunt = self.hunt(
-                seconds=seconds, targets=[str(target) for target in targets.values()], seed=seed, listener=listener
-            )
-        releases = {name: release_of(target) for name, target in targets.items()}
-        return WatchResult(releases, settle(self._store, replayed, hunt), hunt)
+        result = WatchResult({name: release_of(target) for name, target in targets.items()})
+        if seconds or programs:
+            try:
+                result.hunt = self.hunt(
+                    seconds=None if programs else seconds,
+                    programs=programs,
+                    targets=[str(target) for target in targets.values()],
+                    seed=seed,
+                    listener=listener,
+                )
+            except NothingHunted as error:  # what was replayed counts
+                result.not_hunted = str(error)
+        result.bugs = settle(self._store, replayed, result.hunt)
+        return result
 
     def _author(
         self,

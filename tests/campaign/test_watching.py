@@ -142,6 +142,7 @@ def test_bad_input_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture
         (["onnxruntme"], "There is no compiler 'onnxruntme'"),
         (["onnxruntime@1.2"], "name the compiler alone"),
         (["onnxruntime", "--stable", "--installed"], "Give one of"),
+        (["onnxruntime", "--budget", "1m", "--no-hunt"], "Give one of"),
         (["onnxruntime", "tvm", "--release", "1"], "of one compiler"),
         (["onnxruntime", "--out", "x.html"], "must end in .md, .json, .xml"),
     ):
@@ -152,20 +153,11 @@ def test_bad_input_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.slow
 def test_a_night_replays_hunts_and_tells(tmp_path: Path) -> None:
     wrong = str(Path(__file__).parent / "wrong_abs.py")
-    words = [
-        sys.executable,
-        "-m",
-        "driftline",
-        "watch",
-        "wrong-abs",
-        "--installed",
-        "--budget",
-        "40s",
-        "--plugin",
-        wrong,
-    ]
-    words += ["--store", str(tmp_path / "s"), "--seed", "3", "--json"]
-    first = subprocess.run([*words, "--out", str(tmp_path / "w.xml")], capture_output=True, text=True, timeout=500)
+    head = [sys.executable, "-m", "driftline", "watch", "wrong-abs", "--installed", "--plugin", wrong]
+    words = [*head, "--store", str(tmp_path / "s"), "--seed", "3", "--json"]
+    first = subprocess.run(
+        [*words, "--programs", "30", "--out", str(tmp_path / "w.xml")], capture_output=True, text=True, timeout=500
+    )
     assert first.returncode == 1, first.stderr
     told = json.loads(first.stdout)
     assert told["new"] and not told["still_fails"]

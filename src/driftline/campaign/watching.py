@@ -48,6 +48,7 @@ class WatchResult:
     releases: dict[str, str] = field(default_factory=dict)  # by compiler
     bugs: list[WatchedBug] = field(default_factory=list)
     hunt: HuntResult | None = None
+    not_hunted: str = ""  # why there was no hunt, though one was asked for
 
     def those(self, standing: Standing) -> list[WatchedBug]:
         return [one for one in self.bugs if one.standing is standing]
@@ -62,6 +63,7 @@ class WatchResult:
         return {
             "releases": self.releases,
             "programs": self.hunt.programs if self.hunt else {},
+            "not_hunted": self.not_hunted,
             **{str(standing).replace(" ", "_"): self._listed(standing) for standing in Standing},
         }
 

@@ -13,7 +13,10 @@ from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalErro
 
 @click.command()
 @click.argument("compilers", nargs=-1, required=True, metavar="COMPILER...")
-@click.option("--budget", metavar="TIME", default="1h", show_default=True, help="How long to hunt, after the replays.")
+@click.option("--budget", metavar="TIME", help="How long to hunt, after the replays.  [default: 1h]")
+@click.option(
+    "--programs", type=click.IntRange(1), help="Stop each compiler after so many programs, instead of a time."
+)
 @click.option("--no-hunt", is_flag=True, help="Only replay what is known.")
 @click.option("--release", metavar="VERSION", default="", help="This release, instead of the newest.")
 @click.option("--stable", is_flag=True, help="The newest release that is no pre-release.")
@@ -38,7 +41,8 @@ from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalErro
 @json_option
 def watch(
     compilers: tuple[str, ...],
-    budget: str,
+    budget: str | None,
+    programs: int | None,
     no_hunt: bool,
     release: str,
     stable: bool,
@@ -82,7 +86,9 @@ def watch(
         raise DriftlineError("--release is of one compiler; name one, or leave it out.")
     for out in outs:
         require_suffix(out)
-    seconds = 0.0 if no_hunt else parse_budget(budget)
+    if sum((bool(budget), bool(programs), no_hunt)) > 1:
+        raise DriftlineError("Give one of --budget, --programs and --no-hunt.")
+    seconds = 0.0 if no_hunt or programs else parse_budget(budget or "1h")
     with Workbench(store, plugins=plugins, jobs=jobs) as bench, HuntProgress() as progress:
 
         def listener(event: Event) -> None:
@@ -97,6 +103,7 @@ def watch(
             pre=not stable,
             installed=installed,
             seconds=seconds,
+            programs=programs or 0,
             seed=int(time.strftime("%Y%m%d", time.gmtime())) if seed is None else seed,
             listener=listener,
         )

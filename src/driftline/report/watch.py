@@ -37,7 +37,7 @@ def headline(watched: WatchResult) -> str:
     return (
         f"{releases}: {counts[Standing.NEW]} new, {counts[Standing.BACK]} back, {counts[Standing.FIXED]} fixed,"
         f" {counts[Standing.STILL_FAILS]} still failing ({plural(replayed, 'known bug')} replayed,"
-        f" {plural(programs, 'program')} hunted)."
+        f" {plural(programs, 'program')} hunted). {watched.not_hunted}".rstrip()
     )
 
 
