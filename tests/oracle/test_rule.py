@@ -383,3 +383,16 @@ def _array(tensor: torch.Tensor) -> np.ndarray:  # type: ignore[type-arg]
     from driftline.programs.torch_tensors import array_from_tensor
 
     return array_from_tensor(tensor)
+
+
+def test_a_gross_error_in_an_ill_conditioned_result() -> None:
+    """Rounding moves these differences by as much as they are. Further off than it takes any of them, by far, is wrong;
+    what lies among them is not judged."""
+    x = random(64) + 1e7
+    program = Program(lambda a, b: a * 1.1 - b * 1.1, x, x + random(64, seed=1))
+    judged = program.judge(program.copy() | {"output": program.native["output"] + np.float32(2)})
+    assert judged.finding is None and judged.noisy
+    outputs = program.copy()
+    outputs["output"][5] = 1e6
+    finding = program.judge(outputs).finding
+    assert finding and finding.evidence.worst[0].place == (5,) and finding.evidence.certain

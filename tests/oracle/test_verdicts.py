@@ -13,11 +13,11 @@ from driftline.checking.checker import Checker, CheckOutcome, TargetResult
 from driftline.checking.open import open_source
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError
-from driftline.core.execution import Execution, Outcome, Stage
+from driftline.core.execution import Execution, Failure, Outcome, Stage
 from driftline.core.program import SourceBundle
 from driftline.core.target import parse_targets
 from driftline.core.tensors import Arrays
-from driftline.core.verdict import Judgement, Verdict
+from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.oracle.choice import Tolerance, parse_oracle
 from driftline.oracle.judge import Reference, ReferenceSample, TargetTraits, judge
 from driftline.oracle.specification import CLAUSES
@@ -129,3 +129,22 @@ def test_a_change_that_only_one_of_them_shows() -> None:
     plain = {**same, "mutated:x": np.array([np.inf, 3.0])}
     assert judged(plain, same).reason == "the result has the change of x in surplus"
     assert judged(same, plain).reason == "the result misses the change of x"
+
+
+@pytest.mark.parametrize(
+    ("message", "judgement"),
+    [
+        ("Matrix size-incompatible: In[0]: [2,3], In[1]: [4,5]", Judgement.FAIL),
+        ("indices[0] = 9", Judgement.INCONCLUSIVE),
+    ],
+)
+def test_a_program_that_raises_must_do_so_compiled(message: str, judgement: Judgement) -> None:
+    """By its own framework's compiler, but for bad indices, which need not be errors everywhere."""
+    raised = ReferenceSample(failure=Failure("InvalidArgumentError", message))
+    execution = Execution("tensorflow-xla", Outcome.OK, Stage.RUN, outputs=({"output": np.zeros(2)},))
+    trait = TargetTraits(calls_user_code=False, positional=False, own_framework=True)
+    verdict = judge(execution, Reference((raised,)), trait)
+    assert verdict.judgement is judgement
+    assert verdict.kind is (Kind.MISSING_ERROR if judgement is Judgement.FAIL else None)
+    foreign = judge(execution, Reference((raised,)), TargetTraits(calls_user_code=False, positional=False))
+    assert foreign.judgement is Judgement.INCONCLUSIVE

@@ -18,6 +18,7 @@ from driftline.campaign.specials import NO_SPECIALS, with_specials
 from driftline.causes import Library, builtin
 from driftline.checking.checker import Checker, CheckOutcome, Skipped, TargetResult
 from driftline.checking.deployed import fitting
+from driftline.checking.disagreements import disagreements
 from driftline.checking.lift import MOST_WEIGHTS, cannot_be_lifted, lift, lifted_samples
 from driftline.checking.open import LoadedProgram
 from driftline.checking.pace import expected, note_durations
@@ -283,7 +284,9 @@ def check_program(
         outcome = replace(outcome, results=tuple(_judged_without(row, opened.without) for row in outcome.results))
     if inputs == "specials" and not any(is_float(spec.dtype) for spec in opened.program.inputs):
         notes.append(NO_SPECIALS)
-    return CheckResult(replace(outcome, skipped=(*skipped, *outcome.skipped)), bugs, store.path, tuple(notes))
+    apart = disagreements(outcome)
+    outcome = replace(outcome, skipped=(*skipped, *outcome.skipped))
+    return CheckResult(outcome, bugs, store.path, (*notes, *map(str, apart)), apart)
 
 
 def keep_failures(

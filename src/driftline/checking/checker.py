@@ -227,6 +227,7 @@ class Checker:
         backend = BACKENDS.get(target.backend)
         return TargetTraits(
             calls_user_code=backend.mutates,
+            own_framework=not execution.converter and case.program.framework in ("tensorflow", "jax"),
             positional=bool(execution.converter) or backend.renames_outputs,
             signed_zero=case.options.signed_zero,
             arithmetic=declared_arithmetic(backend, target),

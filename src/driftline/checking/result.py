@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from driftline.checking.checker import CheckOutcome, TargetResult
+from driftline.checking.disagreements import Disagreement
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
 from driftline.store import Bug
@@ -20,6 +21,7 @@ class CheckResult:
     bugs: dict[Target, Bug]
     store: Path
     notes: tuple[str, ...] = ()  # sentences about the whole check
+    disagreements: tuple[Disagreement, ...] = ()  # of targets with each other, where the specification is silent
 
     @property
     def results(self) -> tuple[TargetResult, ...]:

@@ -108,6 +108,13 @@ class _WithPresets(click.Command):
     show_default=True,
     help="The rounding-noise rule, or a plain tolerance against the unoptimised run.",
 )
+@click.option(
+    "--disagreements",
+    type=click.Choice(["tell", "fail"]),
+    default="tell",
+    show_default=True,
+    help="Targets that disagree with each other where the specification is silent: only a line, or exit code 1.",
+)
 @accept_option
 @fail_on_option
 @baseline_option
@@ -139,6 +146,7 @@ def check(
     stress: bool,
     lift: bool | None,
     oracle: str,
+    disagreements: str,
     accept: tuple[str, ...],
     fail_on: str | None,
     baseline: Path | None,
@@ -326,6 +334,8 @@ def check(
     accepted_here = [target for target, bug in result.bugs.items() if is_accepted(bug, library)]
     excused = (*(compared.known if compared else ()), *accepted_here)
     code = exit_code(result, counted, excused, wanted or ())
+    if disagreements == "fail" and result.disagreements and code in (0, 5):
+        code = 1
     for skipped in result.outcome.skipped:
         if code == 4 and skipped.target in (wanted or ()):
             note(f"driftline: {skipped.target} {skipped.reason}")

@@ -76,6 +76,7 @@ class JudgedOutputs:
     unspecified: tuple[str, ...] = ()  # clauses on which differences rest that are no findings
     unruled: tuple[str, ...] = ()
     noisy: int = 0  # how many of the unjudged are so because they move too much
+    excused: int = 0  # and because the unoptimised run itself stands as far off
 
 
 def judge_all(
@@ -83,7 +84,7 @@ def judge_all(
 ) -> JudgedOutputs:
     got, differs = _without_open(given, native, shadow)
     unspecified = shadow.clauses if differs else ()
-    unjudged = noisy = 0
+    unjudged = noisy = excused = 0
     totals: dict[str, tuple[float, float]] = {}
     closest = NOTHING
     for name, value in native.items():
@@ -103,13 +104,14 @@ def judge_all(
         elif is_float(got[name].dtype.name):
             samples = _known_only(shadow.samples[name], shadow.open.get(name))
             noise = (shadow.reference[name], samples, shadow.low[name], shadow.high[name])
-            part = _judge_float(name, got[name], native[name], *noise, arithmetic)
+            part = _judge_float(name, got[name], native[name], *noise, arithmetic, shadow.worst_case)
             parts = [replace(part, finding=_with_severity(part.finding, shadow.worst_case))]
         else:
             parts = [_judge_exact(name, got[name], native[name], shadow)]
         for part in parts:
             if part.finding and excuses and _is_unmodelled(part.finding):
                 unjudged += value.size
+                excused += value.size
                 continue
             if part.finding:
                 return JudgedOutputs(part.finding, unjudged, closest, totals, unspecified, shadow.unruled)
@@ -118,7 +120,7 @@ def judge_all(
             totals |= {f"{name}: {kind}": total for kind, total in part.near.totals.items()}
             if _near(part.near) > _near(closest):
                 closest = part.near
-    return JudgedOutputs(None, unjudged, closest, totals, unspecified, shadow.unruled, noisy)
+    return JudgedOutputs(None, unjudged, closest, totals, unspecified, shadow.unruled, noisy, excused)
 
 
 def _without_open(got: Arrays, native: Arrays, shadow: ShadowAnswer) -> tuple[Arrays, bool]:
@@ -191,7 +193,7 @@ def _judge_exact(name: str, got: Array, native: Array, shadow: ShadowAnswer) -> 
 
 def _judge_float(
     name: str, got: Array, native: Array, reference: Array, samples: Array, low: Array, high: Array,
-    arithmetic: Arithmetic,
+    arithmetic: Arithmetic, worst_case: float = 0.0,
 ) -> JudgedPart:  # fmt: skip
     dtype = got.dtype.name
     with np.errstate(all="ignore"):
@@ -201,8 +203,11 @@ def _judge_float(
         # Where the program itself overflows and float64 does not, there is no number to hold against another one.
         overflown = np.isfinite(reference.astype(got.dtype)) & ~np.isfinite(native)
         undecided = undecided | overflown
-        deviation = measure(np.where(overflown, reference, value), noise, dtype, arithmetic)
-        own = measure(native.astype(np.float64), noise, dtype, arithmetic, aggregates=False)
+        own_value = native.astype(np.float64)
+        deviation = measure(
+            np.where(overflown, reference, value), noise, dtype, arithmetic, native=own_value, worst_case=worst_case
+        )
+        own = measure(own_value, noise, dtype, arithmetic, aggregates=False)
     unjudged = int((deviation.unjudged | undecided).sum())
     near = _near_miss(name, value, native, reference, deviation, own, samples.shape[0])
     near = replace(near, dtype=dtype, elements=got.size, unjudged=unjudged)

@@ -53,7 +53,8 @@ def judge_outputs(
             return passed
     answer = ask(QUICK_RUNS, None)
     quick = judge_all(got, native, answer, arithmetic)
-    if quick.finding is None and (quick.closest.z or 0.0) < QUICK_LIMIT:
+    # What few runs excuse, because the unoptimised run seems to stand as far off, may be seen in more of them.
+    if quick.finding is None and (quick.closest.z or 0.0) < QUICK_LIMIT and not quick.excused:
         return quick
     # Without choices to take over, the answer is the same for all targets, and is played once for all of them.
     return judge_all(got, native, ask(FULL_RUNS, got if answer.choosing else None), arithmetic)

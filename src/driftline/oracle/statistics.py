@@ -20,6 +20,7 @@ AGGREGATE_LIMIT = 10.0  # a weighted sum over many elements further away than th
 POOLED_LIMIT = 6.0  # the same over several inputs: there the noise averages out, a bias does not
 STRAYED = 3.0  # times as far as the worst of the samples strayed, an element may lie: some errors have long tails
 ILL_CONDITIONED = 0.25  # where sigma is this share of the value, there is nothing to compare
+GROSS = 1000.0  # times as far as rounding takes any element of the tensor: wrong, however ill-conditioned it is
 UNIFORM_RMS = 0.58  # rms of a rounding error in units of the largest one
 ROUNDED_REFERENCE = 2.0**0.5  # in float64 the reference is rounded as coarsely as what is held against it
 
@@ -68,8 +69,19 @@ class Deviation:
     totals: dict[str, tuple[float, float]]  # direction -> sum and variance over the whole tensor, for pooling
 
 
-def measure(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic, *, aggregates: bool = True) -> Deviation:
-    """Hold a result against the shadow. Elements that are not finite on either side are not looked at here."""
+def measure(
+    got: Array,
+    noise: Noise,
+    dtype: str,
+    arithmetic: Arithmetic,
+    *,
+    aggregates: bool = True,
+    native: Array | None = None,
+    worst_case: float = 0.0,
+) -> Deviation:
+    """Hold a result against the shadow. Elements that are not finite on either side are not looked at here. With the
+    unoptimised run and the bound of the worst case at hand, gross errors are seen in elements that move too much, too.
+    """
     unit, tiny = arithmetic.unit(dtype), arithmetic.tiny(dtype)
     with np.errstate(all="ignore"):
         reference = noise.reference
@@ -77,12 +89,17 @@ def measure(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic, *, agg
         sigma = _sigma(noise, unit, tiny) * widen
         judged = np.isfinite(got) & np.isfinite(reference) & noise.steady
         quiet = sigma <= ILL_CONDITIONED * np.maximum(np.abs(reference), _scale(reference, judged)) + 4 * tiny
-        noisy = int((judged & ~quiet).sum())
-        judged &= quiet
         nearest = np.clip(got, noise.low, noise.high)  # within the band of legal steps nothing is wrong
         off = np.minimum(np.abs(got - reference), np.abs(got - nearest))
+        gross = judged & ~quiet
+        if native is not None and worst_case > 0 and gross.any():
+            gross &= (off > GROSS * _farthest(noise, native, judged)) & (off > worst_case * sigma)
+        else:
+            gross = np.zeros_like(judged)
+        noisy = int((judged & ~quiet & ~gross).sum())
+        judged &= quiet
         excess = np.maximum(off - unit * np.abs(reference) - 4 * tiny, 0.0)
-        z = np.where(judged, excess / sigma, 0.0)
+        z = np.where(judged | gross, excess / sigma, 0.0)
         place = np.unravel_index(int(np.argmax(z)), z.shape) if z.size else ()
         aggregate, direction = 0.0, ""
         totals: dict[str, tuple[float, float]] = {}
@@ -101,7 +118,7 @@ def measure(got: Array, noise: Noise, dtype: str, arithmetic: Arithmetic, *, agg
         direction=direction,
         scores=z,
         sigmas=sigma,
-        unjudged=~judged & np.isfinite(reference),
+        unjudged=~(judged | gross) & np.isfinite(reference),
         noisy=noisy,
         totals=totals,
     )
@@ -125,6 +142,14 @@ def _sigma(noise: Noise, unit: float, tiny: float) -> Array:
     relative = movement / np.where(magnitude > 0, magnitude, np.inf)
     usual = float(np.median(relative[np.isfinite(relative)])) if np.isfinite(relative).any() else 0.0
     return np.maximum(movement, np.maximum(UNIFORM_RMS * unit, 0.3 * usual) * magnitude) + tiny
+
+
+def _farthest(noise: Noise, native: Array, steady: Array) -> float:
+    """How large any number is, and how far any run takes one, over the whole tensor. The errors of quotients by nearly
+    nothing have tails without end; but of so many runs of so many elements one shows what a single run may do."""
+    moved = np.abs(noise.deviations[:, steady]).max(initial=0.0)
+    own = np.abs(native - noise.reference)[steady & np.isfinite(native)].max(initial=0.0)
+    return float(max(moved, own, np.abs(noise.reference[steady]).max(initial=0.0)))
 
 
 def _scale(reference: Array, judged: Array) -> float:

@@ -52,6 +52,7 @@ def check_json(result: CheckResult, baseline: Compared | None = None, library: L
         "bugs": [bug_json(bug, result.store, library) for bug in {b.id: b for b in result.bugs.values()}.values()],
         "skipped": [{"target": str(s.target), "reason": s.reason} for s in result.outcome.skipped],
         "notes": list(result.notes),
+        "disagreements": [one.to_json() for one in result.disagreements],
         "store": str(result.store),
         "compared": result.compared,
         **({"baseline": baseline.to_json()} if baseline else {}),

@@ -1,0 +1,119 @@
+"""Where targets disagree with each other though the specification is silent: who does what.
+
+No target is wrong there, and no row fails; but who deploys a model on two of them wants to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from driftline.checking.checker import CheckOutcome, TargetResult
+from driftline.core.execution import Outcome
+from driftline.core.tensors import Array, Arrays, is_float
+from driftline.core.verdict import Judgement
+from driftline.oracle.specification import CLAUSES
+
+MOST = 3  # of one check that are told: each clause once
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """One element on which targets differ where the specification leaves it open."""
+
+    clauses: tuple[str, ...]
+    sample: int
+    output: str
+    place: tuple[int, ...]
+    values: tuple[tuple[str, tuple[str, ...]], ...]  # what is returned, and by which targets
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "clauses": list(self.clauses),
+            "sample": self.sample,
+            "output": self.output,
+            "place": list(self.place),
+            "values": [{"value": value, "targets": list(targets)} for value, targets in self.values],
+            "sentence": str(self),
+        }
+
+    def __str__(self) -> str:
+        operators = dict.fromkeys(name for clause in self.clauses for name in CLAUSES[clause].operators[:1])
+        told = "; ".join(f"{', '.join(targets)} {value}" for value, targets in self.values)
+        silent = "; ".join(CLAUSES[clause].sentence for clause in self.clauses)
+        where = f"{self.output}{list(self.place)}" if self.place else self.output
+        return f"{', '.join(operators)} ({where}): {told}: the specification is silent ({silent})."
+
+
+def disagreements(outcome: CheckOutcome) -> tuple[Disagreement, ...]:
+    """The first element of each set of clauses on which two targets differ."""
+    rows = [row for row in outcome.results if _is_sound(row)]
+    found: dict[tuple[str, ...], Disagreement] = {}
+    for row in rows:
+        clauses = tuple(row.verdict.evidence.unspecified)
+        if clauses and clauses not in found and (one := _of(row, clauses, rows, outcome)):
+            found[clauses] = one
+    return tuple(found.values())[:MOST]
+
+
+def _is_sound(row: TargetResult) -> bool:
+    """Its results differ from the reference at open elements, if anywhere."""
+    passes = row.verdict.judgement is Judgement.PASS or bool(row.verdict.evidence.unspecified)
+    return passes and row.execution.outcome is Outcome.OK
+
+
+def _of(
+    row: TargetResult, clauses: tuple[str, ...], rows: Sequence[TargetResult], outcome: CheckOutcome
+) -> Disagreement | None:
+    samples = outcome.reference.samples
+    for index, (own, sample) in enumerate(zip(row.execution.outputs, samples, strict=False)):
+        for name, native in sample.native.items():
+            mine = _named(own, name, sample.native)
+            if mine is None or mine.shape != native.shape or not native.size:
+                continue
+            place = _most_apart(mine, native)
+            values = _values(rows, index, name, sample.native, place)
+            if len(values) > 1:
+                return Disagreement(clauses, index, name, place, values)
+    return None
+
+
+def _named(outputs: Arrays, name: str, native: Arrays) -> Array | None:
+    """An output by its name, or by its position where names are the compiler's own."""
+    if name in outputs:
+        return outputs[name]
+    place = list(native).index(name)
+    return list(outputs.values())[place] if len(outputs) == len(native) else None
+
+
+def _most_apart(got: Array, native: Array) -> tuple[int, ...]:
+    """The first element that is a number on one side alone, or else the one that differs most."""
+    with np.errstate(all="ignore"):
+        one, other = (np.nan_to_num(side.astype(np.complex128), posinf=1e300, neginf=-1e300) for side in (got, native))
+        apart = np.where(got == native, 0.0, np.abs(one - other) / (np.abs(one) + np.abs(other) + 1e-300))
+        if is_float(got.dtype.name):
+            apart = np.where(np.isnan(got) != np.isnan(native), np.inf, np.where(np.isnan(got), 0.0, apart))
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(apart)), apart.shape))
+
+
+def _values(
+    rows: Sequence[TargetResult], index: int, name: str, native: Arrays, place: tuple[int, ...]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What each target returns at a place, the same to four digits taken together."""
+    told: dict[str, list[str]] = {}
+    for row in rows:
+        array = _named(row.execution.outputs[index], name, native) if index < len(row.execution.outputs) else None
+        if array is not None and array.shape == native[name].shape:
+            told.setdefault(_shown(array[place]), []).append(str(row.target))
+    return tuple((value, tuple(targets)) for value, targets in told.items())
+
+
+def _shown(value: Any) -> str:
+    if value != value:
+        return "NaN"
+    if isinstance(value, (np.bool_, np.integer)):
+        return str(value)
+    return f"{complex(value):.4g}" if np.iscomplexobj(value) else f"{float(value):.4g}"
