@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 from driftline.bench.result import BenchRow, BenchRun
 from driftline.bench.runner import FASTER, SLOWER
 from driftline.bench.text import filled, notes
-from driftline.bench.words import times
 from driftline.core.quoting import visible
+from driftline.measure.words import times
 
 _WIDTH, _LEFT, _RIGHT, _ROW = 760, 190, 190, 26
 _CLASSES = {FASTER: "good", SLOWER: "bad"}

@@ -16,11 +16,12 @@ from pathlib import Path
 from driftline import __version__
 from driftline.bench.result import BenchModel, BenchRow, BenchRun
 from driftline.bench.suite import FULL, SUITE
-from driftline.bench.timing import UNAVAILABLE, baseline_of, timed_row
+from driftline.bench.timing import UNAVAILABLE, timed_row
 from driftline.bench.words import row_words
 from driftline.checking.checker import Checker
 from driftline.checking.open import LoadedProgram, open_source
 from driftline.checking.precision import reviewed
+from driftline.checking.timed import baseline_of
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError
 from driftline.core.execution import Outcome

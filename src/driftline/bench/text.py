@@ -11,9 +11,9 @@ from rich.table import Table
 from driftline.bench.compare import BenchComparison
 from driftline.bench.result import BenchRow, BenchRun
 from driftline.bench.runner import FASTER, NOISE, SLOWER
-from driftline.bench.words import milliseconds, times
 from driftline.core.text import plural
 from driftline.measure.estimate import Estimate
+from driftline.measure.words import milliseconds, times
 from driftline.report.screen import console
 
 COLUMNS = (

@@ -12,24 +12,18 @@ from dataclasses import replace
 from driftline.backends import resolve
 from driftline.bench.result import BenchRow, Clocked
 from driftline.checking.checker import Checker, TakenForm
-from driftline.checking.kinds import worker_for_target
-from driftline.checking.written import write_case
+from driftline.checking.timed import baseline_of, contestant_of, why_unusable
 from driftline.core.case import Case
 from driftline.core.errors import DriftlineError
 from driftline.core.execution import Execution, Outcome
 from driftline.core.target import Target
 from driftline.core.text import first_line
-from driftline.measure.contestant import Contestant, Untimed, contestant
+from driftline.measure.contestant import Contestant, Untimed
 from driftline.measure.estimate import median_of, ratio_of
 from driftline.measure.rounds import Rounds, Timing, by_clock, interleave
 
 UNAVAILABLE = "UNAVAILABLE"
 Tell = Callable[[str], None]  # what is being done now
-
-
-def baseline_of(target: Target) -> Target:
-    """Eager on the same device."""
-    return Target("eager", None, (("device", target.device),) if target.device != "cpu" else ())
 
 
 def timed_row(
@@ -49,29 +43,20 @@ def timed_row(
             row = replace(row, converter=form.converter, convert_seconds=form.seconds or None)
         with contextlib.ExitStack() as held:
             tell("compiling")
-            tested = held.enter_context(_contestant(checker, case, target, form, timeout))
+            tested = held.enter_context(contestant_of(checker, case, target, form, timeout))
             row = _described(row, tested)
             if not tested.usable:
                 return row
             baseline = baseline_of(target)
-            eager = held.enter_context(_contestant(checker, case, baseline, TakenForm(case.program), timeout))
+            eager = held.enter_context(contestant_of(checker, case, baseline, TakenForm(case.program), timeout))
             if not eager.usable:
-                return replace(row, outcome=str(Outcome.ERROR), problem=f"{baseline} fails: {_why(eager)}")
+                return replace(row, outcome=str(Outcome.ERROR), problem=f"{baseline} fails: {why_unusable(eager)}")
             taken = interleave(
                 eager, tested, rounds, seconds=seconds, tell=lambda done, of: tell(f"round {done + 1} of {of}")
             )
             return _with_times(row, tested, taken)
     except (Untimed, DriftlineError) as error:
         return replace(row, outcome=str(Outcome.ERROR), problem=first_line(str(error)))
-
-
-def _contestant(
-    checker: Checker, case: Case, target: Target, form: TakenForm, timeout: float
-) -> contextlib.AbstractContextManager[Contestant]:
-    backend = resolve(target)
-    files = write_case(checker.pool.workspace, case, form.program)
-    kind = worker_for_target(backend, target, case.options.plugins)
-    return contestant(checker.pool, kind, files, target.backend, backend.told(target.told), timeout=timeout)
 
 
 def _not_converted(row: BenchRow, execution: Execution) -> BenchRow:
@@ -92,17 +77,12 @@ def _described(row: BenchRow, tested: Contestant) -> BenchRow:
         version=kept.version,
         outcome=str(kept.outcome),
         stage=str(kept.stage),
-        problem=_why(tested),
+        problem=why_unusable(tested),
         compile_peak=tested.compile_peak or None,
         graphs=kept.facts.graphs,
         breaks=kept.facts.breaks,
         violations=kept.facts.violations,
     )
-
-
-def _why(tested: Contestant) -> str:
-    kept = tested.kept
-    return first_line(kept.problem or str(kept.failure or ("" if tested.usable else kept.outcome)))
 
 
 def _with_times(row: BenchRow, tested: Contestant, taken: Rounds) -> BenchRow:

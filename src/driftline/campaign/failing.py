@@ -13,6 +13,7 @@ from driftline.checking.open import MODEL, open_program
 from driftline.core.case import Case, CheckOptions
 from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
+from driftline.core.verdict import COSTS
 from driftline.events import Listener, ignore
 from driftline.inputs.sizes import NOT_GIVEN, Sizes
 from driftline.store import Bug, Finding, Store
@@ -43,6 +44,15 @@ def require_one_program(case: Case, what: str) -> None:
         )
 
 
+def require_wrong(bug: Bug) -> None:
+    """Refuse a bug whose results are right: those that explain wrong ones have nothing to ask of it."""
+    if bug.fingerprint.kind in COSTS:
+        raise DriftlineError(
+            f"{bug.id} is about cost ({bug.fingerprint.kind}), and its results are right, so there is no wrong result"
+            f" to explain. Measure it again: driftline replay {bug.id}; its program: driftline export {bug.id}"
+        )
+
+
 def is_program(name: str) -> bool:
     return name.startswith(MODEL) or ".py:" in name or Path(name).suffix in _PROGRAMS
 
@@ -68,6 +78,7 @@ def find_failing(
     if sizes:
         raise DriftlineError(f"--dim and --shape say how large the inputs of a program are; {name} has its inputs.")
     bug = find_bug_of_case(store, name) if _CASE_ID.fullmatch(name) else store.bug(name)
+    require_wrong(bug)
     finding = next((f for f in bug.findings if f.case_id == name), bug.findings[0])
     case = case_to_run(store, finding.case_id, options.plugins if options else ())
     wanted = target or Target.parse(finding.target)

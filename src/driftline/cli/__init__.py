@@ -40,6 +40,7 @@ _COMMANDS = {
     "schedules": "Hunt for bugs in TVM's schedule primitives: list, hunt, replay, export.",
     "inductor": "The TorchInductor lab: what torch.compile makes of a model, kernel by kernel.",
     "bench": "Measure real models on several compilers, and compare two such runs.",
+    "perf": "Find compilers that are right but slow: against eager, their own plain mode, a release or a twin.",
     "models": "List real architectures with seeded weights, or write one to a file.",
     "bugs": "Browse what was found.",
     "causes": "List, show and check the causes that explain bugs.",

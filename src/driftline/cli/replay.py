@@ -31,7 +31,8 @@ def replay(bug: str, target: str | None, store: Path, plugins: tuple[str, ...], 
     """Run a stored bug again and say: still fails, fixed, or differs; on another target, passes instead of fixed.
 
     BUG is its name as `driftline bugs list` shows it; a unique prefix is enough. Exit code 0 means fixed or passes, 1
-    means that it still fails or fails in another way. The id of a stored CASE, such as a part of a program that another
+    means that it still fails or fails in another way. A bug that is about cost (slow, slow-compile, memory) is measured
+    again. The id of a stored CASE, such as a part of a program that another
     command names, runs that case: 0 means that it passes.
 
     The plugins that a store names are code and are not loaded by themselves: give them again with --plugin.
@@ -40,10 +41,12 @@ def replay(bug: str, target: str | None, store: Path, plugins: tuple[str, ...], 
     from driftline.campaign.replay import replay_case
     from driftline.checking.checker import Checker
     from driftline.checking.result import ReplayAnswer
+    from driftline.cli.perf import replay_slow
     from driftline.cli.schedules import replay_schedule
     from driftline.core.plugins import load_plugins
     from driftline.core.program import SCHEDULE
     from driftline.core.target import Target
+    from driftline.core.verdict import COSTS
     from driftline.execute.pool import Pool
     from driftline.report.results import SCHEMA, bug_json
     from driftline.store import Store
@@ -58,6 +61,8 @@ def replay(bug: str, target: str | None, store: Path, plugins: tuple[str, ...], 
         case = kept.load_case(stored.findings[0].case_id)
         if case.program.form == SCHEDULE:
             return replay_schedule(bug, store, as_json)
+        if stored.fingerprint.kind in COSTS:
+            return replay_slow(kept, stored, Checker(pool), Target.parse(target) if target else None, as_json)
         if not as_json:
             progress_line(f"Running {case.program.name} on {target or case.targets[0]} ...")
         answer = run_again(kept, bug, Checker(pool), Target.parse(target) if target else None)

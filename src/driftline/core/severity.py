@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from driftline.core.evidence import InputClass
-from driftline.core.verdict import Kind
+from driftline.core.verdict import COSTS, Kind
 
 # The worst first: silently wrong on ordinary numbers, then what dies, then what is wrong at the edges, then what at
 # least says so.
@@ -21,6 +21,7 @@ SEVERITIES = (
     "No answer in time, or out of memory",
     "Wrong sign of zero",
     "Less precise than the program asks for",
+    "Right, but slow or wasteful",
     "Other",
 )
 BY_KIND = {
@@ -38,6 +39,7 @@ BY_KIND = {
     Kind.OOM: 8,
     Kind.WRONG_ZERO_SIGN: 9,
     Kind.REDUCED_PRECISION: 10,
+    **dict.fromkeys(COSTS, 11),
 }
 _ON_SPECIAL_VALUES = 4
 _SPECIAL = {InputClass.NAN, InputClass.INFINITY, InputClass.SUBNORMAL, InputClass.LARGE}

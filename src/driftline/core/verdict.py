@@ -35,6 +35,13 @@ class Kind(StrEnum):
     TIMEOUT = "timeout"
     OOM = "out-of-memory"
     REDUCED_PRECISION = "reduced-precision"  # right under a less precise arithmetic, which the evidence names
+    # Right, and too expensive: found by `driftline perf`, never by a check.
+    SLOW = "slow"
+    SLOW_COMPILE = "slow-compile"  # compile time grows faster than the program
+    MEMORY = "memory"  # memory grows faster than the program
+
+
+COSTS = (Kind.SLOW, Kind.SLOW_COMPILE, Kind.MEMORY)
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def ratio_of(first: Sequence[float], second: Sequence[float], seed: int = 0) -> 
 def change_of(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Estimate:
     """How many times longer `after` takes than `before`, where the two were not taken in pairs."""
     logs = [np.log(np.asarray(samples, np.float64)) for samples in (before, after)]
-    low, high = _interval(_medians(logs[1], seed) - _medians(logs[0], seed + 1))
+    low, high = interval(_medians(logs[1], seed) - _medians(logs[0], seed + 1))
     value = math.exp(float(np.median(logs[1]) - np.median(logs[0])))
     return Estimate(value, math.exp(low), math.exp(high))
 
@@ -67,7 +67,7 @@ def beyond(ratio: Estimate, floor: float) -> int:
 
 
 def _interval_of_median(values: Samples, seed: int) -> tuple[float, float]:
-    resampled, ordered = _interval(_medians(values, seed)), _order_interval(values)
+    resampled, ordered = interval(_medians(values, seed)), _order_interval(values)
     return min(resampled[0], ordered[0]), max(resampled[1], ordered[1])
 
 
@@ -89,7 +89,8 @@ def _medians(values: Samples, seed: int) -> Samples:
     return medians
 
 
-def _interval(medians: Samples) -> tuple[float, float]:
+def interval(medians: Samples) -> tuple[float, float]:
+    """What holds a share of `CONFIDENCE` of the resamples."""
     rest = (1 - CONFIDENCE) / 2
     low, high = np.quantile(medians, [rest, 1 - rest])
     return float(low), float(high)

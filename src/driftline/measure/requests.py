@@ -29,6 +29,7 @@ class Kept:
     outcome: Outcome
     stage: Stage
     first_result: float = 0.0  # seconds from the loaded program to its first result
+    first_cpu: float = 0.0  # the same in CPU time, that of other programs which a compiler calls included
     facts: CompiledFacts = field(default_factory=CompiledFacts)
     failure: Failure | None = None
     problem: str = ""

@@ -41,14 +41,14 @@ def keep(request: KeepRequest, context: Context) -> Kept:
     try:
         if program.form in _LIVE_FORMS:
             _ = program.live  # building a model is not compiling it
-        began = time.perf_counter()
+        began, used = time.perf_counter(), _cpu_seconds()
         compiled = backend.compile(program, request.options)
         context.enter(Stage.RUN)
         result = replace(result, stage=Stage.RUN)
         call = bare_call(compiled, arrays)
         program.reseed()
         call()
-        seconds = time.perf_counter() - began
+        seconds, cpu = time.perf_counter() - began, _cpu_seconds() - used
     except MemoryError:
         return replace(result, outcome=Outcome.OOM)
     except (ProgramChanged, DriftlineError) as error:
@@ -62,7 +62,9 @@ def keep(request: KeepRequest, context: Context) -> Kept:
     gc.collect()
     gc.freeze()
     gc.disable()  # a collection in the middle of a round would be counted
-    return replace(result, first_result=seconds, facts=compiled_facts(compiled), device_memory=_device_memory())
+    return replace(
+        result, first_result=seconds, first_cpu=cpu, facts=compiled_facts(compiled), device_memory=_device_memory()
+    )
 
 
 @TIME.serve
@@ -81,6 +83,11 @@ def _facts_of_error(error: Exception) -> CompiledFacts:
     return (
         CompiledFacts(violations=len(error.violations)) if isinstance(error, ConstraintViolation) else CompiledFacts()
     )
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of the processes that it waited for: Inductor calls a C++ compiler."""
+    return sum(os.times()[:4])
 
 
 def _device_memory() -> int:

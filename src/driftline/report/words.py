@@ -28,6 +28,9 @@ _DEEDS = {
     Kind.TIMEOUT: "does not finish",
     Kind.OOM: "runs out of memory",
     Kind.REDUCED_PRECISION: "computes less precisely",
+    Kind.SLOW: "is slow",
+    Kind.SLOW_COMPILE: "takes ever longer to compile",
+    Kind.MEMORY: "needs ever more memory to compile",
 }
 _WHILE = {
     "CONVERT": " while converting",

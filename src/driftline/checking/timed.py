@@ -1,0 +1,35 @@
+"""Programs of cases to be timed: in the form that the target takes, compiled in a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+
+from driftline.backends import resolve
+from driftline.checking.checker import Checker, TakenForm
+from driftline.checking.kinds import worker_for_target
+from driftline.checking.written import write_case
+from driftline.core.case import Case
+from driftline.core.target import Target
+from driftline.core.text import first_line
+from driftline.measure.contestant import Contestant, contestant
+
+
+def baseline_of(target: Target) -> Target:
+    """Eager on the same device."""
+    return Target("eager", None, (("device", target.device),) if target.device != "cpu" else ())
+
+
+def contestant_of(
+    checker: Checker, case: Case, target: Target, form: TakenForm, timeout: float
+) -> contextlib.AbstractContextManager[Contestant]:
+    """The program of a case on a target, held to be timed inside the block."""
+    backend = resolve(target)
+    files = write_case(checker.pool.workspace, case, form.program)
+    kind = worker_for_target(backend, target, case.options.plugins)
+    return contestant(checker.pool, kind, files, target.backend, backend.told(target.told), timeout=timeout)
+
+
+def why_unusable(tested: Contestant) -> str:
+    """Why it could not be compiled or run, in a line; nothing when it could."""
+    kept = tested.kept
+    return first_line(kept.problem or str(kept.failure or ("" if tested.usable else kept.outcome)))

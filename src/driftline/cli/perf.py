@@ -1,0 +1,198 @@
+"""`driftline perf`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from driftline.cli.common import (
+    json_option,
+    plugin_option,
+    print_json,
+    seed_option,
+    sizes_options,
+    store_option,
+    trust_option,
+)
+from driftline.cli.completing import complete_program, complete_targets
+from driftline.core.errors import NOTHING_COMPARED, DriftlineError
+
+if TYPE_CHECKING:
+    from driftline.checking.checker import Checker
+    from driftline.core.target import Target
+    from driftline.store import Bug, Store
+
+
+@click.group()
+def perf() -> None:
+    """Find compilers whose results are right, and that are slow.
+
+    A target is timed in turn with a baseline, both in fresh processes, by CPU time beside wall time. First the machine
+    is measured: the baseline against itself says what is noise today. A finding is a ratio whose 99 % interval lies
+    beyond the limit twice in a row, the second time in other processes and in the other order. Findings are kept in
+    the store with the kinds slow, slow-compile and memory.
+
+    \b
+      driftline perf check net.py:make --targets inductor,onnxruntime
+      driftline perf check net.py:make --targets inductor --against eager,plain
+      driftline perf check net.py:make --targets inductor --growth
+      driftline bugs list
+      driftline replay inductor-1f3a
+    """
+
+
+@perf.command("check")
+@click.argument("program", shell_complete=complete_program)
+@click.option(
+    "--targets", shell_complete=complete_targets, metavar="T1,T2", required=True, help="Targets, as everywhere."
+)
+@click.option(
+    "--against",
+    metavar="eager|plain|TARGET,...",
+    help="What a target must not be slower than: eager on the same device; plain, its own unoptimised mode; or another"
+    " target, such as a former release: onnxruntime@1.15.1. Several with commas.  [default: eager; for programs that"
+    " are not torch's, plain]",
+)
+@click.option(
+    "--twin",
+    metavar="PROGRAM",
+    help="A program of the same meaning, spelled in another way: PROGRAM must not be slower than it on any target. That"
+    " both compute the same is checked first.",
+)
+@click.option(
+    "--ratio", type=click.FloatRange(1.05), default=1.5, show_default=True, help="Slower than this is a finding."
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(8),
+    default=20,
+    show_default=True,
+    help="Rounds in which both run in turn; twice as many for the confirmation.",
+)
+@click.option(
+    "--growth",
+    is_flag=True,
+    help="Also repeat the program to 10, 20, 40, ... operators, and see how compile time and peak memory grow.",
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(40),
+    default=320,
+    show_default=True,
+    help="For --growth: the most operators.",
+)
+@click.option(
+    "--exponent",
+    type=click.FloatRange(1.0),
+    default=1.5,
+    show_default=True,
+    help="For --growth: growing faster than nodes to this power is a finding.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.0),
+    default=30.0,
+    show_default=True,
+    help="Begin no further round after so long (eight are made in any case), and compile nothing larger.",
+)
+@sizes_options
+@click.option(
+    "--timeout", type=click.FloatRange(1.0), default=900.0, show_default=True, help="Seconds for one step of a target."
+)
+@seed_option
+@store_option
+@plugin_option
+@trust_option
+@json_option
+def check(
+    program: str, targets: str, against: str | None, twin: str | None, ratio: float, repeat: int, growth: bool,
+    nodes: int, exponent: float, seconds: float, dims: tuple[str, ...], shapes: tuple[str, ...], timeout: float,
+    seed: int, store: Path, plugins: tuple[str, ...], as_json: bool,
+) -> int:  # fmt: skip
+    """Say whether targets are slower on PROGRAM than they should be.
+
+    \b
+      driftline perf check net.py:make --targets inductor,onnxruntime:opt=all
+      driftline perf check model.onnx --targets onnxruntime --against plain,onnxruntime@1.15.1
+      driftline perf check fused.py:make --twin plain.py:make --targets inductor
+      driftline perf check net.py:make --targets inductor --growth --nodes 160
+
+    PROGRAM is as in `driftline check`, which says whether results are right; here only times are compared. By CPU
+    time (on a GPU by wall time) a target is slow when the 99 % interval of the ratio lies beyond --ratio, twice, in
+    different processes; what differs by less than 0.05 ms in a call is called too short.
+
+    Exit codes: 0 nothing is slow, 1 findings, 5 nothing was timed; 2, 3 and 4 as everywhere.
+    """
+    from dataclasses import replace
+
+    from driftline.campaign.session import choose_targets, require_target
+    from driftline.checking.checker import Checker
+    from driftline.checking.open import open_program
+    from driftline.core.case import Case, CheckOptions
+    from driftline.core.plugins import load_plugins
+    from driftline.core.target import parse_targets
+    from driftline.execute.pool import Pool
+    from driftline.inputs.sizes import Sizes
+    from driftline.perf.check import PerfOptions, parse_against, perf_check, require_twin, sample_case
+    from driftline.perf.comparison import Effort, Side
+    from driftline.perf.growth import SIZES, GrowthEffort
+    from driftline.perf.recording import record_growth, record_slow
+    from driftline.perf.result import GrowthRow, PerfRow
+    from driftline.perf.text import show_perf
+    from driftline.report.progress import StepProgress
+    from driftline.store import Store
+
+    load_plugins(plugins)
+    wanted = parse_targets(targets)
+    for target in wanted:
+        require_target(target)
+    baselines = parse_against(against) if against is not None else ()
+    if twin and baselines:
+        raise DriftlineError("--twin compares two programs on one target; leave out --against.")
+    sizes = Sizes.parse(dims, shapes)
+    checks = CheckOptions(seed=seed, timeout=timeout, plugins=tuple(str(Path(p).resolve()) for p in plugins))
+    effort = Effort(repeat, seconds, timeout)
+    grown = GrowthEffort(tuple(size for size in SIZES if size <= nodes), seconds=seconds, timeout=timeout)
+    options = PerfOptions(baselines, ratio, effort, grown if growth else None, exponent)
+    with Store.create(store) as kept, Pool() as pool, StepProgress(f"Timing {program}") as progress:
+        checker = Checker(pool)
+        opened = open_program(program, pool, checks)
+        chosen, _ = choose_targets(opened.program, wanted)
+        case = sample_case(opened, checks, sizes)
+        other = require_twin(checker, opened, open_program(twin, pool, checks), case) if twin else None
+
+        def keep(own: Side, other: Side, row: PerfRow) -> PerfRow:
+            return replace(row, bug=record_slow(kept, own, other, row, ratio).id)
+
+        def keep_growth(case: Case, target: Target, row: GrowthRow) -> GrowthRow:
+            return replace(row, bugs=tuple(bug.id for bug in record_growth(kept, case, target, row, exponent)))
+
+        run = perf_check(
+            checker, case, chosen, options, twin=other, listener=progress, keep=keep, keep_growth=keep_growth
+        )
+    if as_json:
+        print_json(run.to_json())
+    else:
+        show_perf(run)
+    if not run.measured:
+        return NOTHING_COMPARED
+    return 1 if run.found else 0
+
+
+def replay_slow(store: Store, bug: Bug, checker: Checker, target: Target | None, as_json: bool) -> int:
+    """Measure a stored finding again."""
+    from driftline.checking.result import ReplayAnswer
+    from driftline.perf.replay import replay_cost
+    from driftline.report.progress import StepProgress
+    from driftline.report.results import SCHEMA, bug_json
+
+    with StepProgress(f"Measuring {bug.id}") as progress:
+        found = replay_cost(store, bug.id, checker, target, listener=progress)
+    if as_json:
+        told = {"target": found.target, "answer": str(found.answer), "reason": found.reason}
+        print_json({"schema": SCHEMA, "bug": bug_json(found.bug, store.path), **told})
+    else:
+        click.echo(f"{bug.id} on {found.target}: {found.answer} ({found.reason})")
+    return 0 if found.answer in (ReplayAnswer.FIXED, ReplayAnswer.PASSES) else 1

@@ -1,0 +1,163 @@
+"""One program on several targets, each against what it should not be slower than; and what that costs to compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from driftline.backends import resolve
+from driftline.campaign.session import make_samples, maker_of, require_target
+from driftline.checking.checker import Checker
+from driftline.checking.deployed import deploy
+from driftline.checking.kinds import HOME
+from driftline.checking.open import LoadedProgram
+from driftline.checking.timed import baseline_of
+from driftline.core.case import Case, CheckOptions
+from driftline.core.errors import DriftlineError
+from driftline.core.target import Target
+from driftline.core.text import did_you_mean
+from driftline.core.verdict import Judgement
+from driftline.events import Listener, StepDone, StepsPlanned, StepStarted, Working, ignore
+from driftline.inputs.sizes import NOT_GIVEN, Sizes
+from driftline.perf.comparison import LIMIT, UNCONFIRMED, Effort, RatioMeasured, Side, Stopwatch, Unmeasured, conclude
+from driftline.perf.growth import EXPONENT, Grower, GrowthEffort
+from driftline.perf.result import GrowthRow, PerfRow, PerfRun, unmeasured_row
+from driftline.perf.words import growth_words, row_words
+
+EAGER, PLAIN = "eager", "plain"
+
+
+@dataclass(frozen=True)
+class PerfOptions:
+    """What is asked, and how much is measured for it."""
+
+    against: tuple[str, ...] = ()  # `eager`, `plain` or targets; none: eager, or plain where eager has no say
+    ratio: float = LIMIT
+    effort: Effort = field(default_factory=Effort)
+    growth: GrowthEffort | None = None
+    exponent: float = EXPONENT
+
+
+def parse_against(text: str) -> tuple[str, ...]:
+    """`eager`, `plain` and targets, separated by commas."""
+    found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not found:
+        raise DriftlineError("--against is empty; give eager, plain or a target, as in --against plain.")
+    for one in found:
+        if one in (EAGER, PLAIN):
+            continue
+        target = Target.parse(one)
+        try:
+            require_target(target)
+        except DriftlineError as error:
+            if near := did_you_mean(one, (EAGER, PLAIN)):
+                raise DriftlineError(f"--against {one}: there is no such baseline.{near}") from error
+            raise
+    return found
+
+
+def sample_case(opened: LoadedProgram, options: CheckOptions, sizes: Sizes = NOT_GIVEN) -> Case:
+    """The program with one sample of inputs: its own example, or random numbers."""
+    samples = make_samples(maker_of(opened, options, sizes), "example", 1, options.seed)
+    return Case(opened.program, samples[:1], (), options)
+
+
+def perf_check(
+    checker: Checker,
+    case: Case,
+    targets: Sequence[Target],
+    options: PerfOptions,
+    *,
+    twin: Case | None = None,
+    listener: Listener = ignore,
+    keep: Callable[[Side, Side, PerfRow], PerfRow] = lambda own, other, row: row,
+    keep_growth: Callable[[Case, Target, GrowthRow], GrowthRow] = lambda case, target, row: row,
+) -> PerfRun:
+    """Measure a program on targets. `keep` and `keep_growth` are given each finding, and return it with its name."""
+    asked = options.against or ((EAGER,) if case.program.framework == "torch" else (PLAIN,))
+    questions = [(target, one) for target in targets for one in (asked if twin is None else ("twin",))]
+    listener(StepsPlanned(len(questions) + (len(targets) if options.growth else 0)))
+    watch = Stopwatch(checker, options.effort)
+    run = PerfRun(case.program.name, options.ratio, options.exponent, options.effort.rounds)
+    for target, against in questions:
+        name = f"{target} against {against}"
+        listener(StepStarted(name))
+        watch.tell = _teller(listener, name)
+        own = Side(case, target, str(target))
+        other = Side(twin, target, twin.program.name) if twin else baseline(case, target, against)
+        if isinstance(other, Side):
+            row = answered(watch, own, other, against, options.ratio)
+            row = keep(own, other, row) if row.found else row
+        else:
+            row = unmeasured_row(str(target), against, other)
+        run = run.with_row(row)
+        listener(StepDone(name, row_words(row)))
+    for target in targets if options.growth else ():
+        assert options.growth
+        name = f"growth on {target}"
+        listener(StepStarted(name))
+        grower = Grower(checker, case, options.growth, options.exponent, _teller(listener, name))
+        grown = grower.measure(target)
+        grown = keep_growth(case, target, grown) if grown.found else grown
+        run = run.with_growth(grown)
+        listener(StepDone(name, growth_words(grown)))
+    return run
+
+
+def answered(watch: Stopwatch, own: Side, other: Side, against: str, limit: float) -> PerfRow:
+    """One question: the noise first, then the ratio, and where that is beyond the limit, the ratio once more."""
+    row = PerfRow(str(own.target), against if against in (EAGER, "twin") else str(other.target), "")
+    floor = watch.floor(other)
+    if isinstance(floor, Unmeasured):
+        return unmeasured_row(row.target, row.against, f"{other.words} could not be timed: {_told(floor)}")
+    first = watch.measure(own, other)
+    if isinstance(first, Unmeasured):
+        who = other.words if first.of_baseline else own.words
+        return replace(unmeasured_row(row.target, row.against, f"{who}: {_told(first)}"), floor=floor)
+    measured: tuple[RatioMeasured, ...] = (first,)
+    conclusion = conclude(measured, limit, floor)
+    if conclusion == UNCONFIRMED:
+        again = watch.measure(own, other, other_first=True, rounds=2 * watch.effort.rounds)
+        if not isinstance(again, Unmeasured):
+            measured = (first, again)
+            conclusion = conclude(measured, limit, floor)
+    return replace(row, conclusion=conclusion, measured=measured, floor=floor)
+
+
+def baseline(case: Case, target: Target, against: str) -> Side | str:
+    """What a target is held against; or why there is no such thing, in words."""
+    if against == EAGER:
+        return Side(case, baseline_of(target), EAGER)
+    if against != PLAIN:
+        return Side(case, Target.parse(against), against)
+    plainest = resolve(target).plainest(target.told)
+    if plainest is None:
+        return f"{target.backend} has no unoptimised mode"
+    plain = Target(target.backend, target.version, tuple(plainest.items()))
+    return f"{target} is its own unoptimised mode" if plain == target else Side(case, plain, str(plain))
+
+
+def require_twin(checker: Checker, opened: LoadedProgram, twin: LoadedProgram, case: Case) -> Case:
+    """The twin on the inputs of the program. Refuses one that computes something else."""
+    together = deploy(twin, opened)
+    assert together.deployed
+    home = Target(HOME[opened.program.framework])
+    outcome = checker.check(replace(case, targets=(home,), deployed=together.deployed))
+    verdict = outcome.results[0].verdict if outcome.results else None
+    if verdict is None or verdict.judgement is not Judgement.PASS:
+        why = verdict.reason if verdict else outcome.skipped[0].reason
+        raise DriftlineError(f"--twin {twin.program.name} does not compute what {opened.program.name} does: {why}.")
+    names = together.deployed.inputs
+    samples = tuple(
+        replace(sample, arrays={names.get(name, name): array for name, array in sample.arrays.items()})
+        for sample in case.samples
+    )
+    return replace(case, program=twin.program, samples=samples)
+
+
+def _teller(listener: Listener, name: str) -> Callable[[str], None]:
+    return lambda words: listener(Working(name, words))
+
+
+def _told(found: Unmeasured) -> str:
+    return f"{found.outcome.lower()}: {found.reason}" if found.reason else found.outcome.lower()

@@ -1,0 +1,151 @@
+"""Is a program slower on one side than on another? Measured in turn, in fresh processes, and then once more.
+
+What is found must be beyond the limit with its whole interval, twice, the second time in other processes which are
+started and timed in the other order. Nothing is concluded within the noise floor of the machine, nor from a difference
+that calling a compiled program explains.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from statistics import median
+
+from driftline.checking.checker import Checker
+from driftline.checking.timed import contestant_of, why_unusable
+from driftline.core.announce import Announce
+from driftline.core.case import Case
+from driftline.core.errors import DriftlineError
+from driftline.core.execution import Execution, Outcome
+from driftline.core.target import Target
+from driftline.core.text import first_line
+from driftline.measure.contestant import Contestant, Untimed
+from driftline.measure.estimate import Estimate, beyond, noise_floor
+from driftline.measure.rounds import Rounds, by_clock, interleave
+
+LIMIT = 1.5  # how many times slower is a finding
+LEAST_SECONDS = 50e-6  # of difference in one call: less than this may be what it costs to call compiled code
+SCREENING_ROUNDS = 8
+
+SLOW, UNCONFIRMED, SLOWER, NOISE, FASTER = "slow", "unconfirmed", "slower", "within noise", "faster"
+TOO_SHORT, TOO_NOISY, UNMEASURED = "too short", "too noisy", "not measured"
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """A program on a target, and how a sentence speaks of it."""
+
+    case: Case
+    target: Target
+    words: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.case.program.digest, str(self.target)
+
+
+@dataclass(frozen=True)
+class RatioMeasured:
+    """One measurement of a side against another. The ratio says how many times longer the first takes."""
+
+    ratio: Estimate  # by the clock that decides: CPU time, on a GPU wall time
+    wall: Estimate
+    own_seconds: float  # of one call, by the clock that decides
+    other_seconds: float
+    rounds: int
+    version: str = ""
+    other_version: str = ""
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """Why there is no ratio."""
+
+    outcome: str
+    reason: str
+    of_baseline: bool = False
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured."""
+
+    rounds: int = 20
+    seconds: float = 30.0  # after so many no further round is begun
+    timeout: float = 900.0
+
+
+class Stopwatch:
+    """Asks about sides, and remembers the noise floor of each."""
+
+    def __init__(self, checker: Checker, effort: Effort, tell: Announce = lambda words: None) -> None:
+        self.checker = checker
+        self.effort = effort
+        self.tell = tell
+        self._floors: dict[tuple[str, str], float | Unmeasured] = {}
+
+    def floor(self, side: Side) -> float | Unmeasured:
+        """The factor up to which a ratio against this side says nothing: the side against itself, in two processes."""
+        if side.key not in self._floors:
+            self.tell(f"{side.words} against itself")
+            found = self.measure(side, side)
+            self._floors[side.key] = found if isinstance(found, Unmeasured) else noise_floor(found.ratio)
+        return self._floors[side.key]
+
+    def measure(
+        self, own: Side, other: Side, *, other_first: bool = False, rounds: int | None = None
+    ) -> RatioMeasured | Unmeasured:
+        """Time a side against another, in two new processes. With `other_first` they are started and timed in the other
+        order."""
+        pair = (other, own) if other_first else (own, other)
+        try:
+            with contextlib.ExitStack() as held:
+                made: list[Contestant] = []
+                for side in pair:
+                    found = self._enter(held, side)
+                    if isinstance(found, Unmeasured):
+                        return Unmeasured(found.outcome, found.reason, side is other and own is not other)
+                    made.append(found)
+                taken = interleave(
+                    made[0], made[1], rounds or self.effort.rounds, seconds=self.effort.seconds,
+                    tell=lambda done, of: self.tell(f"{own.words}, round {done + 1} of {of}"),
+                )  # fmt: skip
+        except (Untimed, DriftlineError) as error:
+            return Unmeasured(str(Outcome.ERROR), first_line(str(error)))
+        if other_first:
+            made.reverse()
+            taken = Rounds(taken.second, taken.first)
+        return _measured(taken, own.target.device == "cpu", made[0].kept.version, made[1].kept.version)
+
+    def _enter(self, held: contextlib.ExitStack, side: Side) -> Contestant | Unmeasured:
+        form = self.checker.form_for(side.case, side.target)
+        if isinstance(form, Execution):
+            return Unmeasured(str(form.outcome), first_line(str(form.failure or form.problem)))
+        made = held.enter_context(contestant_of(self.checker, side.case, side.target, form, self.effort.timeout))
+        return made if made.usable else Unmeasured(str(made.kept.outcome), why_unusable(made))
+
+
+def _measured(taken: Rounds, by_cpu: bool, version: str, other_version: str) -> RatioMeasured:
+    clock = "cpu" if by_cpu else "wall"
+    own, other = (median(by_clock(timings, clock)) for timings in (taken.first, taken.second))
+    return RatioMeasured(taken.ratio(clock), taken.ratio("wall"), own, other, len(taken.first), version, other_version)
+
+
+def is_beyond(found: RatioMeasured, limit: float, floor: float) -> bool:
+    """Does the whole interval lie beyond the limit and the noise, by more than a call costs? The wall clock must not
+    contradict: threads that spin use CPU time and no one's patience."""
+    apart = found.own_seconds - found.other_seconds
+    return found.ratio.low > max(limit, floor) and apart > LEAST_SECONDS and found.wall.high > limit
+
+
+def conclude(measured: tuple[RatioMeasured, ...], limit: float, floor: float) -> str:
+    """What may be said after a measurement, or after two."""
+    first, *more = measured
+    if floor >= limit:
+        return TOO_NOISY
+    if is_beyond(first, limit, floor):
+        return SLOW if more and all(is_beyond(one, limit, floor) for one in more) else UNCONFIRMED
+    side = beyond(first.ratio, floor)
+    if side > 0 and first.own_seconds - first.other_seconds <= LEAST_SECONDS:
+        return TOO_SHORT
+    return {1: SLOWER, -1: FASTER, 0: NOISE}[side]

@@ -1,0 +1,114 @@
+"""Slow programs as bugs of the store: named by compiler, kind, operators and dtypes, with what measures them again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from driftline.core.case import Case
+from driftline.core.errors import DriftlineError
+from driftline.core.evidence import Evidence
+from driftline.core.execution import Execution, Outcome, Stage
+from driftline.core.identity import fingerprint_of
+from driftline.core.target import Target
+from driftline.core.verdict import Fingerprint, Judgement, Kind, Status
+from driftline.core.wire import WireError, decode
+from driftline.perf.comparison import Side
+from driftline.perf.result import GrowthRow, PerfRow
+from driftline.perf.words import growth_sentence, slow_sentence
+from driftline.programs.operators import operators_of
+from driftline.store import Bug, Store
+
+KEY = "perf"  # where a finding keeps its measurement
+
+
+@dataclass(frozen=True)
+class SlowMeasurement:
+    """What a finding of the kind `slow` keeps, and a replay asks again."""
+
+    row: PerfRow
+    limit: float
+    baseline: str  # the target of the other side
+    baseline_case: str = ""  # of a twin: the case that holds it
+
+    def to_json(self) -> dict[str, Any]:
+        return {"slow": asdict(self)}
+
+
+@dataclass(frozen=True)
+class GrowthMeasurement:
+    """What a finding of the kinds `slow-compile` and `memory` keeps."""
+
+    row: GrowthRow
+    limit: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {"growth": asdict(self)}
+
+
+def slow_fingerprint(case: Case, target: Target) -> Fingerprint:
+    return _fingerprint(case, target, Kind.SLOW)
+
+
+def record_slow(store: Store, own: Side, other: Side, row: PerfRow, limit: float) -> Bug:
+    """Keep a target that is slow."""
+    twin = own.case.program.digest != other.case.program.digest
+    held = store.save_case(other.case.only(other.target)) if twin else ""
+    kept = SlowMeasurement(row, limit, str(other.target), held)
+    return _record(store, own.case, own.target, Kind.SLOW, slow_sentence(row, limit), kept, row.measured[0].version)
+
+
+def record_growth(store: Store, case: Case, target: Target, row: GrowthRow, limit: float) -> list[Bug]:
+    """Keep what grows too fast: compile time, memory, or both."""
+    kept = GrowthMeasurement(row, limit)
+    return [_record(store, case, target, Kind(kind), growth_sentence(row, kind, limit), kept, "") for kind in row.found]
+
+
+def measurement_of(bug: Bug) -> SlowMeasurement | GrowthMeasurement:
+    """What a stored finding says was measured."""
+    held = bug.findings[0].verdict.get(KEY)
+    try:
+        if isinstance(held, dict) and "slow" in held:
+            return decode(SlowMeasurement, held["slow"])
+        if isinstance(held, dict) and "growth" in held:
+            return decode(GrowthMeasurement, held["growth"])
+    except WireError as error:
+        raise DriftlineError(f"The measurement of {bug.id} is damaged ({error}); measure the program anew.") from error
+    raise DriftlineError(f"{bug.id} holds no measurement; it was not found by driftline perf.")
+
+
+def _fingerprint(case: Case, target: Target, kind: Kind) -> Fingerprint:
+    stage = Stage.RUN if kind is Kind.SLOW else Stage.COMPILE
+    program = case.program
+    return fingerprint_of(
+        program, operators_of(program), backend=target.backend, stage=str(stage), kind=kind, found=Evidence()
+    )
+
+
+def _record(
+    store: Store,
+    case: Case,
+    target: Target,
+    kind: Kind,
+    sentence: str,
+    kept: SlowMeasurement | GrowthMeasurement,
+    version: str,
+) -> Bug:
+    name = _fingerprint(case, target, kind)
+    return store.add_finding(
+        name,
+        replace(case, targets=(target,)),
+        target,
+        summary=sentence,
+        status=Status.NEW,
+        verdict={
+            "verdict": str(Judgement.FAIL),
+            "kind": str(kind),
+            "reason": sentence,
+            "evidence": Evidence(stage=name.stage).to_json(),
+            "failed_runs": [2, 2],
+            "blame": "",
+            KEY: kept.to_json(),
+        },
+        execution=Execution(str(target), Outcome.OK, Stage(name.stage), version=version).summary(),
+    )

@@ -1,0 +1,71 @@
+"""A program so many times in a row: each copy takes the result of the one before it, so that none can be left out.
+
+Where no input can take the result, the copies stand side by side, each on inputs of its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from driftline.core.errors import DriftlineError
+from driftline.core.program import Program, SourceBundle
+
+_FILE = "driftline_repeated.py"
+_TEXT = '''"""{module}.{entry}, {copies} times."""
+
+import importlib
+
+import torch
+
+
+def tensors(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()
+    return [found for one in values for found in tensors(one)]
+
+
+class Repeated(torch.nn.Module):
+    def __init__(self, function, place):
+        super().__init__()
+        self.function = function
+        self.place = place
+
+    def forward(self, *inputs):
+        inputs, results = list(inputs), []
+        for copy in range({copies}):
+            if self.place is None:
+                shifted = [x + copy if x.is_floating_point() else x for x in inputs]
+                results += tensors(self.function(*shifted))
+            else:
+                results = tensors(self.function(*inputs))
+                inputs[self.place] = results[0]
+        return tuple(results)
+
+
+def program():
+    function, inputs = importlib.import_module({module!r}).{entry}()
+    if not isinstance(inputs, (tuple, list)) or not all(isinstance(x, torch.Tensor) for x in inputs):
+        raise ValueError("only a program whose inputs are a tuple of tensors can be repeated")
+    with torch.no_grad():
+        result = (tensors(function(*(x.clone() for x in inputs))) or [None])[0]
+    if result is None:
+        raise ValueError("a program that returns no tensor cannot be repeated")
+    fitting = [at for at, x in enumerate(inputs) if x.shape == result.shape and x.dtype == result.dtype]
+    if not fitting and not any(x.is_floating_point() for x in inputs):
+        raise ValueError("no input takes the result, nor is one of floats: the copies would all be the same")
+    return Repeated(function, fitting[0] if fitting else None), tuple(inputs)
+'''
+
+
+def repeated_bundle(program: Program, copies: int) -> SourceBundle:
+    """The program of so many copies, as text. Refuses what is no torch program in Python."""
+    if program.form != "source" or program.framework != "torch":
+        raise DriftlineError(
+            f"{program.name}: growth is measured on torch programs in Python (file.py:name or model:NAME), whose text"
+            " can be repeated."
+        )
+    bundle = SourceBundle.load(program.path.read_bytes())
+    module = PurePath(bundle.entry_file).stem
+    text = _TEXT.format(module=module, entry=bundle.entry_name, copies=copies)
+    return SourceBundle(_FILE, "program", {**bundle.files, _FILE: text})

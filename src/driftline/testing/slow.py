@@ -1,0 +1,110 @@
+"""A compiler that is right and slow on demand: `planted-slow`. A plugin file, used by name through `--plugin`.
+
+    planted-slow:factor=2                    every call takes twice the CPU time that it needs
+    planted-slow:factor=5:op=softmax         only this operator does
+    planted-slow:factor=1                    a sound twin
+    planted-slow:factor=1:compile=quadratic  compile time grows with the square of the number of operators
+
+What it computes is what eager computes. `driftline perf` is tested, and measured (benchmarks/perf.py), on it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from driftline.backends import register_backend
+from driftline.backends._torch import TorchRunner
+from driftline.backends.base import Backend, Compiled, Option, Options
+from driftline.programs.opened import OpenedProgram
+
+_SECONDS = {"": 0.0, "linear": 3e-3, "quadratic": 1e-5}  # of compiling, for one operator or for one pair of them
+
+
+def _slowed(function: Callable[[], Any], factor: float) -> Any:
+    """Call it, and go on using CPU time until it was so many times what the call used."""
+    began = time.process_time()
+    result = function()
+    until = began + factor * (time.process_time() - began)
+    while time.process_time() < until:
+        pass
+    return result
+
+
+def _burn(seconds: float) -> None:
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        pass
+
+
+class PlantedSlow(Backend):
+    """Eager, with CPU time burnt beside it."""
+
+    name = "planted-slow"
+    accepts = ("source:torch", "torch")
+    module = "torch"
+    distribution = "torch"
+    install = "pip install torch==2.13.0"
+    family = "eager"
+    gradients = True
+    mutates = True
+    options = {
+        "factor": Option("how many times longer a call takes", default="2"),
+        "op": Option("the operator that is slow; default: the whole program"),
+        "compile": Option("how compile time grows with the program", ("linear", "quadratic")),
+    }
+
+    def plainest(self, options: Options) -> Options:
+        return {"factor": "1"}
+
+    def compile(self, program: OpenedProgram, options: Options) -> Compiled:
+        factor, only = float(options.get("factor", "2")), options.get("op", "")
+        function = program.live.function
+        if growth := options.get("compile", ""):
+            count = _count(program)
+            _burn(_SECONDS[growth] * (count * count if growth == "quadratic" else count))
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if factor <= 1:
+                return function(*args, **kwargs)
+            if not only:
+                return _slowed(lambda: function(*args, **kwargs), factor)
+            with _interceptor(lambda name, call: _slowed(call, factor) if name == only else call()):
+                return function(*args, **kwargs)
+
+        for method in ("named_parameters", "named_buffers"):
+            if hasattr(function, method):
+                setattr(run, method, getattr(function, method))
+        return TorchRunner(program, run)
+
+
+def _count(program: OpenedProgram) -> int:
+    """The operators of one call."""
+    seen = []
+
+    def note(name: str, call: Callable[[], Any]) -> Any:
+        seen.append(name)
+        return call()
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        with _interceptor(note):
+            return program.live.function(*args, **kwargs)
+
+    TorchRunner(program, counted).bare(program.example)()
+    return len(seen)
+
+
+def _interceptor(between: Callable[[str, Callable[[], Any]], Any]) -> Any:
+    """Torch's calls go through a function that is given their name."""
+    from torch.overrides import TorchFunctionMode
+
+    class Interceptor(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            name = str(getattr(func, "__name__", "")).strip("_")
+            return between(name, lambda: func(*args, **(kwargs or {})))
+
+    return Interceptor()
+
+
+register_backend(PlantedSlow)
