@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from driftline.cli.common import (
+    Activity,
     json_option,
+    note,
+    parse_budget,
     plugin_option,
     print_json,
     seed_option,
@@ -18,6 +21,7 @@ from driftline.cli.common import (
 )
 from driftline.cli.completing import complete_program, complete_targets
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError
+from driftline.core.quoting import shell
 
 if TYPE_CHECKING:
     from driftline.checking.checker import Checker
@@ -38,7 +42,7 @@ def perf() -> None:
       driftline perf check net.py:make --targets inductor,onnxruntime
       driftline perf check net.py:make --targets inductor --against eager,plain
       driftline perf check net.py:make --targets inductor --growth
-      driftline bugs list
+      driftline perf hunt --budget 20m --targets inductor,onnxruntime
       driftline replay inductor-1f3a
     """
 
@@ -121,7 +125,7 @@ def check(
 
     PROGRAM is as in `driftline check`, which says whether results are right; here only times are compared. By CPU
     time (on a GPU by wall time) a target is slow when the 99 % interval of the ratio lies beyond --ratio, twice, in
-    different processes; what differs by less than 0.05 ms in a call is called too short.
+    different processes; what differs by less than 0.1 ms in a call is called too short.
 
     Exit codes: 0 nothing is slow, 1 findings, 5 nothing was timed; 2, 3 and 4 as everywhere.
     """
@@ -179,6 +183,94 @@ def check(
     if not run.measured:
         return NOTHING_COMPARED
     return 1 if run.found else 0
+
+
+@perf.command("hunt")
+@click.option(
+    "--targets",
+    shell_complete=complete_targets,
+    metavar="T1,T2",
+    help="Targets, as everywhere.  [default: inductor,onnxruntime]",
+)
+@click.option(
+    "--against", metavar="eager|plain|TARGET", help="What a target must not be slower than.  [default: eager]"
+)
+@click.option("--ratio", type=click.FloatRange(1.05), help="Slower than this is a finding.  [default: 1.5]")
+@click.option("--budget", metavar="TIME", help="How long, all included: 90s, 10m, 1h.  [default: 10m]")
+@click.option("--programs", type=click.IntRange(1), help="Make no more programs than these.")
+@click.option("--resume", is_flag=True, help="Go on with the last perf hunt in the store that was cut off.")
+@seed_option
+@store_option
+@plugin_option
+@json_option
+def hunt(
+    targets: str | None, against: str | None, ratio: float | None, budget: str | None, programs: int | None,
+    resume: bool, seed: int, store: Path, plugins: tuple[str, ...], as_json: bool,
+) -> int:  # fmt: skip
+    """Make programs large enough to be timed, and keep those that a target makes slow.
+
+    \b
+      driftline perf hunt --budget 20m --targets inductor,onnxruntime,openvino
+      driftline perf hunt --targets onnxruntime --against plain --seed 7
+      driftline perf hunt --resume
+
+    Torch programs of one to three operators are screened with few rounds against the baseline. What is slow is cut to
+    the operators that are slow by themselves, and confirmed as `perf check` does it. The same seed gives the same
+    programs; what is found depends on the machine. Let nothing else run beside it.
+
+    Exit codes: 0 nothing found, 1 findings, 5 no program was timed, 130 interrupted (resume it); 2, 3 and 4 as
+    everywhere.
+    """
+    from dataclasses import replace
+
+    from driftline.campaign.session import require_target
+    from driftline.checking.checker import Checker
+    from driftline.core.case import CheckOptions
+    from driftline.core.plugins import load_plugins
+    from driftline.core.target import parse_targets
+    from driftline.execute.pool import Pool
+    from driftline.perf.check import EAGER, parse_against
+    from driftline.perf.comparison import LIMIT
+    from driftline.perf.hunt import PerfHunt
+    from driftline.perf.journal import PerfJournal, PerfPlan
+    from driftline.perf.text import hunt_json, show_hunt, was_timed
+    from driftline.store import Store
+
+    if resume and (targets or against or ratio or programs):
+        raise DriftlineError(
+            "--resume goes on with what was asked for then; leave out --targets, --against, --ratio and --programs."
+        )
+    load_plugins(plugins)
+    wanted = parse_targets(targets or "inductor,onnxruntime")
+    for target in wanted:
+        require_target(target)
+    baselines = parse_against(against or EAGER)
+    if len(baselines) > 1:
+        raise DriftlineError("A hunt holds targets against one baseline; give --against one.")
+    seconds = parse_budget(budget) if budget else 0.0
+    plan = PerfPlan(tuple(map(str, wanted)), baselines[0], ratio or LIMIT, seconds or 600.0, seed, programs or 0)
+    options = CheckOptions(seed=seed, plugins=tuple(str(Path(p).resolve()) for p in plugins))
+    with Store.create(store) as kept, Pool() as pool:
+        journal = PerfJournal(kept)
+        entry = journal.unfinished(seconds) if resume else journal.begin(plan)
+        hunting = PerfHunt(Checker(pool), kept, entry, replace(options, seed=entry.plan.seed))
+        try:
+            with Activity("Hunting for slow programs", entry.plan.seconds) as activity:
+                hunting.listen(activity)
+                result, code = hunting.run(), 0
+        except KeyboardInterrupt:
+            result, code = hunting.entry, 130
+            command = shell(["driftline", "perf", "hunt", "--resume", "--store", store])
+            note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
+        if as_json:
+            print_json(hunt_json(result, kept))
+        else:
+            show_hunt(result, kept)
+    if code:
+        return code
+    if result.bugs:
+        return 1
+    return 0 if was_timed(result) else NOTHING_COMPARED
 
 
 def replay_slow(store: Store, bug: Bug, checker: Checker, target: Target | None, as_json: bool) -> int:

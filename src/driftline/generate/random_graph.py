@@ -376,8 +376,10 @@ def _same_text(graph: Graph, other: Graph, form: str) -> bool:
     return len({str(text).partition("def program")[0] for text in texts}) == 1
 
 
-def resized(graph: Graph, old: int, new: int) -> Graph | None:
-    """The graph with one size of its inputs replaced by another; `None` when it is not valid then."""
+def resized(graph: Graph, old: int, new: int, most: int | None = None) -> Graph | None:
+    """The graph with one size of its inputs replaced by another; `None` when it is not valid then, or has a value of
+    more than `most` elements."""
+    limit = most_elements(graph) if most is None else most
     leaves = tuple(
         replace(leaf, type=leaf.type.with_shape(new if size == old else size for size in leaf.type.shape))
         if leaf.kind == "input"
@@ -391,7 +393,7 @@ def resized(graph: Graph, old: int, new: int) -> Graph | None:
             results = tuple(OPERATORS[node.op].infer([types[number] for number in node.inputs], node.attributes))
         except (Invalid, IndexError, KeyError, TypeError, ValueError):
             return None
-        if any(result.size > most_elements(graph) for result in results):
+        if any(result.size > limit for result in results):
             return None
         types.extend(results)
         nodes.append(replace(node, outputs=results))

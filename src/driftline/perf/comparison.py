@@ -24,7 +24,7 @@ from driftline.measure.estimate import Estimate, beyond, noise_floor
 from driftline.measure.rounds import Rounds, by_clock, interleave
 
 LIMIT = 1.5  # how many times slower is a finding
-LEAST_SECONDS = 50e-6  # of difference in one call: less than this may be what it costs to call compiled code
+LEAST_SECONDS = 100e-6  # of difference in one call: less than this may be what it costs to call compiled code
 SCREENING_ROUNDS = 8
 
 SLOW, UNCONFIRMED, SLOWER, NOISE, FASTER = "slow", "unconfirmed", "slower", "within noise", "faster"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -10,9 +13,14 @@ from rich.table import Table
 from driftline.core.text import plural
 from driftline.measure.words import milliseconds, times
 from driftline.perf.comparison import FASTER, SLOW, SLOWER, UNCONFIRMED
-from driftline.perf.result import GrowthRow, PerfRow, PerfRun
+from driftline.perf.hunt import NOT_SLOW, UNCONFIRMED_SLOW
+from driftline.perf.journal import PerfHuntEntry
+from driftline.perf.result import SCHEMA, GrowthRow, PerfRow, PerfRun
 from driftline.perf.words import exponent
+from driftline.report.results import bug_json
 from driftline.report.screen import console
+from driftline.report.words import duration
+from driftline.store import Store
 
 _STYLES = {SLOW: "bold red", SLOWER: "yellow", UNCONFIRMED: "yellow", FASTER: "green"}
 
@@ -76,3 +84,25 @@ def _show_growth(row: GrowthRow) -> None:
         for what, found in (("time", row.time_exponents), ("memory", row.memory_exponents))
     )
     out.print(escape(f"{told} ({series}): {', '.join(row.found) or 'no finding'}"))
+
+
+def show_hunt(entry: PerfHuntEntry, store: Store) -> None:
+    """What came of the programs, and the bugs with their sentences."""
+    out = console()
+    came = (
+        ", ".join(f"{count} {words}" for words, count in Counter(entry.counts).most_common()) or "none came to its end"
+    )
+    programs = f"{plural(entry.number, 'program')} on {plural(len(entry.plan.targets), 'target')}"
+    out.print(escape(f"{programs} in {duration(entry.seconds)}, seed {entry.plan.seed}: {came}."))
+    for bug in map(store.bug, entry.bugs):
+        out.print(escape(f"{bug.id}  {bug.fingerprint.kind}: {bug.fingerprint.detail}"))
+        out.print(escape(f"  {bug.summary}"), style="dim")
+
+
+def hunt_json(entry: PerfHuntEntry, store: Store) -> dict[str, Any]:
+    bugs = [bug_json(store.bug(name), store.path) for name in entry.bugs]
+    return {"schema": SCHEMA, **asdict(entry), "bugs": bugs}
+
+
+def was_timed(entry: PerfHuntEntry) -> bool:
+    return any(entry.counts.get(words) for words in (SLOW, NOT_SLOW, UNCONFIRMED_SLOW))

@@ -1,0 +1,109 @@
+"""`driftline perf hunt`: programs that are large enough, a journal that survives, slow operators that are cut out."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import driftline.testing
+from driftline.checking.checker import Checker
+from driftline.cli import run as command
+from driftline.core.case import CheckOptions
+from driftline.core.errors import DriftlineError
+from driftline.core.plugins import load_plugins
+from driftline.generate.graph import Graph, Leaf, Node, TensorType
+from driftline.generate.operator import Draw
+from driftline.generate.random_graph import drawn_graph
+from driftline.perf.candidates import MOST_ELEMENTS, TARGET_ELEMENTS, candidate, enlarged
+from driftline.perf.hunt import PerfHunt, parts_of
+from driftline.perf.journal import PerfJournal, PerfPlan
+from driftline.store import Store
+
+PLUGIN = str(Path(driftline.testing.__file__).with_name("slow.py"))
+LARGE = TensorType("float32", (512, 512))
+
+
+def test_programs_are_the_same_for_a_seed_and_large_enough() -> None:
+    drawn = [candidate(3, number) for number in range(20)]
+    assert drawn == [candidate(3, number) for number in range(20)]
+    assert drawn != [candidate(4, number) for number in range(20)]
+    sizes = [max(kind.size for kind in graph.types()) for graph in drawn if graph]
+    assert len(sizes) >= 15 and all(TARGET_ELEMENTS <= size <= MOST_ELEMENTS for size in sizes)
+
+
+def test_a_program_that_cannot_grow_is_left_out() -> None:
+    assert enlarged(Graph((Leaf("input", TensorType("float32", ())),), (), (0,))) is None
+    small = drawn_graph(["tanh"], "torch", Draw(random.Random(1)), dtypes=("float32",))
+    large = enlarged(small)
+    assert large is not None and large.operators == small.operators
+
+
+def graph_of_two() -> Graph:
+    """softmax(tanh(x))"""
+    nodes = (Node("tanh", (0,), (LARGE,)), Node("softmax", (1,), (LARGE,), {"dim": 1}))
+    return Graph((Leaf("input", LARGE),), nodes, (2,))
+
+
+def test_parts_are_the_operators_alone_on_inputs_of_their_own() -> None:
+    assert [part.operators for part in parts_of(graph_of_two())] == [("tanh",), ("softmax",)]
+    assert all(part.leaves[0].type == LARGE for part in parts_of(graph_of_two()))
+
+
+def test_a_hunt_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    with Store.create(tmp_path) as store:
+        journal = PerfJournal(store)
+        with pytest.raises(DriftlineError, match="no unfinished perf hunt"):
+            journal.unfinished()
+        first = journal.begin(PerfPlan(("eager",), seconds=60.0))
+        second = journal.begin(PerfPlan(("eager",), seconds=60.0, seed=1))
+        assert (first.id, second.id) == (1, 2) and journal.unfinished() == second
+        journal.keep(replace(second, number=7, seconds=50.0, counts={"slow": 1}, bugs=("eager-1",)))
+        assert journal.unfinished().number == 7 and journal.unfinished(90.0).plan.seconds == 90.0
+        with pytest.raises(DriftlineError, match="longer --budget"):
+            journal.unfinished(40.0)
+        journal.keep(replace(second, finished=True))
+        assert journal.unfinished().id == 1
+        (tmp_path / "perf-hunts" / "1.json").write_text("{")
+        with pytest.raises(DriftlineError, match="is damaged"):
+            journal.unfinished()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("--targets egar", "eager"),
+        ("--targets eager --against eager,plain", "one baseline"),
+        ("--resume --targets eager", "leave out --targets"),
+        ("--targets eager --budget 5", "with its unit"),
+        ("--resume", "no unfinished perf hunt"),
+    ],
+)
+def test_bad_options_are_one_sentence(
+    arguments: str, told: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["perf", "hunt", "--store", str(tmp_path), *arguments.split()]) == 2
+    said = capfd.readouterr().err
+    assert told in said and "Traceback" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_slow_operator_is_cut_out_of_its_program_and_the_hunt_is_resumed(
+    checker: Checker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_plugins((PLUGIN,))
+    monkeypatch.setattr("driftline.perf.hunt.candidate", lambda seed, number: graph_of_two() if number else None)
+    with Store.create(tmp_path) as store:
+        plan = PerfPlan(("planted-slow:factor=6:op=softmax", "planted-slow:factor=1"), seconds=800.0, programs=1)
+        hunt = PerfHunt(checker, store, PerfJournal(store).begin(plan), CheckOptions(plugins=(PLUGIN,)))
+        assert hunt.run().counts == {"no program": 1}
+        entry = replace(hunt.entry, finished=False, plan=replace(plan, programs=2))
+        found = PerfHunt(checker, store, entry, CheckOptions(plugins=(PLUGIN,))).run()
+        assert found.counts == {"no program": 1, "slow": 1, "not slow": 1} and found.number == 2
+        (bug,) = store.bugs()
+        assert found.bugs == (bug.id,) and bug.fingerprint.detail == "softmax of float"
+    checker.pool.deadline = math.inf
