@@ -154,6 +154,11 @@ def test_the_command_finds_slow_calls_and_compile_time_that_grows_too_fast(
     with Store.open(store) as kept:
         bugs = {bug.fingerprint.kind: bug.id for bug in kept.bugs()}
     assert set(bugs) == {"slow", "slow-compile"}
+    script = tmp_path / "slow.py"
+    assert command(["export", bugs["slow"], "--out", str(script), "--store", str(store), "--plugin", PLUGIN]) == 0
+    assert "it shows the difference" in capfd.readouterr().err and "seconds(lambda:" in script.read_text()
+    assert command(["export", bugs["slow-compile"], "--store", str(store), "--plugin", PLUGIN]) == 1
+    assert command(["export", bugs["slow"], "--as", "issue", "--store", str(store), "--plugin", PLUGIN]) == 2
     again = ["replay", bugs["slow"], "--store", str(store), "--plugin", PLUGIN]
     assert command([*again, "--target", "planted-slow:factor=1"]) == 0
     assert "passes" in capfd.readouterr().out

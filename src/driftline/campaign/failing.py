@@ -44,6 +44,13 @@ def require_one_program(case: Case, what: str) -> None:
         )
 
 
+def about_cost(store: Store, name: str) -> bool:
+    """Is this the name of a bug whose results are right, and that is too expensive?"""
+    if is_program(name) or _CASE_ID.fullmatch(name):
+        return False
+    return store.bug(name).fingerprint.kind in COSTS
+
+
 def require_wrong(bug: Bug) -> None:
     """Refuse a bug whose results are right: those that explain wrong ones have nothing to ask of it."""
     if bug.fingerprint.kind in COSTS:

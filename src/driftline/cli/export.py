@@ -10,10 +10,13 @@ import click
 from driftline.cli.cause_options import causes_option, library_of
 from driftline.cli.common import note, plugin_option, store_option, trust_option
 from driftline.cli.completing import complete_bugs
+from driftline.core.errors import DriftlineError
+from driftline.core.quoting import comment
 
 if TYPE_CHECKING:
     from driftline.report.export.script import Exported
     from driftline.report.export.subject import Subject
+    from driftline.store import Store
 
 FORMS = ("script", "issue", "pytest", "onnx", "json")
 _EXAMPLES = {"script": "bug.py", "issue": "issue.md", "pytest": "test_bug.py", "json": "bug.json"}
@@ -53,12 +56,14 @@ def export(
       onnx     a folder with the model, its inputs and what should come out
       json     all that is known
 
+    Of a bug that is about cost there is a script, which prints both times.
+
     A script and a test are run in a clean process before they are called valid. The plugins that a bug needs are code
     and are not loaded by themselves: give them again with --plugin. Exit code 0: valid; 1: not valid, and the reason is
     said.
     """
     from driftline.campaign.exporting import subject_of
-    from driftline.campaign.failing import find_failing
+    from driftline.campaign.failing import about_cost, find_failing
     from driftline.checking.checker import Checker
     from driftline.core.case import CheckOptions
     from driftline.core.output_place import require_place
@@ -78,6 +83,8 @@ def export(
     options = CheckOptions(plugins=tuple(str(Path(p).resolve()) for p in plugins))
     with Store.open(store) as kept, Pool() as pool:
         checker = Checker(pool)
+        if about_cost(kept, subject):
+            return _write_timing(kept, subject, form, out)
         failing = find_failing(subject, kept, checker, options=options)
         gathered = subject_of(kept, checker, failing, original=original, library=library)
     if form == "onnx":
@@ -92,7 +99,6 @@ def export(
 
 
 def _written(subject: Subject, form: str) -> tuple[str, Exported]:
-    from driftline.core.quoting import comment
     from driftline.core.text import to_json
     from driftline.report.export.issue import issue_text
     from driftline.report.export.script import export_script, export_test
@@ -119,6 +125,26 @@ def _verdict(subject: Subject, form: str, made: Exported, out: Path | None, stor
     if made.valid:
         return f"valid: {made.reason}; {made.lines} lines.{reduced if made.lines > 25 else ''}{place}"
     return f"not valid, the {what} of {subject.bug.id}: {made.reason}.{reduced}{place}"
+
+
+def _write_timing(store: Store, name: str, form: str, out: Path | None) -> int:
+    """The script of a finding of `driftline perf`, which prints both times."""
+    from driftline.core.streams import write_exactly
+    from driftline.perf.recording import timing_script
+    from driftline.report.formats import write
+
+    if form != "script":
+        raise DriftlineError(f"{name} is about cost; write it with --as script.")
+    made = timing_script(store, store.bug(name))
+    if made.text:
+        text = made.text if made.valid else f"# NOT VALID: {comment(made.reason)}.\n{made.text}"
+        if out:
+            write(out, text)
+        else:
+            write_exactly(text)
+    told = "valid" if made.valid else "not valid"
+    note(f"{told}: {made.reason}." + (f" Written to {out}." if out and made.text else ""))
+    return 0 if made.valid else 1
 
 
 def _write_model(subject: Subject, out: Path | None) -> int:

@@ -125,7 +125,7 @@ def check(
 
     PROGRAM is as in `driftline check`, which says whether results are right; here only times are compared. By CPU
     time (on a GPU by wall time) a target is slow when the 99 % interval of the ratio lies beyond --ratio, twice, in
-    different processes; what differs by less than 0.1 ms in a call is called too short.
+    different processes; where calls differ by less than 0.1 ms, it is called too short.
 
     Exit codes: 0 nothing is slow, 1 findings, 5 nothing was timed; 2, 3 and 4 as everywhere.
     """

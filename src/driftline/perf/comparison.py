@@ -145,7 +145,6 @@ def conclude(measured: tuple[RatioMeasured, ...], limit: float, floor: float) ->
         return TOO_NOISY
     if is_beyond(first, limit, floor):
         return SLOW if more and all(is_beyond(one, limit, floor) for one in more) else UNCONFIRMED
-    side = beyond(first.ratio, floor)
-    if side > 0 and first.own_seconds - first.other_seconds <= LEAST_SECONDS:
+    if first.ratio.low > max(limit, floor) and first.own_seconds - first.other_seconds <= LEAST_SECONDS:
         return TOO_SHORT
-    return {1: SLOWER, -1: FASTER, 0: NOISE}[side]
+    return {1: SLOWER, -1: FASTER, 0: NOISE}[beyond(first.ratio, floor)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from driftline.campaign.stored import case_to_run
 from driftline.core.case import Case
 from driftline.core.errors import DriftlineError
 from driftline.core.evidence import Evidence
@@ -17,6 +18,8 @@ from driftline.perf.comparison import Side
 from driftline.perf.result import GrowthRow, PerfRow
 from driftline.perf.words import growth_sentence, slow_sentence
 from driftline.programs.operators import operators_of
+from driftline.report.export.script import Exported
+from driftline.report.export.timing import export_timing
 from driftline.store import Bug, Store
 
 KEY = "perf"  # where a finding keeps its measurement
@@ -75,6 +78,15 @@ def measurement_of(bug: Bug) -> SlowMeasurement | GrowthMeasurement:
     except WireError as error:
         raise DriftlineError(f"The measurement of {bug.id} is damaged ({error}); measure the program anew.") from error
     raise DriftlineError(f"{bug.id} holds no measurement; it was not found by driftline perf.")
+
+
+def timing_script(store: Store, bug: Bug) -> Exported:
+    """The script that shows a finding, as far as there is one."""
+    kept = measurement_of(bug)
+    if not isinstance(kept, SlowMeasurement) or kept.baseline_case:
+        return Exported("", False, "only a program that is slow by itself has a script; driftline replay measures it")
+    case = case_to_run(store, bug.findings[0].case_id)
+    return export_timing(bug, case, Target.parse(kept.baseline), kept.limit)
 
 
 def _fingerprint(case: Case, target: Target, kind: Kind) -> Fingerprint:

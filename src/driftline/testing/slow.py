@@ -11,14 +11,21 @@ What it computes is what eager computes. `driftline perf` is tested, and measure
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from driftline.backends import register_backend
 from driftline.backends._torch import TorchRunner
 from driftline.backends.base import Backend, Compiled, Option, Options
+from driftline.core.script_call import ScriptCall
 from driftline.programs.opened import OpenedProgram
 
+_SCRIPT = """
+def slowed(function):
+    def run(*args):
+        return [function(*args) for _ in range({times})][0]
+    return run
+"""
 _SECONDS = {"": 0.0, "linear": 3e-3, "quadratic": 1e-5}  # of compiling, for one operator or for one pair of them
 
 
@@ -57,6 +64,11 @@ class PlantedSlow(Backend):
 
     def plainest(self, options: Options) -> Options:
         return {"factor": "1"}
+
+    def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
+        if framework != "torch" or options.get("op"):
+            return ()
+        return [ScriptCall("slowed(function)", _SCRIPT.format(times=round(float(options.get("factor", "2")))))]
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         factor, only = float(options.get("factor", "2")), options.get("op", "")
