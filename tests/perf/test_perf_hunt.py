@@ -44,7 +44,7 @@ def test_a_program_that_cannot_grow_is_left_out() -> None:
 
 def graph_of_two() -> Graph:
     """softmax(tanh(x))"""
-    nodes = (Node("tanh", (0,), (LARGE,)), Node("softmax", (1,), (LARGE,), {"dim": 1}))
+    nodes = (Node("tanh", (0,), (LARGE,)), Node("softmax", (1,), (LARGE,), {"axis": 1}))
     return Graph((Leaf("input", LARGE),), nodes, (2,))
 
 
