@@ -28,8 +28,8 @@ class Absolute:
     why: str
 
 
-_TORCH, _ONNX, _JNP = ("torch",), ("onnx",), ("jnp",)
-_ANY = ("torch", "onnx", "jnp")
+_TORCH, _ONNX, _JNP, _TF = ("torch",), ("onnx",), ("jnp",), ("tf",)
+_ANY = ("torch", "onnx", "jnp", "tf")
 _ON_ARM = platform.machine() == "aarch64"
 
 
@@ -48,6 +48,7 @@ SUMS = (
 OPEN: tuple[Open, ...] = (
     Open(SUMS, _ANY, ("huge", "tiny", "edges"), "whether a sum overflows on the way depends on its order"),
     Open(tuple(table.OPERATORS), _JNP, ("tiny",), "XLA on a CPU takes subnormal numbers for zero"),
+    Open(tuple(table.OPERATORS), _TF, ("tiny",), "TensorFlow's kernels on a CPU take subnormal numbers for zero"),
     Open(_of("complex_numbers"), _ANY, ("nan", "inf"), "algorithms of Fourier transforms differ in what they multiply"),
     Open(("sign",), _TORCH, ("nan",), "torch gives 0 for NaN, numpy and jnp NaN; ONNX does not say"),
     Open(("fmod",), _TORCH, ("huge", "tiny"), "the vectorised fmod of torch gives NaN for great quotients"),
@@ -104,6 +105,22 @@ OPEN: tuple[Open, ...] = (
         "the reference evaluator multiplies the cell by the zeros of peepholes that are not there",
     ),
     Open(("scatter_amax", "scatter_amin"), _ONNX, ("nan",), "the reference evaluator compares as Python does"),
+    Open(
+        ("scatter_amax", "scatter_amin", "sort", "argsort", "msort", "topk", "argmax", "argmin", "last_argmax",
+         "last_argmin", "bucketize", "max_pool1d", "max_pool2d", "max_pool3d"),
+        _TF, ("nan",), "TensorFlow does not say where NaN stands in an order",
+    ),
+    Open(("remainder",), _TF, ("inf",), "TensorFlow gives the dividend for an infinite divisor, torch NaN"),
+    Open(("xlogy",), _TF, ("nan",), "0 * log(NaN) is documented as 0"),
+    Open(("prelu",), _TF, ("nan", "inf"), "0 * inf where the slope meets a zero"),
+    Open(("upsample_linear_size",), _TF, ("nan", "inf"), "whether a neighbour of weight zero is looked at is open"),
+    Open(("erf",), _TF, ("inf", "huge"), "TensorFlow gives NaN in float64"),
+    Open(("logcumsumexp",), _TF, ("nan", "inf"), "TensorFlow scans in another order, by a function that drops NaN"),
+    Open(
+        tuple(f"conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_depthwise", "_same", "_valid"))
+        + tuple(f"conv_transpose{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_depthwise", "_grouped")),
+        _TF, ("nan", "inf"), "whether padding and holes meet the weight as zeros is open",
+    ),
 )  # fmt: skip
 
 ABSOLUTE: tuple[Absolute, ...] = (
@@ -111,4 +128,10 @@ ABSOLUTE: tuple[Absolute, ...] = (
     *((Absolute(("erf",), 1.0, "the vectorised erf of torch is coarse on Arm"),) if _ON_ARM else ()),
     Absolute(("tanhshrink",), 1.0, "x - tanh(x) cancels near zero"),
     Absolute(("lerp", "addcmul", "addcdiv"), 16.0, "the sum may cancel"),
+)
+
+# The same, for the forms in TensorFlow alone
+ABSOLUTE_TF: tuple[Absolute, ...] = (
+    Absolute(("elu", "selu"), 2.0, "TensorFlow's are exp(x) - 1, which cancels near zero"),
+    Absolute(("sin", "cos"), 1.0, "its vectorised ones are not exact near their zeros"),
 )

@@ -76,6 +76,7 @@ class TensorFlowXla(TensorFlow):
     mutates = False  # compiled code raises nothing for a bad index, and has a random generator of its own
     reference = False
     rungs = ("tensorflow",)
+    sizes = False  # the graph is traced for the sizes of the example
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
         return [ScriptCall("tf.function(function, jit_compile=True)")] if framework == "tensorflow" else ()

@@ -47,7 +47,7 @@ from driftline.store import Bug, Store
 from driftline.store.hunts import Hunt, HuntLog, Suspect, SuspectBody, Turn, TurnBody
 from driftline.store.tries import ModelTry
 
-_LISTED = ("torch", "onnx", "jax", "numpy")  # packages whose operators are listed
+_LISTED = ("torch", "onnx", "jax", "tensorflow", "tensorflow-cpu", "numpy")  # packages whose operators are listed
 MOST_FAILURES = 3  # of ours, in one lane
 
 

@@ -30,7 +30,8 @@ from driftline.llm.settings import LlmSettings
 from driftline.store import Store
 from driftline.store.hunts import Hunt, HuntLog
 
-FORM_OF = {"onnx": "onnx", "source:torch": "torch", "source:jax": "jax"}  # what a backend takes -> what we write
+# What a backend takes -> what we write
+FORM_OF = {"onnx": "onnx", "source:torch": "torch", "source:jax": "jax", "source:tensorflow": "tensorflow"}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from driftline.core.tensors import Array
 from driftline.generate.graph import Graph
 from driftline.inputs.plan import InputPlan
 
-FORMS = ("torch", "onnx", "jax")  # the languages in which programs are written
+FORMS = ("torch", "onnx", "jax", "tensorflow")  # the languages in which programs are written
 
 
 class NoProgram(Exception):

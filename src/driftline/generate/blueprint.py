@@ -11,7 +11,7 @@ from driftline.generate.table import OPERATORS
 from driftline.inputs.plan import InputPlan
 
 # The languages of the operator table, by the form of the programs.
-LANGUAGE = {"torch": "torch", "onnx": "onnx", "jax": "jnp"}
+LANGUAGE = {"torch": "torch", "onnx": "onnx", "jax": "jnp", "tensorflow": "tf"}
 
 
 def blueprint(graph: Graph, form: str, sizes: tuple[Mapping[str, tuple[int, ...]], ...] = ()) -> Blueprint:
@@ -43,6 +43,10 @@ def emit(graph: Graph, form: str) -> str | bytes:
         from driftline.generate.emit_jax import emit_jax
 
         return emit_jax(graph)
+    if form == "tensorflow":
+        from driftline.generate.emit_tensorflow import emit_tensorflow
+
+        return emit_tensorflow(graph)
     from driftline.generate.emit_onnx import emit_onnx
 
     return emit_onnx(graph)

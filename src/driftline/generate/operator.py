@@ -1,4 +1,4 @@
-"""What an operator of the table is: a type rule, and its forms in torch, ONNX and jnp.
+"""What an operator of the table is: a type rule, and its forms in torch, ONNX, jnp and TensorFlow.
 
 The type rule has two halves. `draw` is given the type of the first input and chooses attributes and the types of the
 other inputs such that the result is valid; `infer` gives the types of the results, or raises `Invalid`. A generator
@@ -154,8 +154,9 @@ OnnxWords = str | Callable[["OnnxWriter", Use], "str | Sequence[str]"]  # an ope
 class Form:
     """An operator in one language, for these dtypes of its first input."""
 
-    emit: Any  # Text for torch and jnp, OnnxWords for ONNX
+    emit: Any  # Text for torch, jnp and tf, OnnxWords for ONNX
     dtypes: tuple[str, ...]
+    ranks: tuple[int, int] | None = None  # of the first input, where they are fewer than the operator's
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,7 @@ class Operator:
     torch: Form | None = None
     onnx: Form | None = None
     jnp: Form | None = None
+    tf: Form | None = None
     rank: tuple[int, int] = (0, 5)  # of the first input, both ends included
     fits: Callable[[TensorType], bool] = lambda first: True  # further conditions on the first input
     edges: tuple[float, ...] = ()  # inputs at which the operator changes its behaviour: ends of its domain, jumps
@@ -178,12 +180,14 @@ class Operator:
     statistics: bool = False  # torch refuses it where a gradient could go to its running mean and variance
 
     def form(self, language: str) -> Form | None:
-        return {"torch": self.torch, "onnx": self.onnx, "jnp": self.jnp}[language]
+        return {"torch": self.torch, "onnx": self.onnx, "jnp": self.jnp, "tf": self.tf}[language]
 
     def takes(self, language: str, first: TensorType) -> bool:
         form = self.form(language)
-        low, high = self.rank
-        return form is not None and first.dtype in form.dtypes and low <= first.rank <= high and self.fits(first)
+        if form is None or first.dtype not in form.dtypes:
+            return False
+        low, high = self.rank if form.ranks is None else form.ranks
+        return low <= first.rank <= high and self.fits(first)
 
 
 def emit_text(emit: Text, use: Use) -> str:

@@ -250,7 +250,7 @@ class GraphBuilder:
         low, high = operator.rank
         for _ in range(50):
             made = TensorType(dtype, self.draw.shape(low, min(high, max(low, 4))))
-            if operator.fits(made):
+            if operator.takes(self.language, made):
                 return self._new_leaf(Need(made, operator.first_values), as_input=True)
         raise NoProgram(f"no shape found for {operator.name}")
 

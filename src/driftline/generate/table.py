@@ -1,10 +1,12 @@
-"""The operator table: every file of `ops/` that is named here adds its rows."""
+"""The operator table: every file of `ops/` that is named here adds its rows, `tf_forms/` their forms in TensorFlow."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 
 from driftline.generate.operator import Operator
+from driftline.generate.tf_forms import tf_form
 
 _FILES = """
     activations casts comparisons complex_numbers convolution elementwise indexing inplace integers matmul norms
@@ -15,4 +17,4 @@ OPERATORS: dict[str, Operator] = {}
 for _name in _FILES:
     for _operator in import_module(f"driftline.generate.ops.{_name}").OPERATORS:
         assert _operator.name not in OPERATORS, f"{_operator.name} is twice in the table"
-        OPERATORS[_operator.name] = _operator
+        OPERATORS[_operator.name] = replace(_operator, tf=tf_form(_operator))

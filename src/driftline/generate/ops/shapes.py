@@ -127,7 +127,7 @@ def _transpose(types: Types, attributes: Attributes) -> Types:
     return _permute(types, {"axes": swapped(types[0].rank, one, other)})
 
 
-def _moved(rank: int, source: int, target: int) -> list[int]:
+def moved(rank: int, source: int, target: int) -> list[int]:
     axes = [axis for axis in range(rank) if axis != source % rank]
     axes.insert(target % rank, source % rank)
     return axes
@@ -136,7 +136,7 @@ def _moved(rank: int, source: int, target: int) -> list[int]:
 def _movedim(types: Types, attributes: Attributes) -> Types:
     rank = types[0].rank
     source, target = (normal_axis(attributes[name], rank) for name in ("source", "target"))
-    return _permute(types, {"axes": _moved(rank, source, target)})
+    return _permute(types, {"axes": moved(rank, source, target)})
 
 
 def _draw_expand(draw: Draw, first: TensorType) -> Drawn:
@@ -257,7 +257,7 @@ OPERATORS = [
         "movedim", _movedim, choosing(source=any_axis, target=any_axis),
         Form("torch.movedim({0}, {source}, {target})", MOVED),
         Form(
-            lambda w, u: w.node("Transpose", *u.inputs, perm=_moved(u.types[0].rank, u["source"], u["target"])),
+            lambda w, u: w.node("Transpose", *u.inputs, perm=moved(u.types[0].rank, u["source"], u["target"])),
             MOVED_REAL,
         ),
         Form("jnp.moveaxis({0}, {source}, {target})", MOVED), rank=(1, 5), view=True,

@@ -34,7 +34,7 @@ def _slice(types: Types, attributes: Attributes) -> Types:
     return (types[0].with_shape(shape),)
 
 
-def _bracket(u: Use) -> str:
+def bracket(u: Use) -> str:
     parts = [":"] * u.types[0].rank
     for axis, (start, stop, step) in zip(u["axes"], u["parts"], strict=True):
         parts[axis] = f"{start}:{'' if stop is None else stop}" + (f":{step}" if step != 1 else "")
@@ -137,13 +137,13 @@ def _onnx_split(w: Any, u: Use) -> Any:
     return w.node("Split", u.inputs[0], w.ints(sizes), outputs=len(sizes), axis=u["axis"])
 
 
-def _unpacked(text: str, u: Use) -> str:
+def unpacked(text: str, u: Use) -> str:
     """A list of results as the emitters want it: the value itself when there is one."""
     return text if len(u.outputs) > 1 else f"{text}[0]"
 
 
 def _jnp_split(u: Use) -> str:
-    return _unpacked(f"jnp.split({u.inputs[0]}, {list(accumulate(u['sizes']))[:-1]}, {u['axis']})", u)
+    return unpacked(f"jnp.split({u.inputs[0]}, {list(accumulate(u['sizes']))[:-1]}, {u['axis']})", u)
 
 
 def _short(first: TensorType) -> list[int]:
@@ -199,12 +199,12 @@ def _strided(types: Types, attributes: Attributes) -> Types:
 OPERATORS = [
     Operator(
         "slice", _slice, _draw_slice,
-        Form(_bracket, MOVED), Form(_onnx_slice, MOVED_REAL), Form(_bracket, MOVED), rank=(1, 5), view=True,
+        Form(bracket, MOVED), Form(_onnx_slice, MOVED_REAL), Form(bracket, MOVED), rank=(1, 5), view=True,
     ),
     Operator(
         "slice_backwards", _slice, _draw_backwards,
         Form(_torch_backwards, tuple(d for d in MOVED if d not in ("uint16", "uint32", "uint64"))),
-        Form(_onnx_slice, MOVED_REAL), Form(_bracket, MOVED), rank=(1, 5), fits=not_empty,
+        Form(_onnx_slice, MOVED_REAL), Form(bracket, MOVED), rank=(1, 5), fits=not_empty,
     ),
     Operator(
         "narrow", _narrow, _draw_narrow,
@@ -218,17 +218,17 @@ OPERATORS = [
     ),
     Operator(
         "split", _split, _draw_split,
-        Form(lambda u: _unpacked(f"torch.split({u.inputs[0]}, {u['sizes']}, {u['axis']})", u), MOVED),
+        Form(lambda u: unpacked(f"torch.split({u.inputs[0]}, {u['sizes']}, {u['axis']})", u), MOVED),
         Form(_onnx_split, MOVED_REAL), Form(_jnp_split, MOVED), rank=(1, 5), fits=not_empty, view=True,
     ),
     Operator(
         "chunk", _chunk, _draw_chunk,
-        Form(lambda u: _unpacked(f"torch.chunk({u.inputs[0]}, {u['chunks']}, {u['axis']})", u), MOVED),
+        Form(lambda u: unpacked(f"torch.chunk({u.inputs[0]}, {u['chunks']}, {u['axis']})", u), MOVED),
         Form(_onnx_split, MOVED_REAL), Form(_jnp_split, MOVED), rank=(1, 5), fits=not_empty, view=True,
     ),
     Operator(
         "unbind", _unbind, lambda draw, first: ((), {"axis": draw.choice(_short(first))}),
-        Form(lambda u: _unpacked(f"torch.unbind({u.inputs[0]}, {u['axis']})", u), MOVED),
+        Form(lambda u: unpacked(f"torch.unbind({u.inputs[0]}, {u['axis']})", u), MOVED),
         Form(_onnx_unbind, MOVED_REAL), Form(_jnp_unbind, MOVED),
         rank=(1, 5), fits=lambda first: bool(_short(first)), view=True,
     ),
