@@ -55,7 +55,7 @@ class LocalCrew:
     def begin(self, targets: Sequence[Target], plugins: Sequence[str], going: Callable[[], bool]) -> None:
         """Import the compilers while the first programs are made, as far as there are processors for both."""
         self._pool.bound(self.jobs)
-        kinds = iter(dict.fromkeys(worker_for_target(BACKENDS.get(t.backend), t, plugins) for t in targets))
+        kinds = iter(dict.fromkeys(worker_for_target(BACKENDS.get(t.backend), t, tuple(plugins)) for t in targets))
         lock = threading.Lock()
 
         def warm() -> None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
 
 from driftline.campaign.crew import Crew
 from driftline.causes import Library
@@ -89,7 +90,7 @@ def _local_nodes(count: int, cores: int) -> Iterator[str]:
     from ray.cluster_utils import Cluster
 
     share = max(1, cores // count)
-    node = {"num_cpus": share, "resources": resources_here(), "object_store_memory": OBJECTS}
+    node: dict[str, Any] = {"num_cpus": share, "resources": resources_here(), "object_store_memory": OBJECTS}
     cluster = Cluster(
         initialize_head=True, head_node_args={**node, "include_dashboard": False, "node_ip_address": "127.0.0.1"}
     )
