@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from driftline.campaign.failing import require_wrong
 from driftline.campaign.session import fingerprint
 from driftline.campaign.stored import case_to_run
 from driftline.checking.checker import Checker, TargetResult
@@ -18,6 +19,7 @@ from driftline.store import Bug, Store
 def replay(store: Store, name: str, checker: Checker, target: Target | None = None) -> Replay:
     """Re-run the first case of a bug, on its own target or on another one, and update the bug's status."""
     bug = store.bug(name)
+    require_wrong(bug)
     case = case_to_run(store, bug.findings[0].case_id)
     wanted = target or case.targets[0]
     outcome = checker.check(case.only(wanted))

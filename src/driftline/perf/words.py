@@ -33,7 +33,7 @@ def slow_sentence(row: PerfRow, limit: float) -> str:
     first, again = row.measured[0], row.measured[-1]
     than = {"eager": "eager", "twin": "a twin program of the same meaning"}.get(row.against, row.against)
     return (
-        f"takes {times(first.ratio)} times as long as {than} ({milliseconds(first.own_seconds)} ms against"
+        f"takes {times(first.ratio)} as long as {than} ({milliseconds(first.own_seconds)} ms against"
         f" {milliseconds(first.other_seconds)} ms of CPU time), and {times(again.ratio)} in other processes; the limit"
         f" is {limit:g}x, and the noise of the machine {row.floor or 1.0:.2f}x"
     )
