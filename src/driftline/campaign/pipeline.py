@@ -18,7 +18,7 @@ from driftline.campaign.lane import Lane
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.store.hunts import Turn
 
-LAG = 4  # turns of a lane in hand at once, at most; a turn is split into pieces where that is not enough
+LAG = 16  # turns of a lane in hand at once, at most; a turn is split into pieces where that is not enough
 Outcome = TypeVar("Outcome")
 
 

@@ -19,6 +19,7 @@ from driftline.campaign.pipeline import Pipeline
 
 GRACE = 15.0  # seconds after the end of the budget for what is still running; of a short one less
 SHARE_OF_GRACE = 0.05
+PIECES = 8  # of a turn, for each processor that it has
 REPEATS = 4  # suspects that look like what was seen before, examined after one turn
 REPEATS_SHARE = 0.25  # of a lane's time, for them
 
@@ -35,6 +36,7 @@ class LaneTask:
     work: LaneWork
     started: float
     pieces: int = 1  # in which it is best run, side by side
+    width: int = 1  # processors that it has on average
 
     @property
     def lane(self) -> Lane:
@@ -42,8 +44,8 @@ class LaneTask:
 
     @property
     def seconds(self) -> float:
-        """What it has taken so far, over all pieces."""
-        return (time.monotonic() - self.started) * self.pieces
+        """What it has taken so far, over all its processors."""
+        return (time.monotonic() - self.started) * self.width
 
 
 @dataclass
@@ -109,8 +111,8 @@ class Roster:
         return self._stopped or self._time_left() <= 0
 
     @property
-    def _pieces(self) -> int:
-        """In how many pieces a turn is best run: more than one when there are more processors than turns."""
+    def _width(self) -> int:
+        """Processors for a turn: more than one when there are more of them than turns."""
         turns = sum(standing.pipeline.at_once for standing in self._standings.values() if not standing.done)
         return max(1, -(-self._jobs // max(1, turns)))
 
@@ -127,8 +129,11 @@ class Roster:
                 offers = [(s, work) for s in self._standings.values() if (work := self._work_for(s))]
                 if offers:
                     standing, work = min(offers, key=lambda offer: offer[0].share)
-                    pieces = self._pieces if work is LaneWork.TURN else 1
-                    task = LaneTask(standing.pipeline, work, time.monotonic(), pieces)
+                    width = self._width if work is LaneWork.TURN else 1
+                    # More pieces than that: one that takes long, as the judgement of some failures does, must not hold
+                    # up its turn, for which later ones wait.
+                    pieces = min(self._jobs, PIECES * width)
+                    task = LaneTask(standing.pipeline, work, time.monotonic(), pieces, width)
                     standing.in_hand.add(task)
                     return task
                 if not any(s.in_hand for s in self._standings.values()):
