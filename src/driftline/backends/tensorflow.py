@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from driftline.backends.base import Backend, Compiled, Options, Unsupported
+from driftline.backends.base import Backend, Behaviour, Compiled, Options, Unsupported
+from driftline.backends.xla_dumps import ProcessDumps
 from driftline.core.execution import Stage
 from driftline.core.packages import TENSORFLOW, Installing
 from driftline.core.script_call import ScriptCall
@@ -77,6 +78,8 @@ class TensorFlowXla(TensorFlow):
     reference = False
     rungs = ("tensorflow",)
     sizes = False  # the graph is traced for the sizes of the example
+    arithmetic = "flush-to-zero"  # documented: XLA on a CPU takes subnormal numbers for zero
+    _dumps = ProcessDumps()
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
         return [ScriptCall("tf.function(function, jit_compile=True)")] if framework == "tensorflow" else ()
@@ -93,8 +96,15 @@ class TensorFlowXla(TensorFlow):
                 results = traced.concrete(*(tensor_from_array(arrays[name]) for name in traced.inputs))
                 return {name: tensor.numpy() for name, tensor in zip(traced.outputs, results, strict=True)}
 
+        # In every process that compiles, watched or not: XLA reads its flags once.
+        os.environ["XLA_FLAGS"] = self._dumps.prepare(os.environ)
+        self._dumps.taken()  # of a program before this one, which nobody asked about
         run(program.example)  # XLA compiles during the first call
         return run
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[Behaviour]:
+        yield lambda program: self._dumps.taken()
 
     def is_rejection(self, error: BaseException) -> bool:
         text = str(error)

@@ -6,16 +6,21 @@ LiteRT alone cannot. Shapes are fixed to those of the example. Results come in o
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import re
+import shutil
+import tempfile
 import warnings
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from driftline.backends.base import Availability, Backend, Compiled, Option, Options, Unsupported, option
+from driftline.backends.base import Availability, Backend, Behaviour, Compiled, Option, Options, Unsupported, option
 from driftline.backends.tensorflow import TENSORFLOW_TRACKER
 from driftline.core.execution import Stage
 from driftline.core.packages import TENSORFLOW
@@ -64,8 +69,15 @@ def litert(function, *inputs):
 """
 
 
+_OPERATION = re.compile(r"\btfl\.(\w+)")
+_FUSED = re.compile(r'fused_activation_function = "(\w+)"')
+
+
 class TfLite(Backend):
     name = "tflite"
+    # It keeps subnormal numbers. TensorFlow's eager kernels, which say what a program means, take them for zero.
+    arithmetic = "flush-to-zero"
+    _dumps: Path | None = None  # where the converter's optimiser is written down while it is watched
     accepts = ("source:tensorflow", "tflite")
     distribution = TENSORFLOW
     extra = "tensorflow"
@@ -107,7 +119,7 @@ class TfLite(Backend):
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         own = program.form == "source"
-        data = _convert(program) if own else program.data
+        data = _convert(program, self._dumps) if own else program.data
         preferred = ("tensorflow", "litert") if own else ("litert", "tensorflow")
         runtime = options.get("runtime") or next(name for name in preferred if name in _present())
         resolver = "BUILTIN_REF" if option(options, self, "kernels") == "reference" else None
@@ -125,6 +137,15 @@ class TfLite(Backend):
 
         return run
 
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[Behaviour]:
+        with tempfile.TemporaryDirectory(prefix="tflite-passes-") as folder:
+            self._dumps = Path(folder)
+            try:
+                yield lambda program: _taken_rewrites(Path(folder))
+            finally:
+                self._dumps = None
+
     def is_rejection(self, error: BaseException) -> bool:
         from driftline.backends.tensorflow import is_graph_rejection
 
@@ -136,7 +157,33 @@ def _present() -> list[str]:
     return [name for name, module in _RUNTIMES.items() if importlib.util.find_spec(module)]
 
 
-def _convert(program: OpenedProgram) -> bytes:
+def _taken_rewrites(folder: Path) -> list[str]:
+    """What the converter's optimiser did, told by which operations became fewer and which more: `add relu >
+    fully_connected:RELU`. The folder is emptied."""
+    seen = []
+    for before in sorted(folder.rglob("*OptimizePass_before.mlir")):
+        after = before.with_name(before.name.replace("_before", "_after"))
+        if after.exists():
+            old, new = _operations(before.read_text()), _operations(after.read_text())
+            gone, made = (" ".join(sorted(one)) for one in (old - new, new - old))
+            seen += [f"{gone} > {made}".strip()] if gone or made else []
+    for path in folder.iterdir():
+        shutil.rmtree(path)
+    return sorted(set(seen))
+
+
+def _operations(text: str) -> Counter[str]:
+    """How often each operation occurs, with the activation that is part of it."""
+    found: Counter[str] = Counter()
+    for line in text.splitlines():
+        operation = _OPERATION.search(line)
+        if operation and operation[1] != "no_value":  # a bias that is not there
+            fused = _FUSED.search(line)
+            found[operation[1] + (f":{fused[1]}" if fused and fused[1] != "NONE" else "")] += 1
+    return found
+
+
+def _convert(program: OpenedProgram, dumps: Path | None = None) -> bytes:
     import tensorflow as tf
 
     from driftline.backends.tensorflow import Traced
@@ -149,6 +196,8 @@ def _convert(program: OpenedProgram) -> bytes:
         raise Unsupported(f"{assignment}: converting freezes variables, and this program changes one")
     converter = tf.lite.TFLiteConverter.from_concrete_functions([traced.concrete])
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+    if dumps:
+        converter.ir_dump_dir, converter.ir_dump_pass_regex = str(dumps), "OptimizePass"
     data: bytes = converter.convert()
     program.enter(Stage.COMPILE)
     return data

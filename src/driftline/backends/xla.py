@@ -14,7 +14,7 @@ import mmap
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,9 @@ import numpy as np
 
 from driftline.backends._jax import precision
 from driftline.backends._torchax import import_torchax, is_torchax_rejection, torchax_runner
-from driftline.backends.base import BOOLEAN, BOOLEAN_VALUES, Backend, Compiled, Option, Options, option
+from driftline.backends.base import BOOLEAN, BOOLEAN_VALUES, Backend, Behaviour, Compiled, Option, Options, option
 from driftline.backends.knobs import Knob
+from driftline.backends.xla_dumps import dump_settings, taken_passes
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import Installing
 from driftline.core.processor import ARM, X86, Processor
@@ -43,7 +44,6 @@ _REJECTIONS = (  # Python that depends on values, which a compiler of whole prog
     "NonConcreteBooleanIndexError",
 )
 _PASS = re.compile(r"[\w-]+")
-_AFTER = re.compile(r"\.after_([\w-]+)\.before_")
 # Names of `xla_cpu_max_isa`, each with what a processor must have for it.
 _INSTRUCTION_SETS: dict[str, dict[str, tuple[str, ...]]] = {
     X86: {
@@ -57,7 +57,6 @@ _INSTRUCTION_SETS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     ARM: {"NEON": ("asimd",), "SVE": ("sve",), "SVE2": ("sve2",)},
 }
-_MARKS = ("pipeline-start",)  # no pass: where a pipeline begins
 
 
 _TRACKER = Tracker(
@@ -102,6 +101,8 @@ class Xla(Backend):
     }
     settings = r"xla_\w+"
     settings_words = "Flags of XLA go by their own names, as in xla_cpu_enable_fast_math=true."
+
+    _dumps: Path | None = None  # where passes are written down while they are watched
 
     def validate(self, options: Options, target: str) -> None:
         super().validate(options, target)
@@ -160,7 +161,8 @@ class Xla(Backend):
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         import jax
 
-        run = _runner(program, xla_config(options))
+        dumping = dump_settings(self._dumps) if self._dumps else {}
+        run = _runner(program, {**xla_config(options), **dumping})
         if option(options, self, "jit") == "on":
             run(program.example)  # XLA compiles during the first call
             return run
@@ -177,11 +179,18 @@ class Xla(Backend):
     def knobs_at_work(self, program: OpenedProgram, options: Options) -> list[Knob]:
         """The passes that change the program: XLA writes the program down after each of them."""
         with tempfile.TemporaryDirectory() as folder:
-            dump = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": ".*"}
             with contextlib.suppress(Exception):
-                _runner(program, {**xla_config(options), **dump})(program.example)
-            names = [found[1] for path in sorted(Path(folder).iterdir()) if (found := _AFTER.search(path.name))]
-        return [Knob("disable", name, "pass") for name in dict.fromkeys(names) if name not in _MARKS]
+                _runner(program, {**xla_config(options), **dump_settings(folder)})(program.example)
+            return [Knob("disable", name, "pass") for name in taken_passes(Path(folder))]
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[Behaviour]:
+        with tempfile.TemporaryDirectory(prefix="xla-passes-") as folder:
+            self._dumps = Path(folder)
+            try:
+                yield lambda program: taken_passes(Path(folder))
+            finally:
+                self._dumps = None
 
     def is_rejection(self, error: BaseException) -> bool:
         return super().is_rejection(error) or type(error).__name__ in _REJECTIONS or is_torchax_rejection(error)

@@ -116,13 +116,11 @@ def _avg_pool(u: Use) -> str:
     rank, room = u.types[0].rank, _room(u)
     made = _pool("avg", _padded(channels_last(u.inputs[0], rank), room), u)
     counted = [[p, p] if u["count_pad"] else [0, 0] for p in u["pads"]]
-    inside = [
-        [(size + sum(own)), [whole[0] - own[0], max(whole[1] - own[1], 0)]]
-        for size, own, whole in zip(u.types[0].shape[2:], counted, room, strict=True)
-    ]
-    if any(any(around) for _, around in inside):
-        ones = f"tf.ones({[1, *(size for size, _ in inside), 1]}, {u.inputs[0]}.dtype)"
-        made = f"{made} / {_pool('avg', _padded(ones, [around for _, around in inside]), u)}"
+    inside = [size + sum(own) for size, own in zip(u.types[0].shape[2:], counted, strict=True)]
+    around = [[w[0] - own[0], max(w[1] - own[1], 0)] for w, own in zip(room, counted, strict=True)]
+    if any(map(any, around)):
+        ones = f"tf.ones({[1, *inside, 1]}, {u.inputs[0]}.dtype)"
+        made = f"{made} / {_pool('avg', _padded(ones, around), u)}"
     return channels_first(made, rank)
 
 

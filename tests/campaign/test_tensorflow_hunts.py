@@ -1,0 +1,46 @@
+"""Generated TensorFlow programs on TensorFlow's XLA and on TensorFlow Lite: screened, judged, and watched."""
+
+from __future__ import annotations
+
+import pytest
+
+from driftline.backends import BACKENDS
+from driftline.campaign.plan import form_of
+from driftline.checking.batch import Screening
+from driftline.checking.batch_requests import ProgramRequest
+from driftline.core.target import Target
+from driftline.execute.pool import Pool
+from driftline.generate.graph import Graph, Leaf, Node, TensorType
+
+pytest.importorskip("tensorflow")
+
+_LAYER = Graph(
+    (
+        Leaf("input", TensorType("float32", (2, 3))),
+        Leaf("parameter", TensorType("float32", (4, 3)), seed=1),
+        Leaf("parameter", TensorType("float32", (4,)), seed=2),
+    ),
+    (
+        Node("linear", (0, 1, 2), (TensorType("float32", (2, 4)),)),
+        Node("relu", (3,), (TensorType("float32", (2, 4)),)),
+    ),
+    (4,),
+)
+_LAYER_WANTED = ProgramRequest("graph", "linear", 0, ("random",), seed="s", graph=_LAYER)
+
+
+def test_hunts_write_tensorflow_programs_for_them() -> None:
+    assert {form_of(BACKENDS.get(name)) for name in ("tensorflow", "tensorflow-xla", "tflite")} == {"tensorflow"}
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [("tensorflow-xla", "layout-assignment"), ("tflite", "add fully_connected relu > fully_connected:RELU")],
+)
+def test_a_batch_is_judged_and_its_rewrites_are_seen(pool: Pool, name: str, rule: str) -> None:
+    alone = [ProgramRequest("graph", arm, 0, ("random",), seed=arm) for arm in ("exp", "permute")]
+    with Screening(pool, "tensorflow", seed=3) as screening:
+        layer, *others = screening.screen([_LAYER_WANTED, *alone], Target(name))
+    assert [result.judgement for result in (layer, *others)] == ["pass"] * 3, [r.reason for r in (layer, *others)]
+    assert rule in layer.behaviour
+    assert layer.behaviour != others[1].behaviour
