@@ -47,11 +47,13 @@ def _rows(name: str) -> Text:
 
 
 def _fill(u: Use) -> str:
+    """By a mask: an index may occur twice, which TensorFlow leaves open where something is scattered."""
     x, index = u.inputs
-    shape = list(u.types[0].shape)
-    shape[u["axis"]] = u.types[1].shape[0]
-    rows = f"tf.fill({shape}, tf.constant({u['value']}, {x}.dtype))"
-    return _along_first(u, f"tf.tensor_scatter_nd_update({{x}}, tf.expand_dims({index}, 1), {{rows}})", x, rows)
+    axis, shape = u["axis"] % u.types[0].rank, u.types[0].shape
+    along = [size if at == axis else 1 for at, size in enumerate(shape)]
+    places = f"tf.expand_dims(tf.range({shape[axis]}, dtype={index}.dtype), 1)"
+    mask = f"tf.reshape(tf.reduce_any(tf.equal({places}, {index}), 1), {along})"
+    return f"tf.where({mask}, tf.constant({u['value']}, {x}.dtype), {x})"
 
 
 def _along_first(u: Use, text: str, x: str, rows: str) -> str:
