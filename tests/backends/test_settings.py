@@ -120,7 +120,7 @@ def test_every_name_of_the_configuration_of_inductor_is_an_option() -> None:
     [
         ("onnxruntime", {"session.disable_prepacking": "true"}, '("session.disable_prepacking", "1")'),
         ("openvino", {"SNIPPETS_MODE": "DISABLE"}, '"SNIPPETS_MODE": "DISABLE"'),
-        ("tvm", {"mcpu": "generic"}, "target={'kind': 'llvm', 'mcpu': 'generic'}"),
+        ("tvm", {"mcpu": "generic"}, "target=tvm.target.Target({'kind': 'llvm', 'mcpu': 'generic'})"),
         ("tvm", {"tirx.disable_vectorize": "true"}, "config={'tirx.disable_vectorize': True}"),
         ("iree", {"cpu": "generic"}, '"--iree-llvmcpu-target-cpu=generic"'),
     ],

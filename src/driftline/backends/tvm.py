@@ -312,9 +312,9 @@ def tvm_target(options: Options) -> str:
 def _target_text(options: Options) -> str:
     """The same as Python, for a script."""
     if options.get("mcpu") == "native":
-        return '{"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu()}'
+        return 'tvm.target.Target({"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu()})'
     told = tvm_target(options)
-    return repr(json.loads(told)) if told.startswith("{") else string(told)
+    return f"tvm.target.Target({json.loads(told)!r})" if told.startswith("{") else string(told)
 
 
 def _typed(settings: Options) -> dict[str, Any]:
