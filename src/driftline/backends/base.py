@@ -204,6 +204,15 @@ class Backend:
         """Options that make it compile for other instruction sets, each of which this processor has."""
         return ()
 
+    def varied_settings(self, processor: Processor) -> list[Options]:
+        """What a hunt may change, one at a time (`hunt --settings vary`): options in other values than their defaults,
+        and other instruction sets. Each must leave right programs right."""
+        variants = self.isa_variants(processor)
+        by_processor = {key for options in variants for key in options}
+        declared = {key: known for key, known in self.options.items() if key not in by_processor}
+        others = [{key: value} for key, known in declared.items() for value in known.values if value != known.default]
+        return [*others, *variants]
+
     def variables(self, options: Options) -> Mapping[str, str]:
         """Variables that its process must have from the beginning, for what a compiler reads only once."""
         return {}

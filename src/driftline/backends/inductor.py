@@ -77,6 +77,10 @@ class Inductor(TorchBackend):
         super().validate(options, target)
         check_config_names(self.name, self.options, self.own_settings(options), target)
 
+    def varied_settings(self, processor: Processor) -> list[Options]:
+        found = [options for options in super().varied_settings(processor) if "inject_relu_bug" not in options]
+        return [*found, {"cpp_wrapper": "true"}]
+
     def check_settings(self, settings: Options) -> None:
         check_settings_here(settings)
 

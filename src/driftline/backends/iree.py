@@ -146,6 +146,9 @@ class Iree(Backend):
         names = processor.levels or ("generic",) * (processor.machine == ARM)
         return [{"cpu": name} for name in names]
 
+    def varied_settings(self, processor: Processor) -> list[Options]:
+        return [*super().varied_settings(processor), *({"flags": flag} for flag in _PARTS)]
+
     def check_settings(self, settings: Options) -> None:
         from iree.compiler.api import Session
 

@@ -175,6 +175,10 @@ class OnnxRuntime(Backend):
         # On x86-64 its kernels (MLAS) follow the processor, with no switch. On 64-bit Arm those of KleidiAI can go.
         return [{"mlas.disable_kleidiai": "1"}] if processor.machine == ARM else ()
 
+    def varied_settings(self, processor: Processor) -> list[Options]:
+        entries = ("session.disable_prepacking=1", "session.enable_mem_pattern=0", "session.disable_quant_qdq=1")
+        return [*super().varied_settings(processor), *(dict([entry.split("=")]) for entry in entries)]
+
     def check_settings(self, settings: Options) -> None:
         known = _known_entries()
         for name in settings:

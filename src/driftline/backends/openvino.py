@@ -110,6 +110,10 @@ class OpenVino(Backend):
             return ()
         return [{"isa": name} for name, features in _INSTRUCTION_SETS.items() if processor.has(*features)][:-1]
 
+    def varied_settings(self, processor: Processor) -> list[Options]:
+        usable = self.isa_variants(processor)
+        return [options for options in super().varied_settings(processor) if "isa" not in options or options in usable]
+
     def variables(self, options: Options) -> Mapping[str, str]:
         return {"ONEDNN_MAX_CPU_ISA": options["isa"].upper()} if "isa" in options else {}
 

@@ -154,6 +154,12 @@ class Tvm(Backend):
         names = processor.levels or ("generic",) * (processor.machine == ARM)
         return [{"mcpu": name} for name in (*names, "native")]
 
+    def varied_settings(self, processor: Processor) -> list[Options]:
+        switches = ("tirx.disable_vectorize", "tirx.disable_cse_tir", "tirx.disable_storage_rewrite")
+        exact = [name for name in TRANSFORMS if name not in ("ToMixedPrecision", "FastMathTransform")]
+        found = [*super().varied_settings(processor), *({"passes": name} for name in exact)]
+        return [*found, *({name: "true"} for name in switches)]
+
     def check_settings(self, settings: Options) -> None:
         import tvm
 

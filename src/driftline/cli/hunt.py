@@ -78,6 +78,12 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
     is_flag=True,
     help="Repeat a hunt of this store with the answers that it got from its language model; no server is asked.",
 )
+@click.option(
+    "--settings",
+    "varying",
+    metavar="vary",
+    help="Also hunt each compiler with one of its settings changed, three times; the seed says which.",
+)
 @accept_option
 @diagnose_option
 @baseline_option
@@ -101,6 +107,7 @@ def hunt(
     llm_tokens: int | None,
     llm_cost: float | None,
     llm_replay: bool,
+    varying: str | None,
     accept: tuple[str, ...],
     diagnose: bool,
     baseline: Path | None,
@@ -123,6 +130,7 @@ def hunt(
     \b
       driftline hunt                                     ten minutes on everything that is installed
       driftline hunt --budget 1h --targets inductor,onnxruntime --seed 7
+      driftline hunt --targets inductor --settings vary  also with freezing, without vectors, ... : three are drawn
       driftline hunt --accept reduced-precision          only what is plainly wrong is a bug
       driftline hunt --generators llm --targets inductor --llm-tokens 50000
       driftline hunt --shard 3/8 --store shard-3         one of eight machines; then driftline store merge
@@ -136,6 +144,7 @@ def hunt(
     """
     from driftline.campaign.hunt import hunt_so_far
     from driftline.campaign.session import require_target
+    from driftline.campaign.varied import check_settings_way, vary_settings
     from driftline.checking.accept import parse_accept
     from driftline.core.plugins import load_plugins, plugin_words
     from driftline.core.target import parse_targets
@@ -163,6 +172,12 @@ def hunt(
     with naming_the_file(said_by):
         for target in parse_targets(targets) if targets is not None else ():
             require_target(target)
+    if varying is not None:
+        check_settings_way(varying)
+        if resume:
+            raise DriftlineError("--resume goes on with the settings that were drawn then; leave out --settings.")
+        drawn = vary_settings(parse_targets(targets) if targets is not None else None, seed)
+        targets = ",".join(map(str, drawn))
     if budget and programs:
         raise DriftlineError("Give --budget or --programs, not both.")
     seconds = parse_budget(budget) if budget else None
