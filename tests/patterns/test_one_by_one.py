@@ -29,7 +29,8 @@ PLANTED = str(Path(__file__).parent / "tvm_planted_passes.py")
 
 @needs_tvm
 def test_every_pass_has_a_place_or_a_reason(pool: Pool) -> None:
-    passes = {rule.name: rule for rule in PassesOneByOne("tvm").rules(pool)}
+    load_plugins([PLANTED])  # the workers of one kind serve all these tests
+    passes = {rule.name: rule for rule in PassesOneByOne("planted-tvm", (PLANTED,)).rules(pool)}
     assert "nothing runs without it" in passes["LegalizeOps"].unreachable
     assert "less precision" in passes["ToMixedPrecision"].unreachable
     assert passes["FuseOps"].needs == (("pass", "FuseOps"),) and not passes["tirx.StorageRewrite"].unreachable
@@ -46,6 +47,9 @@ def test_targets_with_one_pass() -> None:
         resolve(Target.parse("onnxruntime:pass=FuseReluClips"))
     with pytest.raises(DriftlineError, match="leave out opt="):
         resolve(Target.parse("onnxruntime:pass=FuseReluClip:opt=off"))
+    resolve(Target.parse("xla:pass=algsimp"))
+    with pytest.raises(DriftlineError, match="Did you mean 'fusion'"):
+        resolve(Target.parse("xla:pass=fusions"))
     resolve(Target.parse("tvm:pass=none"))
     resolve(Target.parse("tvm:pass=tirx.StorageRewrite"))
     with pytest.raises(DriftlineError, match="Did you mean 'FuseOps'"):
@@ -106,14 +110,15 @@ def test_the_bug_is_called_after_the_pass_and_can_be_replayed(
 @needs_tvm
 def test_a_test_of_passes_is_resumed_as_such_and_counts_as_coverage(checker: Checker, tmp_path: Path) -> None:
     with Store.create(tmp_path / "store.db") as store:
-        plan = AuditPlan(("tvm",), "tirx.RemoveAssume", 1.0, passes=True)
+        load_plugins([PLANTED])
+        plan = AuditPlan(("planted-tvm",), "tirx.RemoveAssume", 1.0, passes=True, plugins=(PLANTED,))
         result = Audit(checker, store, plan).run()
-        assert [one.rule.name for one in result.compilers["tvm one by one"].rules] == ["tirx.RemoveAssume"]
+        assert [one.rule.name for one in result.compilers["planted-tvm one by one"].rules] == ["tirx.RemoveAssume"]
         entry, again = resumed_plan(store, seconds=600.0, passes=True)
         assert entry.finished and again == replace(plan, seconds=600.0)
         with pytest.raises(DriftlineError, match="no unfinished audit"):
             resumed_plan(store, seconds=600.0)
-        level = coverage_of(store, ["tvm"]).compilers[0].level("pass")
+        level = coverage_of(store, ["planted-tvm"]).compilers[0].level("pass")
         assert level.total > 50 and "tirx.RemoveAssume" in level.missing
 
 
@@ -147,3 +152,13 @@ def test_a_rule_and_a_pass_of_onnxscript_alone(checker: Checker) -> None:
     assert {guilty.rule.name for guilty in found} == {"common.successive_clip_rule"}
     for name in names[1:]:
         assert audit.tally.reach[name] is Reach.FIRED
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not BACKENDS.get("xla").installed().available, reason="JAX is not installed")
+def test_passes_of_xla_alone(pool: Pool) -> None:
+    passes = PassesOneByOne("xla", names=["algsimp", "cse", "simplify-sorts"])
+    [made] = passes.models(pool, 0).make([("layer_norm", 0)])
+    [seen] = passes.ask(pool, passes.target(), [made])
+    assert seen.fired == ("algsimp", "cse")
+    assert seen.differing == {} and not seen.failed

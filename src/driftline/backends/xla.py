@@ -22,12 +22,24 @@ import numpy as np
 
 from driftline.backends._jax import precision
 from driftline.backends._torchax import import_torchax, is_torchax_rejection, torchax_runner
-from driftline.backends.base import BOOLEAN, BOOLEAN_VALUES, Backend, Behaviour, Compiled, Option, Options, option
+from driftline.backends.base import (
+    BOOLEAN,
+    BOOLEAN_VALUES,
+    Backend,
+    Behaviour,
+    Compiled,
+    CompilerPass,
+    Option,
+    Options,
+    PassTrials,
+    option,
+)
 from driftline.backends.knobs import Knob
 from driftline.backends.xla_dumps import dump_settings, taken_passes
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import Installing
 from driftline.core.processor import ARM, X86, Processor
+from driftline.core.rule import NO_PASS, ONE_PASS
 from driftline.core.script_call import ScriptCall
 from driftline.core.structure import flatten
 from driftline.core.tensors import Arrays
@@ -44,6 +56,16 @@ _REJECTIONS = (  # Python that depends on values, which a compiler of whole prog
     "NonConcreteBooleanIndexError",
 )
 _PASS = re.compile(r"[\w-]+")
+# The passes of XLA's pipeline for CPUs that only make a program better. The others lower it: nothing runs without them.
+OPTIMISING = tuple(
+    """
+    algsimp batch-dot-simplification conditional-to-select constant_folding cse dce fusion
+    gemv-rewriter literal-canonicalizer map-inline reshape-mover shape-canonicalizer
+    simplify-conditional simplify-sorts simplify-while-loops small-while-loop-hoisting topk-rewriter transpose-folding
+    tree_reduction_rewriter tuple-simplifier while-loop-constant-sinking while-loop-invariant-code-motion
+    zero_sized_hlo_elimination
+    """.split()
+)
 # Names of `xla_cpu_max_isa`, each with what a processor must have for it.
 _INSTRUCTION_SETS: dict[str, dict[str, tuple[str, ...]]] = {
     X86: {
@@ -98,6 +120,7 @@ class Xla(Backend):
         "opt": Option("optimisation level of its LLVM code", ("0", "1", "2", "3"), "3"),
         "fusion_emitters": Option("generate code for fusions by the newer emitters", BOOLEAN, "true"),
         "disable": Option("passes over HLO to leave out by name, joined with '+'"),
+        ONE_PASS: Option("one optimising pass over HLO and no other; none: none of them"),
     }
     settings = r"xla_\w+"
     settings_words = "Flags of XLA go by their own names, as in xla_cpu_enable_fast_math=true."
@@ -110,6 +133,14 @@ class Xla(Backend):
             if not _PASS.fullmatch(name):
                 raise DriftlineError(
                     f"Target {target!r}: {name!r} is no name of a pass; join several with '+', as in 'algsimp+fusion'."
+                )
+        if name := options.get(ONE_PASS, ""):
+            if taken := [key for key in ("disable", "jit", "opt") if key in options]:
+                raise DriftlineError(f"Target {target!r}: pass={name} has one pass alone; leave out {taken[0]}=.")
+            if name not in (NO_PASS, *OPTIMISING):
+                raise DriftlineError(
+                    f"Target {target!r}: {name!r} is no optimising pass that is known.{did_you_mean(name, OPTIMISING)}"
+                    " See driftline passes list."
                 )
 
     def isa_variants(self, processor: Processor) -> Sequence[Options]:
@@ -127,6 +158,8 @@ class Xla(Backend):
             raise DriftlineError(f"XLA does not take its settings: {told}.{near}") from error
 
     def plainest(self, options: Options) -> Options | None:
+        if ONE_PASS in options:
+            return super().plainest(options)
         return None  # what it rejects depends on values in Python, which only a compiler of whole programs has not
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
@@ -178,6 +211,8 @@ class Xla(Backend):
 
     def knobs_at_work(self, program: OpenedProgram, options: Options) -> list[Knob]:
         """The passes that change the program: XLA writes the program down after each of them."""
+        if ONE_PASS in options:
+            return []
         with tempfile.TemporaryDirectory() as folder:
             with contextlib.suppress(Exception):
                 _runner(program, {**xla_config(options), **dump_settings(folder)})(program.example)
@@ -192,6 +227,12 @@ class Xla(Backend):
             finally:
                 self._dumps = None
 
+    def passes(self) -> Sequence[CompilerPass]:
+        return [CompilerPass(name, "HLO") for name in OPTIMISING]
+
+    def pass_trials(self, program: OpenedProgram) -> PassTrials:
+        return _HloTrials(self, program) if program.framework == "jax" else super().pass_trials(program)
+
     def is_rejection(self, error: BaseException) -> bool:
         return super().is_rejection(error) or type(error).__name__ in _REJECTIONS or is_torchax_rejection(error)
 
@@ -199,6 +240,9 @@ class Xla(Backend):
 def xla_config(options: Options) -> dict[str, object]:
     """The configuration of XLA that a target's options stand for."""
     settings: dict[str, object] = {}
+    if name := options.get(ONE_PASS):
+        settings["xla_backend_optimization_level"] = 0
+        settings["xla_disable_hlo_passes"] = ",".join(one for one in OPTIMISING if one != name)
     if "opt" in options:
         settings["xla_backend_optimization_level"] = int(options["opt"])
     if "fusion_emitters" in options:
@@ -225,21 +269,44 @@ def _known_flags() -> list[str]:
     return sorted(found)
 
 
+class _HloTrials(PassTrials):
+    """The HLO of a JAX program with one pass, and without any. Only the passes that change it in the whole pipeline are
+    asked about: each costs a compilation."""
+
+    def __init__(self, backend: Xla, program: OpenedProgram) -> None:
+        super().__init__(backend, program)
+        self._at_work = {knob.value for knob in backend.knobs_at_work(program, {})}
+        self._plain = self._text(NO_PASS)
+
+    def changes(self, name: str) -> bool:
+        return name in self._at_work and self._text(name) != self._plain
+
+    def _text(self, name: str) -> str:
+        jitted, wide = _jitted(self.program, xla_config({ONE_PASS: name}))
+        with precision(wide, self.program.example):
+            return str(jitted.lower(self.program.example).compile().as_text())
+
+
 def _runner(program: OpenedProgram, settings: Mapping[str, object]) -> Compiled:
     return _jax_runner(program, settings) if program.framework == "jax" else torchax_runner(program, settings)
 
 
 def _jax_runner(program: OpenedProgram, settings: Mapping[str, object]) -> Compiled:
-    import jax
-
-    live, wide = load_with_own_precision(program)
-    compiled = jax.jit(lambda arrays: leaves_of(call(live, arrays)), compiler_options=dict(settings) or None)
+    compiled, wide = _jitted(program, settings)
 
     def run(arrays: Arrays) -> Arrays:
         with precision(wide, arrays):
             return {name: np.asarray(leaf) for name, leaf in compiled(arrays).items()}
 
     return run
+
+
+def _jitted(program: OpenedProgram, settings: Mapping[str, object]) -> tuple[Any, bool]:
+    """The program under `jax.jit`, and whether its file switches 64-bit types on."""
+    import jax
+
+    live, wide = load_with_own_precision(program)
+    return jax.jit(lambda arrays: leaves_of(call(live, arrays)), compiler_options=dict(settings) or None), wide
 
 
 def load_with_own_precision(program: OpenedProgram) -> tuple[LiveProgram, bool]:

@@ -9,6 +9,7 @@ from driftline.core.rule import Rule
 from driftline.core.target import Target
 from driftline.core.verdict import Verdict
 from driftline.execute.pool import Pool
+from driftline.patterns.onnx_models import OnnxModels
 from driftline.patterns.survey import Made, SurveySeen
 
 _AUDITEES = {
@@ -52,6 +53,10 @@ class Auditee:
     def convincing(self, rule: Rule, verdict: Verdict) -> bool:
         """May a failure be put down to the rule itself?"""
         return True
+
+    def models(self, pool: Pool, seed: int) -> OnnxModels:
+        """Where its programs come from."""
+        return OnnxModels(pool, seed)
 
     def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[SurveySeen]:
         """What it does with each model."""

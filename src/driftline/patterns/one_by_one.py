@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from driftline.backends import BACKENDS, resolve
+from driftline.campaign.plan import form_of
 from driftline.checking.kinds import worker_for_target
 from driftline.core.rule import NO_PASS, ONE_PASS, PASS, Rule
 from driftline.core.target import Target
 from driftline.core.verdict import Verdict
 from driftline.execute.pool import Pool, WorkerKind
 from driftline.patterns.auditees import Auditee, auditee
+from driftline.patterns.graph_programs import GraphPrograms
+from driftline.patterns.onnx_models import OnnxModels
 from driftline.patterns.pass_tasks import AUDIT, LIST, PassAuditRequest, PassListRequest
 from driftline.patterns.survey import Made, Models, SurveySeen, survey
 
@@ -65,6 +68,10 @@ class PassesOneByOne(Auditee):
             needs = () if untried else ((ONE_PASS, rule.name),)
             rules.append(replace(rule, needs=needs, unreachable=untried))
         return rules
+
+    def models(self, pool: Pool, seed: int) -> OnnxModels:
+        form = form_of(BACKENDS.get(self.compiler))
+        return OnnxModels(pool, seed) if form in (None, "onnx") else GraphPrograms(pool, seed, form)
 
     def convincing(self, rule: Rule, verdict: Verdict) -> bool:
         return self.compiler not in _RULES_ALONE or auditee(self.compiler).convincing(rule, verdict)

@@ -29,7 +29,6 @@ from driftline.execute.ahead import ahead
 from driftline.oracle.judge import Reference
 from driftline.patterns.agenda import growing
 from driftline.patterns.auditees import Auditee
-from driftline.patterns.onnx_models import OnnxModels
 from driftline.patterns.survey import Made, SurveySeen
 
 PASSES = 4  # so many suspects of one rule and change may turn out sound before the rest is not looked at
@@ -119,7 +118,7 @@ class OnnxAudit:
         self._only = only
         self._tell = tell
         self._idioms, self._rounds = idioms, rounds
-        self._models = OnnxModels(checker.pool, seed)
+        self._models = auditee.models(checker.pool, seed)
         self._options = CheckOptions(seed=seed, timeout=60.0, plugins=plugins)
         self._rng = random.Random(seed)
         self._firing: dict[str, dict[str, None]] = defaultdict(dict)  # bases by the rule that they fire

@@ -53,22 +53,25 @@ class OnnxModels:
         """The `number`-th model of each arm, made once; what cannot be made, or does not run, is left out."""
         missing = [pair for pair in wanted if pair not in self._made]
         if missing:
-            requests = [
-                ProgramRequest(GENERATOR, arm, number, STRATEGIES, seed=f"{self._seed}/{arm}/{number}")
-                for arm, number in missing
-            ]
+            requests = [self.request(arm, number) for arm, number in missing]
             self._made |= dict(zip(missing, self._prepared(requests), strict=True))
         answers = [(arm, number, self._made[arm, number]) for arm, number in wanted]
         return [Made(arm, number, made) for arm, number, made in answers if isinstance(made, PreparedProgram)]
 
+    def request(self, arm: str, number: int) -> ProgramRequest:
+        return ProgramRequest(GENERATOR, arm, number, STRATEGIES, seed=f"{self._seed}/{arm}/{number}")
+
     def _prepared(self, requests: Sequence[ProgramRequest]) -> list[Prepared]:
+        return self._asked("onnx", requests)
+
+    def _asked(self, form: str, requests: Sequence[ProgramRequest]) -> list[Prepared]:
         """One answer for each; a model whose reference run ends the worker is invalid."""
         folder = self._pool.workspace.job_folder()
-        request = PrepareRequest(folder, "onnx", self._seed, sizes=False, requests=tuple(requests))
-        report = self._pool.run(worker_for_framework("onnx"), PREPARE, request, timeout=60.0)
+        request = PrepareRequest(folder, form, self._seed, sizes=False, requests=tuple(requests))
+        report = self._pool.run(worker_for_framework(form), PREPARE, request, timeout=60.0)
         if report.answer is not None:
             return list(report.answer.programs)
         if len(requests) == 1:
             return [died(report)]
         half = len(requests) // 2
-        return self._prepared(requests[:half]) + self._prepared(requests[half:])
+        return self._asked(form, requests[:half]) + self._asked(form, requests[half:])

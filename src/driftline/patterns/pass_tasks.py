@@ -17,7 +17,7 @@ from driftline.core.task import Context, Task
 from driftline.core.tensors import Arrays
 from driftline.core.text import telling_line
 from driftline.patterns.rounding import only_rounded
-from driftline.patterns.survey import Models, Surveyed, SurveyJob, SurveySeen, difference, each_job
+from driftline.patterns.survey import Models, Surveyed, SurveyJob, SurveySeen, difference, each_job, far_apart
 from driftline.programs.opened import OpenedProgram
 
 _ME = "driftline.patterns.pass_tasks"
@@ -97,9 +97,16 @@ def _audit_one(job: SurveyJob, backend: Backend, names: Sequence[str], watched: 
         except Exception as error:
             differing[name] = _raised(error)
             continue
-        if (seen := difference(plain, after)) and not only_rounded(job, after):
+        if (seen := difference(plain, after)) and not _rounding(job, plain, after):
             differing[name] = seen
     return SurveySeen((*fired, *(name for name in differing if name not in fired)), tuple(fired), differing)
+
+
+def _rounding(job: SurveyJob, plain: list[Arrays], after: list[Arrays]) -> bool:
+    """Is it what rounding makes? Of programs that are no ONNX models a first look must do: `check` decides."""
+    if job.model.program.form == "onnx":
+        return only_rounded(job, after)
+    return not far_apart(plain, after)
 
 
 def _to_try(
