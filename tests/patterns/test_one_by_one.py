@@ -120,6 +120,7 @@ def test_a_test_of_passes_is_resumed_as_such_and_counts_as_coverage(checker: Che
             resumed_plan(store, seconds=600.0)
         level = coverage_of(store, ["planted-tvm"]).compilers[0].level("pass")
         assert level.total > 50 and "tirx.RemoveAssume" in level.missing
+        assert level.command.startswith("driftline passes test --compilers planted-tvm")
 
 
 def test_an_optimiser_of_onnx_runtime_alone(checker: Checker) -> None:

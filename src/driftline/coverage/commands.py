@@ -37,6 +37,10 @@ def audit(store: Store, compiler: str) -> str:
     return _typed(store, "patterns", "audit", "--compilers", compiler, "--budget", "30m")
 
 
+def passes(store: Store, compiler: str) -> str:
+    return _typed(store, "passes", "test", "--compilers", compiler, "--budget", "10m")
+
+
 def check(store: Store, compiler: str, model: str) -> str:
     return _typed(store, "check", model, "--targets", compiler)
 

@@ -202,7 +202,8 @@ def _passes(store: Store, name: str, rules: Sequence[RuleRow], *, audited: bool)
     missing = tuple(rule.name for rule in here if not rule.fired)
     apart = len(rules) - len(here)
     note = f"{apart:,} more cannot fire on this machine." if apart else ""
-    return Level(PASS, fired, len(here), missing, commands.audit(store, name) if missing else "", note)
+    command = commands.audit if name in WITH_RULES else commands.passes
+    return Level(PASS, fired, len(here), missing, command(store, name) if missing else "", note)
 
 
 # -- models ------------------------------------------------------------------------------------------------------------
