@@ -44,11 +44,6 @@ class AuditLog:
         rows = self._store.query("SELECT id FROM audits WHERE finished = '' ORDER BY id DESC LIMIT 1")
         return self._entry(rows[0][0]) if rows else None
 
-    def last(self) -> AuditEntry | None:
-        """The last audit, whether it came to its end or not."""
-        rows = self._store.query("SELECT id FROM audits ORDER BY id DESC LIMIT 1")
-        return self._entry(rows[0][0]) if rows else None
-
     def entry(self, number: int) -> AuditEntry | None:
         """The audit of this number."""
         rows = self._store.query("SELECT id FROM audits WHERE id = ?", (number,))
