@@ -83,7 +83,8 @@ def test_fixed_and_back_are_told_from_one_round_to_the_next(bench: Workbench, pl
     for suffix in ("md", "json", "xml"):
         write(back, tmp_path / "store", tmp_path / f"back.{suffix}")
         write(fixed, tmp_path / "store", tmp_path / f"fixed.{suffix}")
-    assert "## Back (1)" in (tmp_path / "back.md").read_text() and "1 back" in headline(back)
+    text = (tmp_path / "back.md").read_text()
+    assert "## Back (1)" in text and f"--target {NAME}`" in text and "1 back" in headline(back)
     assert json.loads((tmp_path / "fixed.json").read_text())["fixed"][0]["bug"] == known.id
     assert ET.parse(tmp_path / "back.xml").getroot().get("failures") == "1"
     root = ET.parse(tmp_path / "fixed.xml").getroot()

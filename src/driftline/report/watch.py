@@ -50,7 +50,7 @@ def render_markdown(watched: WatchResult, store: Path) -> str:
         lines += [f"## {title} ({len(bugs)})", "", "| bug | target | what | replay |", "|---|---|---|---|"]
         for one in bugs:
             what = one.bug.summary if standing in (Standing.NEW, Standing.BACK) else one.reason
-            command = code(replay_command(one.bug.id, store))
+            command = code(f"{replay_command(one.bug.id, store)} --target {one.target}")
             lines.append(f"| {code(one.bug.id)} | {code(one.target)} | {cell(what)} | {command} |")
         lines.append("")
     return "\n".join(lines)
