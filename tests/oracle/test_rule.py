@@ -396,3 +396,18 @@ def test_a_gross_error_in_an_ill_conditioned_result() -> None:
     outputs["output"][5] = 1e6
     finding = program.judge(outputs).finding
     assert finding and finding.evidence.worst[0].place == (5,) and finding.evidence.certain
+
+
+def test_a_stable_sort_keeps_equal_elements_in_order() -> None:
+    ties = torch.tensor([[1.0, 0.0, 1.0, 1.0]])
+    for stable in (True, False):
+        program = Program(lambda x, stable=stable: torch.sort(x, dim=1, stable=stable), ties)
+        indices = next(name for name, value in program.native.items() if value.dtype == np.int64)
+        outputs = program.copy()
+        outputs[indices][:] = [[1, 3, 0, 2]]
+        assert (program.judge(outputs).finding is not None) == stable
+    noisy = Program(lambda x: torch.sort(x.cos(), dim=1, stable=True), ties)  # here rounding decides
+    indices = next(name for name, value in noisy.native.items() if value.dtype == np.int64)
+    outputs = noisy.copy()
+    outputs[indices][:] = np.flip(outputs[indices][:, :3]).tolist()[0] + outputs[indices][0, 3:].tolist()
+    assert noisy.judge(outputs).finding is None

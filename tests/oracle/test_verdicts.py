@@ -148,3 +148,25 @@ def test_a_program_that_raises_must_do_so_compiled(message: str, judgement: Judg
     assert verdict.kind is (Kind.MISSING_ERROR if judgement is Judgement.FAIL else None)
     foreign = judge(execution, Reference((raised,)), TargetTraits(calls_user_code=False, positional=False))
     assert foreign.judgement is Judgement.INCONCLUSIVE
+
+
+def test_buffers_are_compared_with_gradients_too(checker: Checker) -> None:
+    """A wrong running variance must not hide behind right gradients."""
+    text = """import torch
+
+def program():
+    torch.manual_seed(0)
+    return torch.nn.BatchNorm1d(3).train(), (torch.randn(8, 3),)
+"""
+    options = CheckOptions(grad=True)
+    opened = open_source(SourceBundle("norm.py", "program", {"norm.py": text}), checker.pool, options)
+    case = Case(opened.program, (Inputs(opened.example, "example"),), tuple(parse_targets("eager")), options)
+    reference = checker.reference(case)
+    (row,) = checker.check(case, known_reference=reference).results
+    assert row.verdict.judgement is Judgement.PASS
+    name = "mutated:running_var"
+    (outputs,) = row.execution.outputs
+    assert {name, "grad:input"} <= set(outputs)
+    wrong = replace(row.execution, outputs=({**outputs, name: outputs[name] * np.float32(8 / 7)},))
+    verdict = checker.judge(case, case.targets[0], wrong, reference)
+    assert (verdict.judgement, verdict.evidence.output) == (Judgement.FAIL, name)

@@ -178,18 +178,18 @@ class TorchCalls:
         return TorchCall(args, kwargs, tensors, before)
 
     def outputs(self, call: TorchCall, result: Any) -> dict[str, Any]:
-        """What came back, and the gradients, or the inputs and buffers that were changed on the way."""
+        """What came back, the gradients, and the inputs and buffers that were changed on the way."""
         import torch
 
         if self._device != "cpu":
             torch.cuda.synchronize()
+        gradients: dict[str, Any] = {}
         if self._grad:
             leaves = {**call.tensors, **self._weights}
             gradients = {f"grad:{name}": leaf.grad for name, leaf in leaves.items() if leaf.grad is not None}
-            return {**flatten_tensors(result), **gradients}
         changed = {f"mutated:{n}": t for n, t in call.tensors.items() if _differs(to_array(t), call.before[n])}
         changed |= {f"mutated:{n}": b for n, (b, old) in self._buffers.items() if _differs(to_array(b), to_array(old))}
-        return {**flatten_tensors(result), **changed}
+        return {**flatten_tensors(result), **gradients, **changed}
 
 
 class _Weights:

@@ -49,7 +49,7 @@ from driftline.programs.operators import operators_of
 from driftline.store import Bug, Store
 from driftline.store.checks import CheckLog
 
-MOST_LIFTED_SECONDS = 60.0  # of a check that is done again in float32 without being asked for
+MOST_LIFTED_SECONDS = 600.0  # a check that took longer is done again in float32 only if it is asked for
 ARTIFACT_ELEMENTS = 4096  # larger tensors are not kept: a replay makes them again
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from driftline.oracle.shadow.call import schema_argument
 from driftline.oracle.shadow.torch_rules import is_cast, name_of
 
 _STEPS = {
@@ -21,7 +22,7 @@ _CHOICES = {
     "kthvalue": 1, "mode": 1, "cummax": 1, "cummin": 1,
 }  # fmt: skip
 # the documentation says that the first of several equal elements is taken
-FIRST_WINS = {"argmax", "argmin", "max", "min"}
+_FIRST_WINS = {"argmax", "argmin", "max", "min"}
 _POOLS = {"max_pool2d_with_indices", "max_pool3d_with_indices"}
 
 
@@ -29,6 +30,11 @@ def index_result(node_target: Any, results: int) -> int | None:
     """Which result of this operation is a choice, if any."""
     index = _CHOICES.get(name_of(node_target))
     return index if index is not None and index < results else None
+
+
+def takes_first_of_equals(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Is it specified which of equal elements comes first?"""
+    return name_of(target) in _FIRST_WINS or schema_argument(target, args, kwargs, "stable") is True
 
 
 def decides(target: Any, dtype: torch.dtype | None, kwargs: dict[str, Any]) -> bool:

@@ -26,7 +26,7 @@ from driftline.oracle.shadow.decisions import (
 )
 from driftline.oracle.shadow.quantised import pushed_runs
 from driftline.oracle.shadow.tape import SMALL, Constant, OpenOrder, Slot, Tape, TapeNode, TapeRecorder, fill
-from driftline.oracle.shadow.torch_decisions import FIRST_WINS, decides, index_result
+from driftline.oracle.shadow.torch_decisions import decides, index_result, takes_first_of_equals
 from driftline.oracle.shadow.torch_limits import with_vanished_limits
 from driftline.oracle.shadow.torch_open import ALTERNATIVES
 from driftline.oracle.shadow.torch_parts import decompositions
@@ -191,7 +191,7 @@ class TorchShadow:
                 dimension,
                 expected.numpy(),
                 chosen.numpy(),
-                first_wins=name_of(node.target) in FIRST_WINS,
+                first_wins=takes_first_of_equals(node.target, node.args, node.kwargs),
             )
             if not problems[name]:
                 self._forced[number] = chosen
