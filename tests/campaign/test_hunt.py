@@ -162,7 +162,6 @@ def test_two_hunts_share_a_store(tmp_path: Path) -> None:
         (["--budget", "soon"], "write a time with its unit"),
         (["--budget", "1m", "--programs", "3"], "not both"),
         (["--targets", "onnxruntim"], "Did you mean 'onnxruntime'"),
-        (["--targets", "tflite"], "No generator writes programs"),
         (["--generators", "grph"], "Did you mean 'graph'?"),
         (["--inputs", "special"], "Did you mean 'specials'?"),
         (["--accept", "reduced-precison"], "Did you mean 'reduced-precision'?"),

@@ -15,7 +15,7 @@ from typing import Any
 
 from driftline.campaign.crew import Crew
 from driftline.causes import Library
-from driftline.cluster.node import NodeFacts, about_node
+from driftline.cluster.node import NodeRelease, about_node
 from driftline.cluster.resources import resources_here
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import extra_command
@@ -118,7 +118,7 @@ def _require_alike() -> None:
     mine = about_node()
     for name, answer in asked.items():
         try:
-            theirs: NodeFacts = ray.get(answer, timeout=JOINING)
+            theirs: NodeRelease = ray.get(answer, timeout=JOINING)
         except Exception as error:  # whatever its process could not import
             words = str(error).strip().splitlines()
             raise DriftlineError(

@@ -42,7 +42,7 @@ class Carried(Generic[_Value]):
 
 
 @dataclass(frozen=True)
-class NodeFacts:
+class NodeRelease:
     driftline: str
     python: str
 
@@ -78,9 +78,9 @@ def examine_there(
     return _carried(examine, order.options.plugins)
 
 
-def about_node() -> NodeFacts:
+def about_node() -> NodeRelease:
     """What must be alike on all nodes."""
-    return NodeFacts(__version__, platform.python_version())
+    return NodeRelease(__version__, platform.python_version())
 
 
 def unpack(found: ExaminedThere, folder: Path) -> Path:
