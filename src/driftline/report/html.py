@@ -15,6 +15,7 @@ from pygments.lexers import PythonLexer
 
 from driftline.core.quoting import visible
 from driftline.report import figures, words
+from driftline.report.growth import draw_growth
 from driftline.report.layer_figure import draw_layers
 from driftline.report.layers import share_of, size_of, sizes
 from driftline.report.model_use import HEAD, model_cells, wasted
@@ -105,6 +106,7 @@ def page_environment(*packages: str, layout: str = "base.html") -> Environment:
         "python": python,
         "draw": figures.draw,
         "draw_layers": draw_layers,
+        "draw_growth": draw_growth,
         "sigma": size_of,
         "share": share_of,
         "sizes": sizes,

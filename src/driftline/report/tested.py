@@ -8,6 +8,7 @@ from typing import Any
 
 from driftline.core.errors import StoreError
 from driftline.report import words
+from driftline.report.growth import GrowthOf
 from driftline.report.model_use import model_use
 from driftline.report.view import BugView, EnvironmentView, LaneView, Statistics
 from driftline.store import Store
@@ -75,10 +76,13 @@ def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
     coverage: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     generators: Counter[str] = Counter()
     suspects: Counter[str] = Counter()
+    growth = GrowthOf()
     for hunt in hunts:
         suspects.update(log.settled(hunt))
+        sizes: list[tuple[str, int, int]] = []
         for turn in log.turns(hunt):
             body = turn.body
+            sizes.append((turn.lane, turn.number, body.programs))
             programs[turn.lane] += body.programs
             seconds[turn.lane] += body.seconds
             verdicts[turn.lane].update(body.counts)
@@ -88,6 +92,7 @@ def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
             for pair, counts in body.coverage.items():
                 operator, _, dtype = pair.rpartition(" ")
                 coverage[operator or pair][dtype].update(counts)
+        growth.add(sizes, log.bugs_by_turn(hunt))
     planned = {str(target) for hunt in hunts for target in hunt.plan.get("targets") or ()}
     started = {target.partition(":")[0] for target in verdicts}
     idle = {target for target in planned - set(verdicts) if target.partition(":")[0] not in started}
@@ -104,6 +109,7 @@ def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
         never_drawn=never,
         untested=(*_left_out(hunts), *_untested(lanes, suspects, coverage, never)),
         models=model_use(log, hunts),
+        growth=growth.points(),
     )
 
 

@@ -273,6 +273,7 @@ class Statistics:
     never_drawn: tuple[str, ...]
     untested: tuple[str, ...]  # sentences
     models: tuple[ModelUse, ...] = ()  # language models that wrote programs
+    growth: tuple[tuple[int, tuple[str, ...]], ...] = ()  # programs so far, bugs that were seen there first
 
 
 @dataclass(frozen=True)

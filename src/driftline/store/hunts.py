@@ -208,6 +208,14 @@ class HuntLog:
             found.setdefault(mode, set()).update(bugs.split())
         return found
 
+    def bugs_by_turn(self, hunt: Hunt) -> dict[tuple[str, int], set[str]]:
+        """The bugs that suspects turned out to be, by the lane and the turn that brought them."""
+        rows = self._store.query("SELECT lane, turn, bug FROM suspects WHERE hunt = ? AND bug != ''", (hunt.id,))
+        found: dict[tuple[str, int], set[str]] = {}
+        for lane, turn, bugs in rows:
+            found.setdefault((lane, turn), set()).update(bugs.split())
+        return found
+
     def sightings(self, hunt: Hunt | None = None) -> dict[str, int]:
         """How many suspects turned out to be each bug."""
         rows = self._store.query(
