@@ -411,3 +411,16 @@ def test_a_stable_sort_keeps_equal_elements_in_order() -> None:
     outputs = noisy.copy()
     outputs[indices][:] = np.flip(outputs[indices][:, :3]).tolist()[0] + outputs[indices][0, 3:].tolist()
     assert noisy.judge(outputs).finding is None
+
+
+def test_ties_among_exact_products_are_ties_everywhere() -> None:
+    """Rounding moves nothing that fits its type: of equal products the first is the largest. Where it may move them,
+    either is."""
+    ties = torch.tensor([[1.0, 5.0, 5.0, 2.0]])
+    exact = Program(lambda x: (x * 2 + 1).relu().argmax(1), ties)
+    assert exact.judge({"output": np.array([2])}).finding
+    assert exact.judge({"output": np.array([1])}).finding is None
+    rounded = Program(lambda x: (x * 0.1 + 1).relu().argmax(1), ties)
+    assert rounded.judge({"output": np.array([2])}).finding is None
+    compared = Program(lambda x: x * 3 > 15, ties)
+    assert compared.judge({"output": np.array([[False, True, False, False]])}).finding

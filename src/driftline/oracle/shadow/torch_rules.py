@@ -79,6 +79,12 @@ def is_exact(target: Any, kwargs: dict[str, Any]) -> bool:
     return bool(target.is_view) or name_of(target) in EXACT or kwargs.get("rounding_mode") is not None
 
 
+def is_rounded_once(target: Any, kwargs: dict[str, Any]) -> bool:
+    """Sums, differences and products of two numbers: exact wherever the result fits its type. A quotient is not, as it
+    may be a product with a reciprocal."""
+    return name_of(target) in ("add", "sub", "mul") and kwargs.get("alpha", 1) == 1
+
+
 def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
     """The size of the rounding error of each result, and whether a proper rule was found for it."""
     name = name_of(call.target)

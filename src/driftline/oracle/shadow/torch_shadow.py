@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import torch
 
-from driftline.core.tensors import Array, Arrays
+from driftline.core.tensors import Array, Arrays, numpy_dtype
 from driftline.oracle.arithmetic import IEEE, Arithmetic
 from driftline.oracle.noise import NoiseSource, narrowed
 from driftline.oracle.references.base import NoExactReference
@@ -31,7 +32,7 @@ from driftline.oracle.shadow.torch_limits import with_vanished_limits
 from driftline.oracle.shadow.torch_open import ALTERNATIVES
 from driftline.oracle.shadow.torch_parts import decompositions
 from driftline.oracle.shadow.torch_quantised import quantising_nodes, works_on_quantised
-from driftline.oracle.shadow.torch_rules import EXPONENTIAL, is_cast, is_exact, name_of
+from driftline.oracle.shadow.torch_rules import EXPONENTIAL, is_cast, is_exact, is_rounded_once, name_of
 from driftline.oracle.shadow.torch_runs import (
     TorchAlternativeRun,
     TorchMeasuringRun,
@@ -89,6 +90,7 @@ class TorchShadow:
         self._choices: dict[int, torch.Tensor] = {}  # what the reference run chose
         self._tossed: dict[int, Array] = {}  # choices that come out otherwise when they are pushed
         self._shapes: dict[int, list[tuple[int, ...]]] = {}  # of the results of what decides
+        self._settled: set[int] = set()  # operations whose results no rounding moves
         self._last_use = tape.last_uses()
         self._quantising = quantising_nodes(tape)
 
@@ -269,9 +271,23 @@ class TorchShadow:
                 self._shapes[number] = [tuple(getattr(made, "shape", ())) for made in results]
             results = self._chosen(number, node, plain, results, run)
         results = run.leave_open(number, node, args, kwargs, results)
-        if plan.exact:
+        if isinstance(run, TorchMeasuringRun):
+            self._settle(number, node, plan, results)
+        if plan.exact or number in self._settled:
             return results
         return run.round(number, Call(node.target, args, kwargs, results, plan.names, self._arithmetic, node.terms))
+
+    def _settle(self, number: int, node: TapeNode, plan: _Plan, results: tuple[Any, ...]) -> None:
+        """Note whether the results are exact: their arguments are, and none of them needs rounding. Whatever is fused,
+        an implementation returns these very numbers; ties among them, say, are ties on every target."""
+        self._settled.discard(number)
+        places: list[Slot | Constant] = []
+        fill((plan.args, plan.kwargs), places.append)
+        moved = any(isinstance(place, Slot) and place.node not in self._settled for place in places)
+        if moved or self._writes or number in self._decisions or self._arithmetic != IEEE:
+            return
+        if plan.exact or (is_rounded_once(node.target, plan.kwargs) and _fit(results, plan.names)):
+            self._settled.add(number)
 
     def _chosen(
         self, number: int, node: TapeNode, args: Any, results: tuple[Any, ...], run: TorchRun
@@ -325,6 +341,19 @@ class TorchShadow:
         source = node.args[0]
         before = self._tape.dtype(source) if isinstance(source, (Slot, Constant)) else None
         return not _coarser(node.dtypes[0], before)
+
+
+def _fit(results: tuple[Any, ...], names: tuple[str | None, ...]) -> bool:
+    """Are all elements numbers of these types? Not what may be taken for zero, nor a zero, whose sign is nobody's."""
+    for result, name in zip(results, names, strict=True):
+        if name not in ("float32", "float16", "bfloat16"):
+            return False
+        values, dtype = _array(result), numpy_dtype(name)
+        with np.errstate(all="ignore"):
+            fits = values.astype(dtype).astype(np.float64) == values
+        if not bool((fits & np.isfinite(values) & (np.abs(values) >= float(ml_dtypes.finfo(dtype).tiny))).all()):
+            return False
+    return True
 
 
 def _is_decision(node: TapeNode) -> bool:
