@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from framework_runs import runs
 
+from driftline.checking.batch_tasks import write_program
 from driftline.generate.base import GeneratorRequest, NoProgram
 from driftline.generate.constructs import Constructs
+from driftline.inputs.strategies import INPUTS
+from driftline.oracle.shadow.local import LocalShadow
+from driftline.programs.opened import OpenedProgram
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -17,6 +23,16 @@ def test_programs_run_and_differ() -> None:
         assert made[0].content != made[1].content
         assert made[0].operators == (arm,)
         assert not runs(made[0], "s"), arm
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_oracle_can_play_them(tmp_path: Path) -> None:
+    """What eager compiles by itself, as `torch.cond`, cannot be played again in float64."""
+    for arm in Constructs().arms("torch"):
+        made = Constructs().make(GeneratorRequest("torch", arm, 1))
+        inputs = INPUTS.get("random").draw(made.inputs, "s").arrays
+        opened = OpenedProgram(write_program(made, tmp_path / arm, arm), example=inputs, grad=False)
+        assert LocalShadow(opened, inputs).exact(), arm
 
 
 def test_programs_in_jax_are_programs() -> None:

@@ -99,21 +99,6 @@ def _floats(*shape: int) -> tuple[str, tuple[int, ...]]:
 
 
 @_construct("torch")
-def torch_branch(s: Sketcher) -> _Written:
-    size = s.size()
-    lines = [
-        "def yes(a):",
-        f"    return {s.inside('a')}",
-        "",
-        "def no(a):",
-        f"    return {s.inside('a')} * 2.0",
-        "",
-        "return torch.cond(x.sum() > 0, yes, no, (x,)) + 1.0",
-    ]
-    return _Written(lines, {"x": _floats(3, size)})
-
-
-@_construct("torch")
 def torch_counted_loop(s: Sketcher) -> _Written:
     """A loop that is unrolled, with a value carried around."""
     lines = ["carried = y", f"for step in range({s.draw.integer(2, 5)}):"]

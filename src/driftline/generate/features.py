@@ -14,7 +14,7 @@ from driftline.generate.table import OPERATORS
 
 LONG = 64  # a longer axis is one
 _TEXT = {
-    "branch or loop": re.compile(r"torch\.cond|while_loop|lax\.(cond|scan)|\bfor \w+ in "),
+    "branch or loop": re.compile(r"while_loop|lax\.(cond|scan)|\bfor \w+ in "),
     "step of training": re.compile(r"grad_and_value|value_and_grad|alpha=-"),
     "transformation": re.compile(r"vmap|jax\.(grad|value_and_grad)|torch\.func"),
     "write in place": re.compile(r"\.\w+[a-z]_\("),
