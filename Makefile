@@ -11,7 +11,7 @@ STAMP  := $(VENV)/.installed
 PARALLEL := -n 2 --dist loadfile
 
 # Real compilers on a busy machine: a test that fails is run once more, and the summary names those that needed it (R).
-AGAIN := --reruns 1 -raR
+AGAIN := --reruns 1 -raR --durations 30
 
 export PIP_REQUIRE_VIRTUALENV = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1

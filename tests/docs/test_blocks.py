@@ -37,7 +37,7 @@ NOT_RUN = {
     "docs/how-to/big-models.md": "a model and hours of the reader's own",
     "docs/how-to/bisect.md": "downloads releases",
     "docs/how-to/check-a-model.md": "a model of the reader's own",
-    "docs/targets.md": "a model of the reader's own; tests/backends/test_settings.py",
+    "docs/targets.md": "a model of the reader's own; tests/backends/test_own_settings.py",
     "docs/how-to/compare-targets.md": "models of the reader's own; tests/checking/test_pairwise.py",
     "docs/how-to/find-slow-code.md": "minutes, and programs of the reader's own; tests/perf measures small ones",
     "docs/how-to/hunt-schedules.md": "ten minutes; tests/schedules hunts for less",
