@@ -110,7 +110,7 @@ OPEN: tuple[Open, ...] = (
          "last_argmin", "bucketize", "max_pool1d", "max_pool2d", "max_pool3d"),
         _TF, ("nan",), "TensorFlow does not say where NaN stands in an order",
     ),
-    Open(("remainder",), _TF, ("inf",), "TensorFlow gives the dividend for an infinite divisor, torch NaN"),
+    Open(("remainder",), _TF, ("huge",), "torch gives NaN for great quotients, TensorFlow what numpy gives"),
     Open(("xlogy",), _TF, ("nan",), "0 * log(NaN) is documented as 0"),
     Open(("prelu",), _TF, ("nan", "inf"), "0 * inf where the slope meets a zero"),
     Open(("upsample_linear_size",), _TF, ("nan", "inf"), "whether a neighbour of weight zero is looked at is open"),
