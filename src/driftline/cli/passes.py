@@ -111,7 +111,7 @@ def test(
     nothing found, 1 wrong passes found, 3 Driftline itself failed somewhere (what was found is kept), 130 interrupted
     (resume it); 2 and 4 as everywhere.
     """
-    from driftline.core.plugins import load_plugins
+    from driftline.core.plugins import load_plugins, plugin_words
     from driftline.report.passes import passes_json, show_passes_test
     from driftline.workbench import Workbench
 
@@ -133,7 +133,7 @@ def test(
                     listener=activity,
                 )
         except KeyboardInterrupt:
-            command = shell(["driftline", "passes", "test", "--resume", "--store", store])
+            command = shell(["driftline", "passes", "test", "--resume", "--store", store, *plugin_words()])
             note(f"driftline: interrupted; everything so far is kept. {activity.so_far()} Go on with: {command}")
             return 130
         if as_json:

@@ -108,7 +108,7 @@ class RayCrew:
         try:
             while not ray.wait([answer], timeout=POLL)[0]:
                 if self._interruptions != began:
-                    ray.cancel(answer)
+                    ray.cancel(answer, force=True)  # its workers end with it, whatever a compiler is at
                     raise PoolInterrupted("the job was interrupted")
             carried: Carried[Any] = ray.get(answer)
         except RayError as error:
