@@ -494,15 +494,24 @@ def test_a_job_that_begins_after_an_interruption_has_another_worker(
     pid, go = tmp_path / "pid", tmp_path / "go"
     before = run_in_thread(own_pool, "wait_for", {"pid_file": str(pid), "file": str(go)})
     eventually(pid.exists)
-    interrupt = WorkerHandle.interrupt
+    interrupt, dismiss = WorkerHandle.interrupt, WorkerHandle.dismiss
+    interrupted: list[WorkerHandle] = []
+    dismissed: list[WorkerHandle] = []
 
     def late(worker: WorkerHandle) -> None:
         go.touch()
         assert before.result(timeout=20).ending == "done"
+        interrupted.append(worker)
         interrupt(worker)
 
+    def noted(worker: WorkerHandle) -> None:
+        dismissed.append(worker)
+        dismiss(worker)
+
     monkeypatch.setattr(WorkerHandle, "interrupt", late)
+    monkeypatch.setattr(WorkerHandle, "dismiss", noted)
     own_pool.interrupt()
+    assert interrupted and dismissed == interrupted, "its files and its channel must go too"
     assert own_pool.run(KIND, job("identify"), {}).ending == "done"
 
 

@@ -143,10 +143,9 @@ class Pool:
             keep = report.ending is Ending.DONE and worker.jobs < limits.JOBS_PER_WORKER and not fresh
             keep = keep and not worker.has_grown() and (kind.fork or self._is_fit(worker, kind, began))
         finally:
-            leaving = worker if not keep else None
+            leaving: WorkerHandle | None = worker
             with self._lock:
-                keep = keep and not self._closed and not worker.interrupted
-                if keep:
+                if keep and not self._closed and not worker.interrupted:
                     self._idle[kind].append(worker)
                     leaving = self._too_many()
             if leaving:
