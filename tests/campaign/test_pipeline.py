@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from test_lane import judged, make_lane
+from test_lane import ARMS, judged, make_lane
 
 from driftline.campaign.pipeline import LAG, AskedTurn, Pipeline, needed
 from driftline.checking.batch_requests import ProgramRequest
@@ -93,3 +93,23 @@ def test_a_lane_by_numbers_asks_for_its_number_whatever_is_in_hand() -> None:
     asked = [pipeline.ask(10, 100), pipeline.ask(10, 100)]
     assert [len(turn.requests) for turn in asked if turn] == [4, 6]
     assert pipeline.ask(10, 100) is None
+
+
+@pytest.mark.parametrize("generators", [["alone"], ["alone", "mutate"]])
+def test_a_lane_that_has_tried_everything_ends_at_the_same_turn_whatever_is_in_hand(generators: list[str]) -> None:
+    written = []
+    for at_once in (1, 16):
+        WRITTEN.clear()
+        lane = make_lane()
+        lane.arms = {name: ARMS[name] for name in generators}
+        pipeline: Pipeline[AskedTurn] = Pipeline(lane)
+        in_hand: list[AskedTurn] = []
+        while True:
+            while len(in_hand) < at_once and pipeline.may_ask(len(in_hand)) and (turn := pipeline.ask(0, 100)):
+                in_hand.append(turn)
+            if not in_hand:
+                break
+            carried_out(pipeline, in_hand.pop())
+        assert all(turn.body.programs for turn in WRITTEN)
+        written.append(list(WRITTEN))
+    assert written[0] == written[1]

@@ -368,10 +368,10 @@ class Hunter:
     # -- one turn ----------------------------------------------------------------------------------------------------
 
     def _turn(self, lane: Lane, pieces: int) -> Counter[bool]:
-        """Screen one batch and write down what came of it, when all before it are written. A lane that has its number
-        is done."""
+        """Screen one batch and write down what came of it, when all before it are written. A lane that has no further
+        turn is done."""
         pipeline = self._pipelines[lane.name]
-        asked = None if lane.exhausted else pipeline.ask(self._plan.programs, lane.done_in(self._time_left()))
+        asked = pipeline.ask(self._plan.programs, lane.done_in(self._time_left()))
         if asked is None:
             self._retire(lane)
             return Counter()

@@ -72,12 +72,13 @@ class Pipeline(Generic[Outcome]):
             return len(self._early) + in_hand < self.at_once
 
     def ask(self, programs: int, most: int) -> AskedTurn | None:
-        """The next turn, of `most` programs at most. `programs`: how many the lane has in all, 0 for no limit; `None`
-        when it has had them."""
+        """The next turn, of `most` programs at most. `programs`: how many the lane has in all, 0 for no limit. `None`
+        when all of them were asked for, or when no generator has another one."""
         with self._lock:
             asking = self._asking
             left = programs - asking.programs if programs else asking.batch
-            if left <= 0:
+            # Asked of the turns in hand, not of those that are finished: when these end is a matter of the clock.
+            if left <= 0 or asking.exhausted:
                 return None
             self._catch_up()
             asked = AskedTurn(asking.turns, tuple(asking.requests(left)[:most]), Counter(asking.rejections))
