@@ -314,15 +314,14 @@ class Hunter:
 
     def _wait_for(self, threads: Sequence[threading.Thread], at_once: bool = False) -> None:
         """Until all have ended; what still runs after the end of the budget, or when it is to end at once, is ended."""
-        while any(thread.is_alive() for thread in threads):
+        while running := [thread for thread in threads if thread.is_alive()]:
             if at_once or self._time_left() < -self._grace:
                 self._roster.stop()
                 if self._author:
                     self._author.close()
                 self._pool.interrupt()
                 self._crew.interrupt()
-            for thread in threads:
-                thread.join(0.5)
+            running[0].join(0.5)  # one of them: to wait so long for each would be far too long with many
 
     @property
     def _grace(self) -> float:
