@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from driftline.campaign.hunt import by_target
+from driftline.campaign.lane import Lane
 from driftline.campaign.matching import Matching
 from driftline.campaign.orders import SuspectOrder
 from driftline.campaign.triage import Triage
@@ -50,6 +53,15 @@ def test_what_holds_a_known_bug_is_settled_and_what_may_be_new_is_not(pool: Pool
         known = {one.id: found for one, found in Matching(triage, TARGET, "torch", options).settled(waiting)}
     assert {number: found.state for number, found in known.items()} == {1: "bug", 2: "gone", 3: "bug"}
     assert [[held.id for held, _ in known[number].bugs] for number in (1, 3)] == [[bug.id], [bug.id]]
+
+
+def test_a_suspect_is_run_on_the_target_on_which_it_failed() -> None:
+    lane = Lane(Target("inductor"), "torch", 0, 10, {"graph": ["abs"]}, {}, ("random",))
+    plain = suspect(1, "abs")
+    request = replace(decode(ProgramRequest, plain.body.request), options=(("freezing", "yes"),))
+    optional = replace(plain, id=2, body=replace(plain.body, request=encode(ProgramRequest, request)))
+    groups = {str(target): [one.id for one in held] for target, held in by_target(lane, [plain, optional]).items()}
+    assert groups == {"inductor": [1], "inductor:freezing=yes": [2]}
 
 
 def test_the_operators_in_a_name() -> None:

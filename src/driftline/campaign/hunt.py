@@ -12,7 +12,7 @@ import platform
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -128,6 +128,7 @@ class Hunter:
         self._lanes: dict[str, Lane] = {}
         self._pipelines: dict[str, Pipeline[_TurnOutcome]] = {}
         self._examining: set[int] = set()  # suspects
+        self._given_up: set[str] = set()  # lanes whose compiler cannot be started, or on which we fail ourselves
         self._lock = threading.Lock()
         self._left_out: list[str] = []
         self._failure: BaseException | None = None
@@ -292,7 +293,7 @@ class Hunter:
     def _peers(self, form: str, all_of_them: bool) -> list[Target]:
         """The targets of one form. To start a compiler just to hear its opinion takes long: those at work do."""
         lanes = [lane for lane in self._lanes.values() if lane.form == form]
-        able = [lane for lane in lanes if lane.name not in self._result.stopped]
+        able = [lane for lane in lanes if lane.name not in self._given_up]
         return [lane.target for lane in able if all_of_them or lane.turns]
 
     # -- sharing the time --------------------------------------------------------------------------------------------
@@ -358,8 +359,9 @@ class Hunter:
     def _retire(self, lane: Lane, reason: str = "") -> None:
         self._roster.retire(lane, at_once=bool(reason))
         with self._lock:
-            known = lane.name in self._result.stopped
+            known = lane.name in self._given_up
             if reason and not known:
+                self._given_up.add(lane.name)
                 self._result.stopped[lane.name] = reason
         if reason and not known:
             self._listener(LaneStopped(lane.name, reason))
@@ -457,7 +459,7 @@ class Hunter:
         if lane.exhausted:
             why = self._result.no_more.get(f"{LLM} for {lane.name}", "every operator was tried alone in every way")
             self._retire(lane)
-            self._result.stopped[lane.name] = f"no generator is left that makes programs: {why}"
+            self._result.stopped.setdefault(lane.name, f"no generator is left that makes programs: {why}")
         elif self._author and LLM in lane.arms:
             self._author.ask_ahead(lane.name, self._pipelines[lane.name].preview(self._plan.programs))
 
@@ -481,16 +483,24 @@ class Hunter:
         self._pool.deadline = time.monotonic() + self._grace
         try:
             for lane in self._lanes.values():
-                waiting = [s for new in (True, False) for s in self._log.waiting(self._hunt, lane.name, new=new)]
-                if waiting and lane.name not in self._result.stopped:
-                    for suspect, examined in self._crew.match(waiting, lane.target, lane.form, self._options):
-                        self._settle(suspect, examined)
-        except (PoolExpired, PoolInterrupted, WorkerStartError):
+                if lane.name not in self._given_up:
+                    self._match_lane(lane)
+        except PoolInterrupted:
             pass  # those that are left stay unexamined
-        except InternalError as error:
-            self._result.internal_errors.append(str(error))
         finally:
             self._pool.deadline = before
+
+    def _match_lane(self, lane: Lane) -> None:
+        """What goes wrong in one lane does not keep the others from it."""
+        waiting = [s for new in (True, False) for s in self._log.waiting(self._hunt, lane.name, new=new)]
+        try:
+            for target, suspects in by_target(lane, waiting).items():
+                for suspect, examined in self._crew.match(suspects, target, lane.form, self._options):
+                    self._settle(suspect, examined)
+        except WorkerStartError:
+            pass
+        except InternalError as error:
+            self._result.internal_errors.append(str(error))
 
     def _examined(self, lane: Lane, suspect: Suspect) -> ExaminedSuspect:
         try:
@@ -516,6 +526,14 @@ class Hunter:
                 first = new and bug.id not in self._result.bugs
                 self._result.add(bug, new=new)
             self._listener(BugSeen(bug, first))
+
+
+def by_target(lane: Lane, suspects: Iterable[Suspect]) -> dict[Target, list[Suspect]]:
+    """Suspects by the target on which they failed: some need an option besides those of their lane."""
+    groups: dict[Target, list[Suspect]] = {}
+    for suspect in suspects:
+        groups.setdefault(lane.target_of(decode(ProgramRequest, suspect.body.request)), []).append(suspect)
+    return groups
 
 
 def _suspects(lane: Lane, results: Sequence[Screened], new_keys: set[str]) -> Iterator[SuspectBody]:

@@ -1,6 +1,6 @@
 """Suspects that nobody has time for, held against the bugs that are known already: many at a time, in few jobs.
 
-A suspect is settled by this when it does not fail any more, or when a part of it fails as a known bug does: the same
+A suspect is settled by this when it passes or is rejected now, or when a part of it fails as a known bug does: the same
 operators, the same kind, the same class of dtype. What is left may be new, and stays unexamined.
 """
 
@@ -54,8 +54,8 @@ class Matching:
                 for place, bugs in self._bugs_in(wholes, parts).items():
                     yield batch[place], ExaminedSuspect("bug", tuple((bug, False) for bug in bugs))
                 for suspect, whole in zip(batch, wholes, strict=True):
-                    if whole.judgement != "fail":
-                        reason = f"alone it is {whole.judgement}: {whole.reason}"
+                    if whole.judgement in ("pass", "rejected"):
+                        reason = f"run again, it is {whole.judgement}: {whole.reason}"
                         yield suspect, ExaminedSuspect("gone", reason=reason)
 
     def _bugs_in(self, wholes: Sequence[Screened], parts: PartScreening) -> dict[int, list[Bug]]:
