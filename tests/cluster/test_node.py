@@ -74,6 +74,20 @@ def test_what_an_examination_finds_is_recorded_by_the_hunt(tmp_path: Path) -> No
     assert not again.files, "a bug that is known well is only counted"
 
 
+def test_an_error_that_the_hunt_has_not_recorded_yet_is_sent_again() -> None:
+    """The next examination of a process may end before the hunt has taken over what the last one found."""
+    raising = str(Path(__file__).parent / "raising_abs.py")
+    load_plugins([raising])
+    options = CheckOptions(plugins=(raising,))
+    order = SuspectOrder(Target("raising-abs"), "onnx", program(0, "abs"), options)
+    first = examine_there(order, None, "one hunt", ()).value
+    assert first is not None and first.files
+    second = examine_there(order, None, "one hunt", ()).value
+    assert second is not None and second.files
+    third = examine_there(order, None, "one hunt", tuple(bug for bug, _ in first.examined.bugs)).value
+    assert third is not None and third.examined.bugs and not third.files, "now it has"
+
+
 def test_a_compiler_that_cannot_start_is_told() -> None:
     carried = screen_there(TurnOrder(Target.parse("onnxruntime@0.0.1"), "onnx", (program(0, "exp"),), OPTIONS))
     assert carried.value is None and carried.cannot_start + carried.sentence

@@ -1,4 +1,4 @@
 """Hunts over many machines: turns and examinations are Ray tasks (`driftline hunt --cluster`).
 
-`crew.py` is the side of the hunt, `node.py` what runs on a node, `joined.py` starts or joins a cluster.
+`ray_crew.py` is the side of the hunt, `node.py` what runs on a node, `joined.py` starts or joins a cluster.
 """

@@ -15,7 +15,7 @@ from typing import Any
 
 from driftline.campaign.crew import Crew
 from driftline.causes import Library
-from driftline.cluster.node import NodeRelease, about_node
+from driftline.cluster.node import release_here
 from driftline.cluster.resources import resources_here
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import extra_command
@@ -107,7 +107,7 @@ def _require_alike() -> None:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    ask = ray.remote(num_cpus=0, max_retries=3)(about_node)
+    ask = ray.remote(num_cpus=0, max_retries=3)(release_here)
     nodes = [node for node in ray.nodes() if node["Alive"]]
     asked = {
         node["NodeID"]: ask.options(
@@ -115,18 +115,17 @@ def _require_alike() -> None:
         ).remote()
         for node in nodes
     }
-    mine = about_node()
+    mine = release_here()
     for name, answer in asked.items():
         try:
-            theirs: NodeRelease = ray.get(answer, timeout=JOINING)
+            theirs: str = ray.get(answer, timeout=JOINING)
         except Exception as error:  # whatever its process could not import
             words = str(error).strip().splitlines()
             raise DriftlineError(
                 f"The node {name} cannot run Driftline: {words[-1] if words else type(error).__name__}. Install the"
                 " same release of driftline[cluster] there."
             ) from error
-        if theirs.driftline != mine.driftline:
+        if theirs != mine:
             raise DriftlineError(
-                f"The node {name} has Driftline {theirs.driftline} and this machine {mine.driftline}; install the same"
-                " release everywhere."
+                f"The node {name} has Driftline {theirs} and this machine {mine}; install the same release everywhere."
             )

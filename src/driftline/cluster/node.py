@@ -7,7 +7,6 @@ failures only. What must be told apart by the hunt is a value: an exception of R
 from __future__ import annotations
 
 import atexit
-import platform
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,12 +41,6 @@ class Carried(Generic[_Value]):
 
 
 @dataclass(frozen=True)
-class NodeRelease:
-    driftline: str
-    python: str
-
-
-@dataclass(frozen=True)
 class ExaminedThere:
     """An examined suspect, with the store that holds what was found: path below it -> content."""
 
@@ -62,7 +55,8 @@ def screen_there(order: TurnOrder) -> Carried[list[Screened]]:
 def examine_there(
     order: SuspectOrder, library: Library | None, hunt: str, known: tuple[Bug, ...]
 ) -> Carried[ExaminedThere]:
-    """An examination; `known` are bugs of the hunt's store."""
+    """An examination; `known` are bugs of the hunt's store. What was found here before counts once it is among them:
+    until then the hunt could not look it up."""
 
     def examine(pool: Pool) -> ExaminedThere:
         knowledge = _knowledge(hunt)
@@ -71,16 +65,15 @@ def examine_there(
             path = Path(folder) / "store"
             with Store.create(path) as store:
                 examined = Triage(Checker(pool, jobs=1), store, library, knowledge).examine(order)
-                knowledge.bugs |= {bug.id: bug for bug, _ in examined.bugs}
                 recorded = bool(store.bugs())
             return ExaminedThere(examined, _packed(path) if recorded else {})
 
     return _carried(examine, order.options.plugins)
 
 
-def about_node() -> NodeRelease:
-    """What must be alike on all nodes."""
-    return NodeRelease(__version__, platform.python_version())
+def release_here() -> str:
+    """The release of Driftline, which must be the same on all nodes."""
+    return __version__
 
 
 def unpack(found: ExaminedThere, folder: Path) -> Path:

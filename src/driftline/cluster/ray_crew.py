@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import ray
-from ray.exceptions import RayError
+from ray.exceptions import RayError, RayTaskError
 
 from driftline.campaign.orders import SuspectOrder, TurnOrder
 from driftline.campaign.triage import ExaminedSuspect
@@ -111,6 +111,8 @@ class RayCrew:
                     ray.cancel(answer, force=True)  # its workers end with it, whatever a compiler is at
                     raise PoolInterrupted("the job was interrupted")
             carried: Carried[Any] = ray.get(answer)
+        except RayTaskError as error:  # the order itself raised this: to run it again would not help
+            raise InternalError(f"An order failed on its node: {str(error).strip().splitlines()[-1]}") from error
         except RayError as error:
             raise InternalError(
                 f"The cluster lost an order {RETRIES + 1} times: {str(error).splitlines()[0]}"
