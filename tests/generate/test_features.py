@@ -18,7 +18,7 @@ from driftline.store import Store
 from driftline.store.hunts import HuntLog
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "features.md"
-LANGUAGES = {"torch": "torch", "ONNX": "onnx", "JAX": "jax"}
+LANGUAGES = {"torch": "torch", "ONNX": "onnx", "JAX": "jax", "TF": "tensorflow"}
 PROGRAMS = 220  # of each generator in each language
 
 
@@ -61,7 +61,7 @@ def written(name: str, form: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("form", ["torch", "onnx", "jax"])
+@pytest.mark.parametrize("form", LANGUAGES.values())
 @pytest.mark.filterwarnings("ignore")
 def test_generators_write_what_the_table_says(form: str) -> None:
     told = claimed()
