@@ -103,7 +103,7 @@ class _TurnOutcome:
 
 
 class Hunter:
-    """Runs one hunt, with `jobs` threads that each have one thing in hand."""
+    """Runs one hunt, with a thread for each order that the crew carries out at the same time."""
 
     def __init__(
         self,

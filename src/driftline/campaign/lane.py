@@ -2,7 +2,7 @@
 
 What the next turn asks for depends on the seed and on the turns before it in the same lane, and on nothing else: not
 on the clock, not on other lanes. So the same seed gives the same programs, and a lane that is rebuilt from its stored
-turns goes on as if it had never stopped. The clock may cut the last turn of a hunt short, and nothing else.
+turns goes on as if it had never stopped. The clock may cut the last turns of a hunt short, and nothing else.
 Several turns may be in hand at once: `pipeline.py` says which earlier ones a turn knows.
 """
 
@@ -89,8 +89,8 @@ class Lane:
 
     @property
     def shortest(self) -> int:
-        """Programs of a short turn. The first is one, so that something is judged as soon as a compiler is warm, and so
-        may the last be, which should end with the time."""
+        """Programs of the first turn, which is short so that something is judged as soon as a compiler is warm. The
+        last turns of a hunt may be as short, to end with the time."""
         return min(FIRST, self.batch)
 
     @property

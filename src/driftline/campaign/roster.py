@@ -123,7 +123,8 @@ class Roster:
         return 1 if self._in_order else max(1, self._jobs // max(1, active) // 2)
 
     def take(self) -> LaneTask | None:
-        """Something to do for the lane that has had least; waits while others may bring something. `None`: go home."""
+        """Something to do for the lane that has had least; waits while others may bring something. `None` when
+        nothing is left to do."""
         with self._changed:
             while not self.stopped:
                 offers = [(s, work) for s in self._standings.values() if (work := self._work_for(s))]

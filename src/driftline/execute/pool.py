@@ -52,8 +52,8 @@ class Pool:
         self.deadline = math.inf  # of `time.monotonic`: what runs then is ended, and nothing more is begun
 
     def bound(self, jobs: int) -> None:
-        """From now on so many tasks run at once, whoever asks; others wait. Workers that have nothing to do are kept
-        for as many again, whatever their kind: each holds memory."""
+        """From now on so many tasks run at once, whoever asks; others wait. A few idle workers are kept for each of
+        them (`limits.IDLE_PER_JOB`) and no more, whatever their kind: each holds memory."""
         self._slots = threading.BoundedSemaphore(jobs)
         self._most_idle = limits.IDLE_PER_JOB * jobs
 
