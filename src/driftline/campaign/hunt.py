@@ -23,31 +23,26 @@ from driftline.campaign.authoring import Author
 from driftline.campaign.crew import Crew
 from driftline.campaign.explanations import ExplainedBugs
 from driftline.campaign.lane import Lane
+from driftline.campaign.lane_opener import LaneOpener
 from driftline.campaign.orders import SuspectOrder, TurnOrder
 from driftline.campaign.pipeline import LAG, AskedTurn, Pipeline
-from driftline.campaign.plan import HuntPlan, form_of, locked
+from driftline.campaign.plan import HuntPlan, locked
 from driftline.campaign.roster import GRACE, SHARE_OF_GRACE, LaneTask, LaneWork, Roster
-from driftline.campaign.shard import Shard
 from driftline.campaign.triage import ExaminedSuspect
 from driftline.checking.batch import Screened, Screening
-from driftline.checking.batch_requests import ARMS, ArmsAnswer, ArmsRequest, ProgramRequest
+from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Skipped
-from driftline.checking.kinds import worker_for_framework
 from driftline.checking.settings import require_settings
-from driftline.core.answers import releases, remembered, surroundings
 from driftline.core.case import CheckOptions
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
 from driftline.core.target import Target
-from driftline.core.wire import Json, decode, encode
+from driftline.core.wire import decode, encode
 from driftline.events import BugSeen, GeneratorStopped, HuntStarted, LaneStopped, Listener, TurnDone
 from driftline.execute.pool import Pool, PoolExpired, PoolInterrupted, WorkerStartError
-from driftline.generate import GENERATORS
-from driftline.generate.lone_operators import lone_programs
 from driftline.store import Bug, Store
 from driftline.store.hunts import Hunt, HuntLog, Suspect, SuspectBody, Turn, TurnBody
 from driftline.store.tries import ModelTry
 
-_LISTED = ("torch", "onnx", "jax", "tensorflow", "tensorflow-cpu", "numpy")  # packages whose operators are listed
 MOST_FAILURES = 3  # of ours, in one lane
 
 
@@ -130,7 +125,7 @@ class Hunter:
         self._examining: set[int] = set()  # suspects
         self._given_up: set[str] = set()  # lanes whose compiler cannot be started, or on which we fail ourselves
         self._lock = threading.Lock()
-        self._left_out: list[str] = []
+        self._opener = LaneOpener(pool, plan, author)
         self._failure: BaseException | None = None
 
     # -- from beginning to end ---------------------------------------------------------------------------------------
@@ -140,7 +135,7 @@ class Hunter:
         require_settings(self._pool, map(Target.parse, self._plan.targets), self._plan.plugins)
         self._started = time.monotonic() - spent - (resume.seconds if resume else 0.0)
         lanes, missing = self._lanes_in_time()
-        hunt = resume or self._log.begin(self._plan.to_json(), _environment(lanes, self._left_out))
+        hunt = resume or self._log.begin(self._plan.to_json(), _environment(lanes, self._opener.left_out))
         with locked(self._store, hunt):
             self._hunt, self._result = hunt, HuntResult(hunt)
             self._lanes = {lane.name: lane for lane in lanes}
@@ -158,7 +153,7 @@ class Hunter:
                 HuntStarted(
                     tuple(self._lanes),
                     (*skipped, *missing),
-                    tuple(self._left_out),
+                    tuple(self._opener.left_out),
                     self._plan.seed,
                     self._plan.seconds,
                     self._plan.programs,
@@ -196,7 +191,7 @@ class Hunter:
         before = self._pool.deadline
         self._pool.deadline = time.monotonic() + self._time_left() + self._grace
         try:
-            return self._make_lanes()
+            return self._opener.open()
         except PoolExpired as error:
             raise NothingHunted(
                 f"The budget of {self._plan.seconds:.0f} s ended while the frameworks were being imported;"
@@ -204,71 +199,6 @@ class Hunter:
             ) from error
         finally:
             self._pool.deadline = before
-
-    def _make_lanes(self) -> tuple[list[Lane], list[Skipped]]:
-        """A lane for each target whose programs can be made here."""
-        lanes: list[Lane] = []
-        missing: list[Skipped] = []
-        arms: dict[str, dict[str, tuple[str, ...]]] = {}
-        changing = frozenset(name for name in self._plan.generators if GENERATORS.get(name).needs_base)
-        rules = self._author.open_lanes([Target.parse(text) for text in self._plan.targets]) if self._author else {}
-        for target in map(Target.parse, self._plan.targets):
-            backend = BACKENDS.get(target.backend)
-            form = form_of(backend)
-            assert form
-            try:
-                if form not in arms:
-                    arms[form] = self._arms(form)
-            except WorkerStartError as error:
-                missing.append(Skipped(target, f"its programs cannot be made here: {error}"))
-                continue
-            able = dict(arms[form])
-            if str(target) in rules:
-                able[LLM] = rules[str(target)]
-            elif LLM in self._plan.generators:
-                self._left_out.append(f"{LLM} makes no {form} programs for {target}: its rewrite rules are not known")
-            if not set(able) - changing and LLM in self._plan.generators:
-                missing.append(Skipped(target, "no generator that was named makes programs for it"))
-                continue
-            if not set(able) - changing:
-                names = ", ".join(self._plan.generators)
-                lacks = [why for why in self._left_out if f" {form} programs " in why]
-                advice = "; ".join(lacks) or "name graph too"
-                raise DriftlineError(
-                    f"No generator among {names} makes new {form} programs, which {target} needs: {advice}."
-                )
-            plan = self._plan
-            lanes.append(
-                Lane(
-                    target,
-                    form,
-                    plan.seed,
-                    backend.batch,
-                    able,
-                    lone_programs(form),
-                    plan.inputs,
-                    changing,
-                    frozenset({LLM}) & set(able),
-                    Shard.parse(plan.shard),
-                )
-            )
-        if not lanes:
-            raise DriftlineError(f"There is nothing to hunt on: {missing[0].target} {missing[0].reason}.")
-        return lanes, missing
-
-    def _arms(self, form: str) -> dict[str, tuple[str, ...]]:
-        request = ArmsRequest(form, tuple(self._plan.generators), tuple(self._plan.plugins))
-
-        def ask() -> Json:
-            worker = worker_for_framework(form, self._plan.plugins)
-            return encode(ArmsAnswer, self._pool.ask(worker, ARMS, request))
-
-        # Importing a framework to list operators may take longer than a short budget. Plugins are read every time.
-        key = [surroundings(), releases(_LISTED), encode(ArmsRequest, request)]
-        listed = decode(ArmsAnswer, ask() if self._plan.plugins else remembered("arms", key, ask).value)
-        for name, package in listed.missing.items():
-            self._left_out.append(f"{name} makes no {form} programs here: the package {package} is not installed")
-        return {name: found for name, found in listed.arms.items() if found}
 
     def _rebuilt(self, hunt: Hunt) -> Iterator[int]:
         for turn in self._log.turns(hunt):
