@@ -146,7 +146,9 @@ def settle(store: Store, replayed: Sequence[_Replayed], hunt: HuntResult | None)
     for one in replayed:
         fails, reason = one.fails, one.reason
         if not fails and one.bug.id in met:
-            fails, reason = True, "the case that was replayed passes, and the hunt met it in another program"
+            replayed_as = "passes" if fails is False else f"is unclear ({reason})"
+            fails = True
+            reason = f"the case that was replayed {replayed_as}, and the hunt met it in another program"
         told.append(WatchedBug(one.bug, str(one.target), _standing(one.failed, fails), reason))
         if fails is not None:
             _keep(store, one.bug, one.target, fails, reason)
