@@ -132,8 +132,8 @@ class Hunter:
 
     def run(self, resume: Hunt | None = None, skipped: Sequence[Skipped] = (), *, spent: float = 0.0) -> HuntResult:
         """`spent`: seconds of the budget that are gone already."""
-        require_settings(self._pool, map(Target.parse, self._plan.targets), self._plan.plugins)
         self._started = time.monotonic() - spent - (resume.seconds if resume else 0.0)
+        require_settings(self._pool, map(Target.parse, self._plan.targets), self._plan.plugins)
         lanes, missing = self._lanes_in_time()
         hunt = resume or self._log.begin(self._plan.to_json(), _environment(lanes, self._opener.left_out))
         with locked(self._store, hunt):
