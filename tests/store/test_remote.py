@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import sys
@@ -143,6 +144,44 @@ def test_a_damaged_object_is_named(tmp_path: Path, capsys: pytest.CaptureFixture
     next((mine / "objects").glob("*/*")).write_bytes(b"y")
     assert run(["store", "push", str(mine), str(tmp_path / "elsewhere")]) == 1
     assert "is not sent" in capsys.readouterr().err
+
+
+def test_a_store_in_use_is_neither_replaced_nor_read_without_its_log(tmp_path: Path) -> None:
+    """Replacing the database beside a write-ahead log damages it; reading it without the log loses rows."""
+    mine = made(tmp_path, "mine", "a")
+    with Store.create(tmp_path / "there") as hunted:
+        add(hunted, make_case(tmp_path, "b"), detail="b")
+        with pytest.raises(StoreError, match="is in use"):
+            push(mine, str(tmp_path / "there"))
+        with pytest.raises(StoreError, match="is in use"):
+            pull(str(tmp_path / "there"), tmp_path / "back")
+        assert not (tmp_path / "back").exists()
+    assert details(tmp_path / "there") == {"b"}
+    push(mine, str(tmp_path / "there"))
+    assert details(tmp_path / "there") == {"a", "b"}
+
+
+def test_links_and_pipes_at_an_address_are_not_followed(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    push(made(tmp_path, "mine", "a"), str(there))
+    one, *others = (there / "objects").glob("??/*")
+    one.unlink()
+    one.symlink_to("/dev/zero")
+    others[0].unlink()
+    os.mkfifo(others[0])
+    assert pull(str(there), tmp_path / "back").objects == len(others) - 1
+    (there / "store.db").unlink()
+    (there / "store.db").symlink_to("/dev/zero")
+    with pytest.raises(StoreError, match="is not a plain file"):
+        pull(str(there), tmp_path / "back")
+
+    elsewhere, linked = tmp_path / "elsewhere", tmp_path / "linked"
+    elsewhere.mkdir(mode=0o755)
+    linked.mkdir()
+    (linked / "objects").symlink_to(elsewhere)
+    with pytest.raises(StoreError, match="is a symbolic link"):
+        push(tmp_path / "mine", str(linked))
+    assert not list(elsewhere.iterdir()) and elsewhere.stat().st_mode & 0o777 == 0o755
 
 
 def test_older_stores_travel_and_newer_ones_are_refused(tmp_path: Path) -> None:

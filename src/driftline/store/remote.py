@@ -69,11 +69,11 @@ class RemotePlace:
         self._is_local = isinstance(self._files, LocalFileSystem)
 
     def sizes(self) -> dict[str, int]:
-        """All files and how long they are, by their names below the address."""
+        """All plain files and how long they are, by their names below the address."""
         with self._explained():
             self._files.invalidate_cache()
             found = self._files.find(self._root, detail=True)
-            return {name[len(self._root) :].lstrip("/"): int(info["size"]) for name, info in found.items()}
+            return {name[len(self._root) :].lstrip("/"): int(i["size"]) for name, i in found.items() if _is_plain(i)}
 
     def state(self, name: str) -> object:
         """What changes when a file is replaced; nothing where there is none."""
@@ -83,14 +83,37 @@ class RemotePlace:
             return self._files.ukey(path) if self._files.exists(path) else None
 
     def read(self, name: str, to: Path) -> None:
-        with self._explained(), self._files.open(f"{self._root}/{name}", "rb") as there, open(to, "wb") as here:
-            shutil.copyfileobj(there, here, 1 << 20)
+        """Fetch a plain file, and no more of it than its size: a link may lead to a device, which has no end."""
+        with self._explained():
+            path = f"{self._root}/{name}"
+            info = self._files.info(path)
+            if not _is_plain(info):
+                raise StoreError(f"{self.address}: {name} is not a plain file, and is not read. Remove it.")
+            left = int(info["size"])
+            with self._files.open(path, "rb") as there, open(to, "wb") as here:
+                while left > 0 and (piece := there.read(min(left, 1 << 20))):
+                    here.write(piece)
+                    left -= len(piece)
+
+    def require_quiet(self) -> None:
+        """Refuse a store with a write-ahead log: rows are in the log alone, and with another database beside it SQLite
+        would apply it to the wrong one."""
+        with self._explained():
+            self._files.invalidate_cache()
+            if self._files.exists(f"{self._root}/{_DATABASE}-wal"):
+                raise StoreError(
+                    f"The store at {self.address} is in use, or was when a process was killed (it has a store.db-wal)."
+                    " Wait until it is closed, or use driftline store merge, which reads such a store."
+                )
 
     def write(self, name: str, source: Path) -> None:
         """Put a file there, whole or not at all."""
         path = f"{self._root}/{name}"
         with self._explained():
             if self._is_local:
+                for folder in (Path(self._root) / "objects", Path(path).parent):
+                    if folder.is_symlink() and folder != Path(self._root):
+                        raise StoreError(f"{folder} is a symbolic link, and Driftline does not write there. Remove it.")
                 private_folder(Path(path).parent)
                 write_private(Path(path), pieces_of(source), lasting=True)
                 return
@@ -112,6 +135,11 @@ class RemotePlace:
             ) from error
 
 
+def _is_plain(info: dict[str, Any]) -> bool:
+    """Is it a file, and neither a link, a pipe nor a device?"""
+    return info["type"] == "file" and not info.get("islink")
+
+
 def push(store: Path, address: str) -> Transfer:
     """Bring what a store holds to an address, where it is merged with what is there."""
     place = RemotePlace(address)
@@ -122,6 +150,7 @@ def push(store: Path, address: str) -> Transfer:
             with closing(sqlite3.connect(folder / "mine" / _DATABASE)) as copy:
                 source.database.backup(copy)  # at one moment; objects are there before rows that name them
         done = Transfer(address, MergeResult(Path(address), 1))
+        place.require_quiet()
         told = _send_objects(store, place, done)
         for _ in range(_TRIES):
             before = place.state(_DATABASE)
@@ -132,6 +161,7 @@ def push(store: Path, address: str) -> Transfer:
             if before is not None and not result.added and not result.updated:
                 return done
             if place.state(_DATABASE) == before:
+                place.require_quiet()
                 place.write(_DATABASE, whole)
                 return done
         raise StoreError(f"Others push to {address} all the time; run the command again.")
@@ -181,6 +211,7 @@ def pull(address: str, store: Path) -> Transfer:
         theirs.mkdir()
         if place.state(_DATABASE) is None:
             raise StoreError(f"There is no store at {address}; driftline store push brings one there.")
+        place.require_quiet()
         place.read(_DATABASE, theirs / _DATABASE)
         try:
             require_source(theirs)
