@@ -33,6 +33,7 @@ from driftline.store.migrations import SCHEMA
 from driftline.store.models import ModelAnswers, Requirements, ShownRules
 from driftline.store.reductions import Answers, Reductions
 from driftline.store.schedules import BatchBody, ScheduleLog
+from driftline.store.source import open_source
 
 
 def content(path: Path) -> dict[str, list[str]]:
@@ -181,6 +182,8 @@ def test_an_older_store_is_merged_from_a_copy_and_a_newer_one_refused(tmp_path: 
         ("UPDATE turns SET body = 'x' WHERE number = 1", "turns"),
         ("UPDATE suspects SET body = NULL WHERE turn = 1", "suspects"),
         ("UPDATE hunts SET plan = 'x'", "hunts"),
+        ("UPDATE hunts SET seconds = 'nan'", "hunts"),
+        ("UPDATE turns SET number = 'x' WHERE number = 1", "turns"),
     ],
 )
 def test_damaged_rows_are_told_and_skipped(tmp_path: Path, clock: Any, damage: str, lost: str) -> None:
@@ -199,6 +202,17 @@ def test_damaged_rows_are_told_and_skipped(tmp_path: Path, clock: Any, damage: s
     merge_stores([c, b, a], tmp_path / "e")
     assert content(tmp_path / "d") == content(tmp_path / "e")
     assert run(["store", "merge", str(b), "--into", str(tmp_path / "f")]) == 1
+
+
+def test_a_count_that_is_no_number_is_told_and_skipped(tmp_path: Path, clock: Any) -> None:
+    """SQLite takes text for a number; compared with the count of another store it would end the merge."""
+    a, b, _ = campaign(tmp_path, clock)
+    with closing(sqlite3.connect(b / "store.db", isolation_level=None)) as database:
+        database.execute("UPDATE checks SET runs = 'often'")
+    result = merge_stores([a, b], tmp_path / "d")
+    assert [told for told in result.damaged.first if "runs is 'often'" in told] == result.damaged.first
+    with closing(sqlite3.connect(tmp_path / "d" / "store.db")) as database:
+        assert database.execute("SELECT target, runs FROM checks").fetchall() == [("tvm", 1)]
 
 
 def test_a_damaged_object_is_told_and_skipped(tmp_path: Path, clock: Any) -> None:
@@ -239,6 +253,27 @@ def test_a_store_that_is_being_written_is_read_but_not_written_into(tmp_path: Pa
             writer.stdin.flush()
             assert writer.wait() == 0
     assert merge_stores([tmp_path / "busy"], tmp_path / "d").added["bugs"] == 1
+
+
+def test_a_store_that_was_written_and_closed_meanwhile_is_read_again(tmp_path: Path) -> None:
+    """Its log is gone then, and the database itself is another one."""
+    for name in ("s", "quiet"):
+        with Store.create(tmp_path / name) as kept:
+            add(kept, make_case(tmp_path))
+    with open_source(tmp_path / "s") as source, open_source(tmp_path / "quiet") as quiet:
+        assert not source.disturbed()
+        with Store.create(tmp_path / "s") as kept:
+            add(kept, make_case(tmp_path, "later"), detail="later")
+        assert not (tmp_path / "s" / "store.db-wal").exists()
+        assert source.disturbed() and not quiet.disturbed()
+
+
+def test_former_names_that_lead_in_a_circle_are_no_bug(tmp_path: Path) -> None:
+    with Store.create(tmp_path / "s") as kept, kept.transaction() as database:
+        database.execute("INSERT INTO aliases VALUES ('tvm-a', 'tvm-b'), ('tvm-b', 'tvm-a')")
+    merge_stores([tmp_path / "s"], tmp_path / "d")
+    with Store.open(tmp_path / "d") as kept, pytest.raises(DriftlineError, match="There is no bug 'tvm-a'"):
+        kept.bug("tvm-a")
 
 
 def test_the_command_says_what_it_did(tmp_path: Path, clock: Any, capsys: pytest.CaptureFixture[str]) -> None:

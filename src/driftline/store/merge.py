@@ -19,7 +19,7 @@ from typing import Any
 
 from driftline.core.errors import DriftlineError, StoreError
 from driftline.core.notices import Countdown
-from driftline.store.merged_tables import RUNS, TABLES, MergedTable, RunTable, StoredRow, part_body
+from driftline.store.merged_tables import RUNS, TABLES, MergedTable, RunTable, StoredRow, check_value, part_body
 from driftline.store.objects import Objects
 from driftline.store.source import SourceStore, open_source, require_source
 from driftline.store.store import Store, explained
@@ -292,14 +292,9 @@ def _is_sound(table: MergedTable, row: StoredRow) -> bool:
 
 def _check_run(run: RunTable, row: StoredRow) -> None:
     for column, value in zip(run.columns, row, strict=True):
-        if value is None or isinstance(value, bytes):
-            raise TypeError(f"{column} is missing")
-        if column == "seconds":
-            float(value)
-        elif column in run.objects and not isinstance(json.loads(value), dict):
+        check_value(column, value, float if column == "seconds" else str)
+        if column in run.objects and not isinstance(json.loads(value), dict):
             raise ValueError(f"{column} is not an object")
-        if isinstance(value, str):
-            value.encode()
 
 
 def _conflict(table: MergedTable, key: StoredRow, old: StoredRow, new: StoredRow, joined: StoredRow, path: Path) -> str:

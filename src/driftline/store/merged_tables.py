@@ -19,6 +19,16 @@ StoredRow = tuple[Any, ...]
 _STATUSES = [Status.FIXED, Status.FLAKY, Status.NEW, Status.CONFIRMED, Status.KNOWN]
 
 
+def check_value(column: str, value: object, kind: type[int] | type[float] | type[str]) -> None:
+    """Raise ValueError or TypeError for what SQLite lets stand in a column and the column is not meant for."""
+    if value is None or isinstance(value, bytes):
+        raise TypeError(f"{column} is missing")
+    if not isinstance(value, (int, float) if kind is float else kind):
+        raise TypeError(f"{column} is {value!r:.60}")
+    if isinstance(value, str):
+        value.encode()
+
+
 @dataclass(frozen=True)
 class MergedTable:
     """A table whose rows have the same key in every store."""
@@ -28,6 +38,7 @@ class MergedTable:
     values: tuple[str, ...]
     join: Callable[[StoredRow, StoredRow], StoredRow]  # of the values
     objects: tuple[str, ...] = ()  # columns that hold a JSON object
+    numbers: tuple[str, ...] = ()  # columns that hold whole numbers; all others hold text
     belongs: tuple[tuple[str, str], ...] = ()  # a key, and the table in whose rows it must be found
     conflict: Callable[[StoredRow, StoredRow], bool] = lambda old, new: False  # must a person hear of it?
 
@@ -38,10 +49,7 @@ class MergedTable:
     def check(self, row: StoredRow) -> None:
         """Raise ValueError or TypeError for a damaged row."""
         for column, value in zip(self.columns, row, strict=True):
-            if value is None or isinstance(value, bytes):
-                raise TypeError(f"{column} is missing")
-            if isinstance(value, str):
-                value.encode()
+            check_value(column, value, int if column in self.numbers else str)
             if column in self.objects and not isinstance(json.loads(value), dict):
                 raise ValueError(f"{column} is not an object")
         if self.name == "bugs":
@@ -98,10 +106,10 @@ TABLES = (
         ("verdict", "execution", "created"),
         _later,
         ("verdict", "execution"),
-        (("bug", "bugs"), ("case_id", "cases")),
+        belongs=(("bug", "bugs"), ("case_id", "cases")),
     ),
-    MergedTable("reductions", ("bug",), ("body", "created"), _later, ("body",), (("bug", "bugs"),)),
-    MergedTable("diagnoses", ("bug", "step"), ("body", "created"), _later, ("body",), (("bug", "bugs"),)),
+    MergedTable("reductions", ("bug",), ("body", "created"), _later, ("body",), belongs=(("bug", "bugs"),)),
+    MergedTable("diagnoses", ("bug", "step"), ("body", "created"), _later, ("body",), belongs=(("bug", "bugs"),)),
     MergedTable("answers", ("key",), ("body",), _greater, ("body",)),
     MergedTable("aliases", ("name",), ("bug",), _greater, conflict=_differ),
     MergedTable(
@@ -109,9 +117,12 @@ TABLES = (
         ("program", "target"),
         ("name", "form", "version", "judgement", "runs", "fails", "last"),
         _join_checks,
+        numbers=("runs", "fails"),
     ),
     MergedTable("model_answers", ("key",), ("request", "answer", "created"), _later, ("request", "answer")),
-    MergedTable("requirements", ("rule", "source", "prompt", "model"), ("body", "created"), _later, ("body",)),
+    MergedTable(
+        "requirements", ("rule", "source", "prompt", "model"), ("body", "created"), _later, ("body",), ("prompt",)
+    ),
     MergedTable("shown_rules", ("rule", "release"), ("body",), _greater, ("body",)),
 )
 
@@ -144,10 +155,7 @@ class PartTable:
     def check(self, row: StoredRow) -> None:
         """Raise ValueError or TypeError for a damaged row."""
         for column, value in zip(self.columns, row, strict=True):
-            if value is None or isinstance(value, bytes):
-                raise TypeError(f"{column} is missing")
-            if isinstance(value, str):
-                value.encode()
+            check_value(column, value, int if column in ("number", "turn") else str)
             if column == "body" and not isinstance(json.loads(value), dict):
                 raise ValueError("body is not an object")
 

@@ -22,14 +22,24 @@ from driftline.store.store import check_version, explained
 class SourceStore:
     """A store that is open for reading, in the present form."""
 
-    def __init__(self, path: Path, database: sqlite3.Connection, *, unguarded: bool) -> None:
+    def __init__(
+        self, path: Path, database: sqlite3.Connection, *, unguarded: bool, state: tuple[int, int, int]
+    ) -> None:
         self.path = path
         self.database = database
         self._unguarded = unguarded  # is it read without locks, since nobody had it open?
+        self._state = state  # of the file, before it was opened
 
     def disturbed(self) -> bool:
-        """Has somebody begun to write a store that is read without locks? Then what was read may not fit together."""
-        return self._unguarded and (self.path / "store.db-wal").exists()
+        """Has somebody written a store that is read without locks, or begun to? Then what was read may not fit
+        together."""
+        return self._unguarded and ((self.path / "store.db-wal").exists() or _state(self.path) != self._state)
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    """What changes when a database is written or replaced."""
+    state = (path / "store.db").stat()
+    return state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def require_source(path: Path) -> bool:
@@ -44,6 +54,7 @@ def open_source(path: Path, *, migrated: bool = True) -> Iterator[SourceStore]:
         raise StoreError(f"There is no store in {path}.")
     with contextlib.ExitStack() as stack:
         with explained(path):
+            state = _state(path)
             database, unguarded = _database(path, stack)
             old = check_version(database, path) < SCHEMA
             if old and migrated:
@@ -51,7 +62,7 @@ def open_source(path: Path, *, migrated: bool = True) -> Iterator[SourceStore]:
             database.text_factory = _text
             database.execute("BEGIN")  # one moment for all that is read
             database.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
-        yield SourceStore(path, database, unguarded=unguarded)
+        yield SourceStore(path, database, unguarded=unguarded, state=state)
 
 
 def _database(path: Path, stack: contextlib.ExitStack) -> tuple[sqlite3.Connection, bool]:

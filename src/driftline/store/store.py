@@ -342,8 +342,8 @@ class Store:
         after = f"{name}\U0010ffff"  # a range of the primary key, which LIKE would not use
         rows = self.query(f"SELECT {BUG_COLUMNS} FROM bugs WHERE id >= ? AND id < ? ORDER BY id", (name, after))
         exact = [row for row in rows if row[0] == name] or rows
-        if not exact and (other := self.query("SELECT bug FROM aliases WHERE name = ?", (name,))):
-            return self.bug(other[0][0])
+        if not exact and (other := self._renamed(name)):
+            return self.bug(other)
         if len(exact) != 1:
             names = [str(row[0]) for row in self.query("SELECT id FROM bugs")]
             if exact:
@@ -361,6 +361,18 @@ class Store:
         if not findings:
             raise StoreError(f"The bug {bug.id} in the store {self.path} is damaged: no finding of it can be read.")
         return replace(bug, findings=findings)
+
+    def _renamed(self, name: str) -> str:
+        """The present name of a bug by a former one; nothing where there is none, or names lead in a circle."""
+        passed = {name}
+        while rows := self.query("SELECT bug FROM aliases WHERE name = ?", (name,)):
+            name = str(rows[0][0])
+            if self.has_bug(name):
+                return name
+            if name in passed:
+                break
+            passed.add(name)
+        return ""
 
     def _finding(self, bug: str, row: tuple[str, ...]) -> Finding | None:
         verdict, execution = (self.sound_json(text, f"A finding of {bug}") for text in row[2:4])
