@@ -17,6 +17,9 @@ from driftline.perf.comparison import (
     RatioMeasured,
     conclude,
 )
+from driftline.perf.replay import still_grows, still_slow
+from driftline.perf.result import GrowthRow, PerfRow
+from driftline.perf.words import slow_sentence
 
 LIMIT, FLOOR = 1.5, 1.05
 
@@ -74,3 +77,38 @@ def test_a_program_against_itself_is_never_found() -> None:
 
     assert not [seed for seed in range(30) if said(seed, 1.0) in (SLOW, UNCONFIRMED)]
     assert sum(said(seed, 2.0) == SLOW for seed in range(20)) >= 19
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (measured(2.0), None),  # unconfirmed
+        (measured(1.1), False),
+        (measured(0.5), False),
+        (measured(1.55), None),  # its interval holds the limit
+        (measured(1.2, width=1.4), None),  # within the noise, and maybe beyond the limit
+        (measured(4.0, seconds=5e-6), None),  # too short
+        (measured(2.0, wall=1.0), False),  # nobody waits longer
+    ],
+)
+def test_a_replay_calls_fixed_only_what_is_surely_below_the_limit(found: RatioMeasured, said: bool | None) -> None:
+    row = PerfRow("inductor", "eager", conclude((found,), LIMIT, FLOOR), (found,))
+    assert still_slow(row, LIMIT) is said
+
+
+def test_a_replay_of_growth_calls_fixed_only_what_surely_grows_slower() -> None:
+    def row(low: float, high: float, seconds: float = 9.0, found: tuple[str, ...] = ()) -> GrowthRow:
+        exponents = (Estimate((low + high) / 2, low, high),)
+        return GrowthRow("inductor", (10,), (seconds,), (1 << 30,), exponents, exponents, found)
+
+    assert still_grows(row(1.9, 2.1, found=("slow-compile",)), "slow-compile", LIMIT) is True
+    assert still_grows(row(1.4, 1.9), "slow-compile", LIMIT) is None
+    assert still_grows(row(1.0, 1.2), "memory", LIMIT) is False
+    assert still_grows(row(1.9, 2.1, seconds=0.1), "slow-compile", LIMIT) is False
+
+
+def test_a_finding_names_the_clock_that_decided() -> None:
+    twice = (measured(2.0), measured(2.0))
+    assert "ms of CPU time" in slow_sentence(PerfRow("inductor", "eager", SLOW, twice, FLOOR), LIMIT)
+    assert "ms of wall time" in slow_sentence(PerfRow("inductor:device=cuda", "eager", SLOW, twice, FLOOR), LIMIT)
+    assert "ms of wall time" in slow_sentence(PerfRow("inductor", "inductor:device=cuda", SLOW, twice, FLOOR), LIMIT)

@@ -115,7 +115,8 @@ class Stopwatch:
         if other_first:
             made.reverse()
             taken = Rounds(taken.second, taken.first)
-        return _measured(taken, own.target.device == "cpu", made[0].kept.version, made[1].kept.version)
+        by_cpu = own.target.device == other.target.device == "cpu"  # a GPU works while the processor waits
+        return _measured(taken, by_cpu, made[0].kept.version, made[1].kept.version)
 
     def _enter(self, held: contextlib.ExitStack, side: Side) -> Contestant | Unmeasured:
         form = self.checker.form_for(side.case, side.target)

@@ -9,12 +9,13 @@ from driftline.checking.checker import Checker
 from driftline.checking.result import ReplayAnswer
 from driftline.core.case import Case
 from driftline.core.target import Target
-from driftline.core.verdict import Status
+from driftline.core.verdict import Kind, Status
 from driftline.events import Listener, Working, ignore
 from driftline.perf.check import answered
-from driftline.perf.comparison import TOO_NOISY, UNCONFIRMED, Effort, Side, Stopwatch
-from driftline.perf.growth import Grower, GrowthEffort
+from driftline.perf.comparison import TOO_NOISY, TOO_SHORT, UNCONFIRMED, Effort, Side, Stopwatch
+from driftline.perf.growth import LEAST_BYTES, LEAST_SECONDS, Grower, GrowthEffort
 from driftline.perf.recording import GrowthMeasurement, SlowMeasurement, measurement_of
+from driftline.perf.result import GrowthRow, PerfRow
 from driftline.perf.words import growth_words, row_words
 from driftline.store import Bug, Store
 
@@ -74,13 +75,32 @@ def _slow_again(store: Store, own: Side, kept: SlowMeasurement, watch: Stopwatch
     baseline = own.target if kept.baseline_case else Target.parse(kept.baseline)
     other = _side(other_case, baseline)
     row = answered(watch, own, other, kept.row.against, kept.limit)
-    if not row.measured or row.conclusion in (TOO_NOISY, UNCONFIRMED):
-        return None, row_words(row)
-    return row.found, row_words(row)
+    return still_slow(row, kept.limit), row_words(row)
+
+
+def still_slow(row: PerfRow, limit: float) -> bool | None:
+    """Only an interval that lies below the limit as a whole says that it is not; neither when the interval holds the
+    limit, or calls have become too short to be told apart."""
+    if row.found:
+        return True
+    if not row.measured or row.conclusion in (TOO_NOISY, TOO_SHORT, UNCONFIRMED):
+        return None
+    found = row.measured[-1]
+    return False if found.ratio.high <= limit or found.wall.high <= limit else None
 
 
 def _growth_again(grower: Grower, target: Target, kept: GrowthMeasurement, bug: Bug) -> tuple[bool | None, str]:
     row = grower.measure(target)
     if row.problem:
         return None, row.problem
-    return bug.fingerprint.kind in row.found, growth_words(row)
+    return still_grows(row, bug.fingerprint.kind, kept.limit), growth_words(row)
+
+
+def still_grows(row: GrowthRow, kind: str, limit: float) -> bool | None:
+    """As `still_slow`, of exponents; also over when the largest program needs too little to be a finding."""
+    if kind in row.found:
+        return True
+    of_memory = kind == Kind.MEMORY
+    exponents = row.memory_exponents if of_memory else row.time_exponents
+    small = row.memory[-1] < LEAST_BYTES if of_memory else row.seconds[-1] < LEAST_SECONDS
+    return False if small or exponents[-1].high <= limit else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from driftline.core.target import Target
 from driftline.core.verdict import Kind
 from driftline.measure.estimate import Estimate
 from driftline.measure.words import milliseconds, times
@@ -31,11 +32,14 @@ def exponent(found: Estimate) -> str:
 def slow_sentence(row: PerfRow, limit: float) -> str:
     """What a finding says."""
     first, again = row.measured[0], row.measured[-1]
-    than = {"eager": "eager", "twin": "a twin program of the same meaning"}.get(row.against, row.against)
+    same_device = {"eager": "eager", "twin": "a twin program of the same meaning"}
+    than = same_device.get(row.against, row.against)
+    sides = (row.target,) if row.against in same_device else (row.target, row.against)
+    clock = "CPU" if all(Target.parse(side).device == "cpu" for side in sides) else "wall"
     return (
         f"takes {times(first.ratio)} as long as {than} ({milliseconds(first.own_seconds)} ms against"
-        f" {milliseconds(first.other_seconds)} ms of CPU time), and {times(again.ratio)} in other processes; the limit"
-        f" is {limit:g}x, and the noise of the machine {row.floor or 1.0:.2f}x"
+        f" {milliseconds(first.other_seconds)} ms of {clock} time), and {times(again.ratio)} in other processes; the"
+        f" limit is {limit:g}x, and the noise of the machine {row.floor or 1.0:.2f}x"
     )
 
 

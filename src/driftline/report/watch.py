@@ -11,7 +11,7 @@ from driftline.core.errors import DriftlineError
 from driftline.core.output_place import require_place
 from driftline.core.quoting import cell, code, markdown
 from driftline.core.text import to_json
-from driftline.report import junit
+from driftline.report import formats, junit
 from driftline.report.results import SCHEMA, replay_command
 from driftline.report.words import plural
 
@@ -74,4 +74,4 @@ def write(watched: WatchResult, store: Path, out: Path) -> None:
         ".json": lambda: render_json(watched),
         ".xml": lambda: junit.render_watch(watched, made),
     }[out.suffix]()
-    out.write_text(text, encoding="utf-8")
+    formats.write(out, text)

@@ -24,13 +24,15 @@ def export_timing(bug: Bug, case: Case, baseline: Target, limit: float) -> Expor
     target = Target.parse(bug.findings[0].target)
     if case.program.framework != "torch" or case.program.form != "source":
         return Exported("", False, f"{case.program.name} is no torch program in Python; driftline replay measures it")
+    if target.backend == _EAGER or target.device != "cpu" or baseline.device != "cpu":
+        return Exported("", False, "a script times compiled code on the CPU alone; driftline replay measures it")
     call, other = (None if one.backend == _EAGER else first_call(one, "torch") for one in (target, baseline))
     for one, found in ((target, call), (baseline, other)):
         if one.backend != _EAGER and (found is None or found.gives_results):
             return Exported(
                 "", False, f"{one} has no short call that gives a compiled function; driftline replay measures it"
             )
-    assert call
+    assert call  # the target is not eager
     other = _with_own_names(other) if other else None
     own_inputs = case.samples[0].origin == "example"
     recipe = make_recipe(
