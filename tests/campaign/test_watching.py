@@ -109,7 +109,9 @@ def test_what_the_hunt_meets_is_not_fixed_and_what_it_finds_is_new(bench: Workbe
     assert [one.fails for one in replayed] == [False]
     told = {one.bug.id: one.standing for one in settle(store, replayed, seen)}
     assert told == {found.id: Standing.NEW, known.id: Standing.STILL_FAILS}
-    flaky = [replace(one, fails=None) for one in replayed]
+    flaky = [replace(one, fails=None, reason="it timed out") for one in replayed]
+    (met,) = (one for one in settle(store, flaky, seen) if one.bug.id == known.id)
+    assert "is unclear (it timed out), and the hunt met it" in met.reason
     assert [one.standing for one in settle(store, flaky, None)] == [Standing.UNCLEAR]
 
 

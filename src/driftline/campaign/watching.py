@@ -134,8 +134,14 @@ def replay_all(store: Store, checker: Checker, targets: Mapping[str, Target], re
 
 
 def _failed_before(store: Store, bug: Bug) -> bool:
-    rounds = (Diagnoses(store).of(bug.id, STEP) or {}).get("rounds") or []
-    return bool(rounds[-1]["fails"]) if rounds else bug.status is not Status.FIXED
+    rounds = _rounds(store, bug)
+    return bool(rounds[-1].get("fails")) if rounds else bug.status is not Status.FIXED
+
+
+def _rounds(store: Store, bug: Bug) -> list[dict[str, Any]]:
+    """What earlier rounds said of a bug, without what is damaged."""
+    kept = (Diagnoses(store).of(bug.id, STEP) or {}).get("rounds")
+    return [one for one in kept if isinstance(one, dict)] if isinstance(kept, list) else []
 
 
 def settle(store: Store, replayed: Sequence[_Replayed], hunt: HuntResult | None) -> list[WatchedBug]:
@@ -146,9 +152,8 @@ def settle(store: Store, replayed: Sequence[_Replayed], hunt: HuntResult | None)
     for one in replayed:
         fails, reason = one.fails, one.reason
         if not fails and one.bug.id in met:
-            replayed_as = "passes" if fails is False else f"is unclear ({reason})"
-            fails = True
-            reason = f"the case that was replayed {replayed_as}, and the hunt met it in another program"
+            replay_said = "passes" if fails is False else f"is unclear ({reason})"
+            fails, reason = True, f"the case that was replayed {replay_said}, and the hunt met it in another program"
         told.append(WatchedBug(one.bug, str(one.target), _standing(one.failed, fails), reason))
         if fails is not None:
             _keep(store, one.bug, one.target, fails, reason)
@@ -169,10 +174,8 @@ def _standing(failed: bool, fails: bool | None) -> Standing:
 
 
 def _keep(store: Store, bug: Bug, target: Target, fails: bool, reason: str) -> None:
-    log = Diagnoses(store)
-    rounds = (log.of(bug.id, STEP) or {}).get("rounds") or []
     entry = {"target": str(target), "release": release_of(target), "fails": fails, "reason": reason, "when": now()}
-    log.save(bug.id, STEP, {"rounds": [*rounds, entry][-KEPT_ROUNDS:]})
+    Diagnoses(store).save(bug.id, STEP, {"rounds": [*_rounds(store, bug), entry][-KEPT_ROUNDS:]})
 
 
 def require_compilers(names: Sequence[str]) -> None:
