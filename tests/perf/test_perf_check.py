@@ -19,6 +19,7 @@ from driftline.core.program import SourceBundle
 from driftline.core.target import Target, parse_targets
 from driftline.perf.check import PerfOptions, baseline, parse_against, perf_check, require_twin, sample_case
 from driftline.perf.comparison import Effort, Side
+from driftline.perf.growth import Grower, GrowthEffort, sizes_to
 from driftline.perf.recording import record_slow
 from driftline.perf.replay import replay_cost
 from driftline.perf.result import PerfRow
@@ -104,6 +105,13 @@ def test_what_has_no_unoptimised_mode_is_said(checker: Checker) -> None:
     assert parse_against("plain, eager,plain") == ("plain", "eager")
 
 
+def test_sizes_go_up_to_the_most_operators_and_too_few_are_said(checker: Checker) -> None:
+    assert sizes_to(80) == (10, 20, 40, 80) and sizes_to(700)[-2:] == (320, 640)
+    case = sample_case(opened(checker, PROGRAM), OPTIONS)
+    row = Grower(checker, case, GrowthEffort(sizes_to(40)), 1.5, lambda words: None).measure(Target("eager"))
+    assert "has 2 operators" in row.problem and "raise --nodes" in row.problem
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -112,6 +120,7 @@ def test_what_has_no_unoptimised_mode_is_said(checker: Checker) -> None:
         ("--targets eager --against ,", "--against is empty"),
         ("--targets eager --ratio 0.5", "x>=1.05"),
         ("--targets eager --repeat 3", "x>=8"),
+        ("--targets eager --growth --nodes 40", "80<=x"),
         ("--targets eager --against plain --twin a.py:b", "leave out --against"),
         ("--targets eager", "net.py: there is no such file"),
         ("", "--targets"),

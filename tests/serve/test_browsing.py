@@ -190,6 +190,16 @@ def test_a_damaged_bug_is_named_and_the_others_are_shown(serve: Serve, tmp_path:
     assert client.get(f"/bugs/{bad.id}").status_code == 503
 
 
+def test_only_wrong_results_can_be_explained(serve: Serve, tmp_path: Path) -> None:
+    place = tmp_path / "store"
+    with Store.create(place) as store:
+        wrong, slow = add_bug(store, Kind.ERROR), add_bug(store, Kind.SLOW)
+    client = serve(place).client()
+    assert "/jobs/new/diagnosis" in client.get(f"/bugs/{wrong.id}").text
+    answer = client.get(f"/bugs/{slow.id}")
+    assert answer.status_code == 200 and "/jobs/new/diagnosis" not in answer.text
+
+
 def test_names_are_data(serve: Serve, tmp_path: Path) -> None:
     place = tmp_path / "<img src=x onerror=alert(1)>"
     with Store.create(place) as store:

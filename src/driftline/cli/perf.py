@@ -82,10 +82,10 @@ def perf() -> None:
 )
 @click.option(
     "--nodes",
-    type=click.IntRange(40),
+    type=click.IntRange(80, 100_000),
     default=320,
     show_default=True,
-    help="For --growth: the most operators.",
+    help="For --growth: the most operators, of which 10, 20, 40, ... are compiled.",
 )
 @click.option(
     "--exponent",
@@ -141,7 +141,7 @@ def check(
     from driftline.inputs.sizes import Sizes
     from driftline.perf.check import PerfOptions, parse_against, perf_check, require_twin, sample_case
     from driftline.perf.comparison import Effort, Side
-    from driftline.perf.growth import SIZES, GrowthEffort
+    from driftline.perf.growth import GrowthEffort, sizes_to
     from driftline.perf.recording import record_growth, record_slow
     from driftline.perf.result import GrowthRow, PerfRow
     from driftline.perf.text import show_perf
@@ -158,7 +158,7 @@ def check(
     sizes = Sizes.parse(dims, shapes)
     checks = CheckOptions(seed=seed, timeout=timeout, plugins=tuple(str(Path(p).resolve()) for p in plugins))
     effort = Effort(repeat, seconds, timeout)
-    grown = GrowthEffort(tuple(size for size in SIZES if size <= nodes), seconds=seconds, timeout=timeout)
+    grown = GrowthEffort(sizes_to(nodes), seconds=seconds, timeout=timeout)
     options = PerfOptions(baselines, ratio, effort, grown if growth else None, exponent)
     with Store.create(store) as kept, Pool() as pool, StepProgress(f"Timing {program}") as progress:
         checker = Checker(pool)

@@ -29,7 +29,14 @@ from driftline.programs.operators import operators_of
 EXPONENT = 1.5  # growing faster than this is a finding
 LEAST_SECONDS = 0.5  # of compiling the largest program: what takes less is nobody's trouble
 LEAST_BYTES = 64 << 20
-SIZES = (10, 20, 40, 80, 160, 320)
+
+
+def sizes_to(nodes: int) -> tuple[int, ...]:
+    """10, 20, 40, ... operators, and no more than these."""
+    return tuple(10 << doubled for doubled in range((nodes // 10).bit_length()))
+
+
+SIZES = sizes_to(320)
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,9 @@ class Grower:
 
     def measure(self, target: Target) -> GrowthRow:
         row = GrowthRow(str(target))
+        if len(self._copies()) <= FEWEST_SIZES:
+            told = f"the program has {self._own} operators, and at most {max(self._effort.sizes)} make too few sizes"
+            return replace(row, problem=f"{told} to see how it grows; raise --nodes")
         try:
             nodes, first = self._series(target, tuple(sorted(self._copies())))
             if len(nodes) <= FEWEST_SIZES:

@@ -51,7 +51,8 @@ def replay_cost(
     if isinstance(kept, SlowMeasurement):
         still, reason = _slow_again(store, _side(case, wanted), kept, Stopwatch(checker, effort or Effort(), tell))
     else:
-        still, reason = _growth_again(Grower(checker, case, GrowthEffort(), kept.limit, tell), wanted, kept, bug)
+        same = GrowthEffort(kept.row.nodes)
+        still, reason = _growth_again(Grower(checker, case, same, kept.limit, tell), wanted, kept, bug)
     if still is None:
         answer = ReplayAnswer.DIFFERS
     elif still:
