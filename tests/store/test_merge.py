@@ -224,6 +224,20 @@ def test_a_damaged_object_is_told_and_skipped(tmp_path: Path, clock: Any) -> Non
     assert not (tmp_path / "d" / "objects" / spoilt.parent.name / spoilt.name).exists()
 
 
+def test_an_object_that_cannot_be_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Store.create(tmp_path / "a") as kept:
+        add(kept, make_case(tmp_path))
+
+    def forbidden(path: Path) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("driftline.store.objects.file_digest", forbidden)
+    assert run(["store", "merge", str(tmp_path / "a"), "--into", str(tmp_path / "d")]) == 1
+    assert "cannot be read (Permission denied); it is skipped" in capsys.readouterr().err
+
+
 WRITER = """
 import sys; sys.path.insert(0, {tests!r})
 from pathlib import Path

@@ -108,8 +108,9 @@ def _take(store: Store, path: Path, result: MergeResult, *, objects: bool) -> bo
     step = MergeResult(result.into, 1)
     with open_source(path) as source:
         if objects:
-            for trouble in Objects(store.path.resolve() / "objects", store.path).take_all(path / "objects"):
-                step.damaged.add(f"{path}: {trouble}; it is skipped.")
+            with explained(store.path):
+                for trouble in Objects(store.path.resolve() / "objects", store.path).take_all(path / "objects"):
+                    step.damaged.add(f"{path}: {trouble}; it is skipped.")
         with contextlib.suppress(_Disturbed), store.transaction() as database:
             taking = _Taking(source, database, step)
             for table in TABLES:

@@ -73,7 +73,12 @@ class Objects:
             with contextlib.suppress(OSError):
                 if kept.lstat().st_size == path.stat().st_size:
                     continue
-            if file_digest(path) == found[1]:
+            try:
+                sound = file_digest(path) == found[1]
+            except OSError as error:
+                yield f"the object {found[1][:12]} cannot be read ({error.strerror})"
+                continue
+            if sound:
                 self._put(path, kept, found[1], link=False, lasting=False)
                 taken.append(kept)
             else:

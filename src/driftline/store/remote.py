@@ -188,17 +188,25 @@ def _send_objects(store: Path, place: RemotePlace, done: Transfer) -> list[str]:
     there = place.sizes()
     told: list[str] = []
     here = {f"objects/{path.parent.name}/{path.name}": path for path in sorted((store / "objects").glob("*/*"))}
-    missing = {
-        name: path for name, path in here.items() if _OBJECT.fullmatch(name) and there.get(name) != path.stat().st_size
+    plain = {
+        name: path
+        for name, path in here.items()
+        if _OBJECT.fullmatch(name) and path.is_file() and not path.is_symlink()
     }
+    missing = {name: path for name, path in plain.items() if there.get(name) != path.stat().st_size}
     progress = Countdown(f"Sending objects of {store}", len(missing))
     for name, path in missing.items():
-        if file_digest(path) == _digest(name):
+        trouble = "is damaged"
+        try:
+            sound = file_digest(path) == _digest(name)
+        except OSError as error:
+            sound, trouble = False, f"cannot be read ({error.strerror})"
+        if sound:
             place.write(name, path)
             done.objects += 1
             done.size += path.stat().st_size
         else:
-            told.append(f"{store}: the object {_digest(name)[:12]} is damaged; it is not sent.")
+            told.append(f"{store}: the object {_digest(name)[:12]} {trouble}; it is not sent.")
         progress.step()
     return told
 
