@@ -215,6 +215,23 @@ def test_a_count_that_is_no_number_is_told_and_skipped(tmp_path: Path, clock: An
         assert database.execute("SELECT target, runs FROM checks").fetchall() == [("tvm", 1)]
 
 
+def test_a_case_under_the_name_of_another_does_not_replace_it(tmp_path: Path) -> None:
+    """Cases are named by what they hold: whoever sends a store must not change what a known bug replays."""
+    for name in ("mine", "theirs"):
+        with Store.create(tmp_path / name) as kept:
+            add(kept, make_case(tmp_path))
+    before = content(tmp_path / "mine")["cases"]
+    with closing(sqlite3.connect(tmp_path / "theirs" / "store.db", isolation_level=None)) as database:
+        database.execute("UPDATE cases SET body = json_set(body, '$.program.name', 'another and longer one')")
+    for first, second in (("mine", "theirs"), ("theirs", "mine")):
+        result = merge_stores([tmp_path / first, tmp_path / second], tmp_path / first / "both")
+        assert result.conflicts.count == 1 and "is not what another store has" in result.conflicts.first[0]
+        with Store.open(tmp_path / first / "both") as kept:
+            assert [kept.load_case(row[0]).program.name for row in kept.query("SELECT id FROM cases")] == ["m.py:f"]
+    merge_stores([tmp_path / "theirs"], tmp_path / "mine")
+    assert content(tmp_path / "mine")["cases"] == before
+
+
 def test_a_damaged_object_is_told_and_skipped(tmp_path: Path, clock: Any) -> None:
     a, *_ = campaign(tmp_path, clock)
     spoilt = next((a / "objects").glob("*/*"))

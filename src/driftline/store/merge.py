@@ -165,7 +165,8 @@ class _Taking:
         if not _is_sound(table, (*key, *old)):  # here, too, something may be damaged
             joined = new
         else:
-            joined = table.join(old, new)
+            genuine = [values for values in (old, new) if table.genuine(key, values)]
+            joined = genuine[0] if len(genuine) == 1 else table.join(old, new)
             if table.conflict(old, new):
                 self._result.conflicts.add(_conflict(table, key, old, new, joined, self._path))
         if joined != old:

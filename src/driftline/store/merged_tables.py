@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from driftline.core.verdict import Fingerprint, Status
+from driftline.store.store import case_name
 
 StoredRow = tuple[Any, ...]
 
@@ -41,6 +42,7 @@ class MergedTable:
     numbers: tuple[str, ...] = ()  # columns that hold whole numbers; all others hold text
     belongs: tuple[tuple[str, str], ...] = ()  # a key, and the table in whose rows it must be found
     conflict: Callable[[StoredRow, StoredRow], bool] = lambda old, new: False  # must a person hear of it?
+    genuine: Callable[[StoredRow, StoredRow], bool] = lambda key, values: True  # one that is not never replaces one
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -73,6 +75,11 @@ def _join_cases(old: StoredRow, new: StoredRow) -> StoredRow:
     return (_greater(old[:1], new[:1])[0], min(old[1], new[1]))
 
 
+def _is_named_by_content(key: StoredRow, values: StoredRow) -> bool:
+    """Is it the case that its name says? Another one under that name is somebody's mistake, or a trick."""
+    return case_name(values[0]) == key[0]
+
+
 def _join_bugs(old: StoredRow, new: StoredRow) -> StoredRow:
     first_seen, summary = min((old[3], old[2]), (new[3], new[2]))
     status = max(old[1], new[1], key=_STATUSES.index)
@@ -91,7 +98,9 @@ def _join_checks(old: StoredRow, new: StoredRow) -> StoredRow:
 
 
 TABLES = (
-    MergedTable("cases", ("id",), ("body", "created"), _join_cases, ("body",), conflict=_differ),
+    MergedTable(
+        "cases", ("id",), ("body", "created"), _join_cases, ("body",), conflict=_differ, genuine=_is_named_by_content
+    ),
     MergedTable(
         "bugs",
         ("id",),

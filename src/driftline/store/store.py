@@ -209,7 +209,7 @@ class Store:
             self._put_program(case.deployed.program)
             body["deployed"] = case.deployed.to_json()
         text = json.dumps(body, sort_keys=True)
-        case_id = hashlib.sha256(text.encode()).hexdigest()[:16]
+        case_id = case_name(text)
         with self.transaction() as database:
             database.execute("INSERT OR IGNORE INTO cases VALUES (?, ?, ?)", (case_id, text, now()))
         return case_id
@@ -420,6 +420,11 @@ def _bug(row: tuple[str, ...]) -> Bug:
     if not _ID.fullmatch(row[0]):
         raise ValueError("not a name of a bug")
     return Bug(row[0], Fingerprint(**json.loads(row[1])), Status(row[2]), row[3], row[4], row[5])
+
+
+def case_name(body: str) -> str:
+    """The id of a case: it follows from what the case holds."""
+    return hashlib.sha256(body.encode()).hexdigest()[:16]
 
 
 def _write_ahead(database: sqlite3.Connection) -> None:
