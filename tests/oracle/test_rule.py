@@ -13,6 +13,7 @@ from torch_programs import Program
 from driftline.core.tensors import Arrays
 from driftline.core.verdict import Kind
 from driftline.oracle.arithmetic import Arithmetic
+from driftline.oracle.rule import FULL_RUNS
 
 NAN, INF = float("nan"), float("inf")
 
@@ -396,6 +397,16 @@ def test_a_gross_error_in_an_ill_conditioned_result() -> None:
     outputs["output"][5] = 1e6
     finding = program.judge(outputs).finding
     assert finding and finding.evidence.worst[0].place == (5,) and finding.evidence.certain
+
+
+def test_a_result_of_any_size_has_no_gross_errors() -> None:
+    """Rounding moves this exponent by several units: ten thousand times as large as in any run seen is still legal."""
+    x = torch.tensor([1e8])
+    program = Program(lambda a, b: torch.exp(a * 1.1 - b * 1.1), x, x)
+    answer = program.shadow(FULL_RUNS, None)
+    largest = max(np.abs(answer.samples["output"]).max(), np.abs(program.native["output"]).max())
+    judged = program.judge({"output": np.float32([largest * 1e4])})
+    assert judged.finding is None and judged.noisy
 
 
 def test_a_stable_sort_keeps_equal_elements_in_order() -> None:

@@ -93,7 +93,9 @@ def measure(
         off = np.minimum(np.abs(got - reference), np.abs(got - nearest))
         gross = judged & ~quiet
         if native is not None and worst_case > 0 and gross.any():
-            gross &= (off > GROSS * _farthest(noise, native, judged)) & (off > worst_case * sigma)
+            limit = GROSS * _farthest(noise, native, judged)
+            gross &= (off > limit) & (off > worst_case * sigma)
+            gross[gross] = off[gross] > limit * _tails(noise, native, gross)
         else:
             gross = np.zeros_like(judged)
         noisy = int((judged & ~quiet & ~gross).sum())
@@ -145,11 +147,20 @@ def _sigma(noise: Noise, unit: float, tiny: float) -> Array:
 
 
 def _farthest(noise: Noise, native: Array, steady: Array) -> float:
-    """How large any number is, and how far any run takes one, over the whole tensor. The errors of quotients by nearly
-    nothing have tails without end; but of so many runs of so many elements one shows what a single run may do."""
+    """How large any number is, and how far any run takes one, over the whole tensor."""
     moved = np.abs(noise.deviations[:, steady]).max(initial=0.0)
     own = np.abs(native - noise.reference)[steady & np.isfinite(native)].max(initial=0.0)
     return float(max(moved, own, np.abs(noise.reference[steady]).max(initial=0.0)))
+
+
+def _tails(noise: Noise, native: Array, chosen: Array) -> Array:
+    """How much larger than in all these runs an element may be in another one. A quotient by nearly nothing, or the
+    exponential of a noisy number, differs by orders of magnitude from run to run; so does this, twice as many."""
+    reference = noise.reference[chosen]
+    own = np.where(np.isfinite(native[chosen]), native[chosen], reference)
+    sizes = np.sort(np.abs(np.stack([*(reference + noise.deviations[:, chosen]), own, reference])), axis=0)
+    ratio: Array = np.square(sizes[-1] / sizes[len(sizes) // 4])
+    return ratio
 
 
 def _scale(reference: Array, judged: Array) -> float:
