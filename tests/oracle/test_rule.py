@@ -435,3 +435,13 @@ def test_ties_among_exact_products_are_ties_everywhere() -> None:
     assert rounded.judge({"output": np.array([2])}).finding is None
     compared = Program(lambda x: x * 3 > 15, ties)
     assert compared.judge({"output": np.array([[False, True, False, False]])}).finding
+
+
+def test_a_factor_that_is_rounded_itself_makes_no_exact_product() -> None:
+    """In float64 10 * 0.3 is 3. A fused multiply-add with 0.3 in float32 does not give 3, and is legal."""
+    x, thirds = torch.tensor([10.0, 20.0, 40.0]), torch.tensor([3.0, 6.0, 12.0])
+    program = Program(lambda x: x * 0.3 - thirds, x)
+    fused = (x.double() * float(np.float32(0.3)) - thirds.double()).float().numpy()
+    assert fused.all() and program.judge({"output": fused}).finding is None
+    compared = Program(lambda x: x * 0.3 > thirds, x)
+    assert compared.judge({"output": fused > 0}).finding is None

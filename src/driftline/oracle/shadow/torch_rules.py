@@ -14,7 +14,7 @@ import torch
 
 from driftline.core.tensors import Array
 from driftline.oracle.noise import Joint, stored, together, transcendental
-from driftline.oracle.shadow.call import Call
+from driftline.oracle.shadow.call import Call, schema_argument
 from driftline.oracle.shadow.torch_sums import JOINT, SUMS, generous
 
 # Move, choose or step: exact on what they are given.
@@ -79,10 +79,10 @@ def is_exact(target: Any, kwargs: dict[str, Any]) -> bool:
     return bool(target.is_view) or name_of(target) in EXACT or kwargs.get("rounding_mode") is not None
 
 
-def is_rounded_once(target: Any, kwargs: dict[str, Any]) -> bool:
-    """Sums, differences and products of two numbers: exact wherever the result fits its type. A quotient is not, as it
-    may be a product with a reciprocal."""
-    return name_of(target) in ("add", "sub", "mul") and kwargs.get("alpha", 1) == 1
+def is_rounded_once(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Sums, differences and products of two numbers: exact wherever these and the result fit its type. A quotient is
+    not, as it may be a product with a reciprocal."""
+    return name_of(target) in ("add", "sub", "mul") and schema_argument(target, args, kwargs, "alpha") in (None, 1)
 
 
 def amplitudes(call: Call) -> tuple[list[Array | None], bool]:

@@ -272,21 +272,28 @@ class TorchShadow:
             results = self._chosen(number, node, plain, results, run)
         results = run.leave_open(number, node, args, kwargs, results)
         if isinstance(run, TorchMeasuringRun):
-            self._settle(number, node, plan, results)
+            self._settle(number, node, plan, args, results)
         if plan.exact or number in self._settled:
             return results
         return run.round(number, Call(node.target, args, kwargs, results, plan.names, self._arithmetic, node.terms))
 
-    def _settle(self, number: int, node: TapeNode, plan: _Plan, results: tuple[Any, ...]) -> None:
+    def _settle(
+        self, number: int, node: TapeNode, plan: _Plan, args: tuple[Any, ...], results: tuple[Any, ...]
+    ) -> None:
         """Note whether the results are exact: their arguments are, and none of them needs rounding. Whatever is fused,
-        an implementation returns these very numbers; ties among them, say, are ties on every target."""
+        an implementation returns these very numbers; ties among them, say, are ties on every target. A factor like 0.3
+        is itself rounded: 10 * 0.3 is 3 in float64, but not in a fused multiply-add of float32."""
         self._settled.discard(number)
         places: list[Slot | Constant] = []
         fill((plan.args, plan.kwargs), places.append)
         moved = any(isinstance(place, Slot) and place.node not in self._settled for place in places)
         if moved or self._writes or number in self._decisions or self._arithmetic != IEEE:
             return
-        if plan.exact or (is_rounded_once(node.target, plan.kwargs) and _fit(results, plan.names)):
+        if plan.exact or (
+            is_rounded_once(node.target, plan.args, plan.kwargs)
+            and _fit(results, plan.names)
+            and all(_representable(argument, plan.names[0]) for argument in args)
+        ):
             self._settled.add(number)
 
     def _chosen(
@@ -348,12 +355,19 @@ def _fit(results: tuple[Any, ...], names: tuple[str | None, ...]) -> bool:
     for result, name in zip(results, names, strict=True):
         if name not in ("float32", "float16", "bfloat16"):
             return False
-        values, dtype = _array(result), numpy_dtype(name)
-        with np.errstate(all="ignore"):
-            fits = values.astype(dtype).astype(np.float64) == values
-        if not bool((fits & np.isfinite(values) & (np.abs(values) >= float(ml_dtypes.finfo(dtype).tiny))).all()):
+        values, tiny = _array(result), float(ml_dtypes.finfo(numpy_dtype(name)).tiny)
+        if not _representable(result, name) or not bool((np.isfinite(values) & (np.abs(values) >= tiny)).all()):
             return False
     return True
+
+
+def _representable(argument: Any, name: str | None) -> bool:
+    """Is a tensor or a number the same in this type?"""
+    if not name or not isinstance(argument, (torch.Tensor, int, float)):
+        return False
+    values = _array(argument) if isinstance(argument, torch.Tensor) else np.asarray(argument)
+    with np.errstate(all="ignore"):
+        return bool((values.astype(numpy_dtype(name)).astype(np.float64) == values).all())
 
 
 def _is_decision(node: TapeNode) -> bool:
