@@ -72,6 +72,28 @@ def test_a_sound_compiler_passes_under_stress(checker: Checker, tmp_path: Path) 
     assert (row.verdict.judgement, kept) == (Judgement.PASS, [])
 
 
+def test_a_program_that_keeps_state_is_no_fault_of_the_compiler(checker: Checker, tmp_path: Path) -> None:
+    """A cache in a plain attribute, which nothing puts back between calls."""
+    (tmp_path / "cached.py").write_text(
+        """import torch
+
+class Cached(torch.nn.Module):
+    cache = 0.0
+
+    def forward(self, x):
+        self.cache = self.cache + x
+        return self.cache * 2
+
+def program():
+    return Cached(), (torch.tensor([3.0, 1.0, 2.0]),)
+"""
+    )
+    with Store.create(tmp_path / "store") as store:
+        opened = open_program(f"{tmp_path / 'cached.py'}:program", checker.pool, OPTIONS)
+        result = check_program(checker, store, opened, targets=[Target("eager")], options=OPTIONS)
+    assert result.results[0].verdict.judgement is Judgement.PASS and not result.bugs
+
+
 def test_other_inputs_keep_what_a_program_may_rely_on() -> None:
     def of(array: np.ndarray) -> np.ndarray | None:
         made = other_inputs([TensorSpec("x", array.dtype.name, array.shape)], {"x": array}, 0)
