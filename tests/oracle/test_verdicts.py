@@ -136,10 +136,14 @@ def test_a_change_that_only_one_of_them_shows() -> None:
     [
         ("Matrix size-incompatible: In[0]: [2,3], In[1]: [4,5]", Judgement.FAIL),
         ("indices[0] = 9", Judgement.INCONCLUSIVE),
+        ("indices[0] = 9 is not in [0, 3), for a shape of [3]", Judgement.INCONCLUSIVE),
+        ("Integer division by zero", Judgement.INCONCLUSIVE),
+        ("Cholesky decomposition was not successful. The input might not be valid.", Judgement.INCONCLUSIVE),
+        ("Received a label value of 5 which is outside the valid range of [0, 4).", Judgement.INCONCLUSIVE),
     ],
 )
 def test_a_program_that_raises_must_do_so_compiled(message: str, judgement: Judgement) -> None:
-    """By its own framework's compiler, but for bad indices, which need not be errors everywhere."""
+    """By its own framework's compiler, for its shapes and types; bad values need not be errors in compiled code."""
     raised = ReferenceSample(failure=Failure("InvalidArgumentError", message))
     execution = Execution("tensorflow-xla", Outcome.OK, Stage.RUN, outputs=({"output": np.zeros(2)},))
     trait = TargetTraits(calls_user_code=False, positional=False, own_framework=True)

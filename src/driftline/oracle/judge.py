@@ -67,12 +67,14 @@ class TargetTraits:
     signed_zero: bool = False
     arithmetic: str = ""  # what the target declares, as in `oracle.arithmetic.declared`
     tolerance: Tolerance | None = None  # a plain tolerance in place of the rule
-    own_framework: bool = False  # it is given the program itself: it must raise where the reference does, too
+    own_framework: bool = False  # given the program itself: must raise, too, where the reference does for its shapes
 
 
 _OF_VALUES = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN)
-# TensorFlow documents that a bad index is an error on a processor alone, and compiled programs drop assertions.
-_MAY_BE_SILENT = re.compile(r"\bind(ex|ices)\b|out of (bounds|range)|assert", re.IGNORECASE)
+# Shapes and types are known when a program is compiled. What depends on values need not be an error in compiled code: a
+# bad index, an integer divided by zero, a matrix that is not positive definite, a label out of range, an assertion.
+_BY_SHAPE_OR_TYPE = re.compile(r"shape|rank|dimension|\bdims?\b|size|type|incompatible", re.IGNORECASE)
+_BY_VALUE = re.compile(r"\bind(ex|ices)\b|out of (bounds|range)|assert", re.IGNORECASE)
 OF_PRECISION = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE)  # what another arithmetic may explain
 _ENDINGS = {
     Outcome.ERROR: Kind.ERROR,
@@ -144,10 +146,15 @@ def _distinct_inputs(samples: Sequence[ReferenceSample]) -> list[int]:
     return list(seen.values())
 
 
+def _is_of_the_program(failure: Failure) -> bool:
+    """Is it an error whatever the values are?"""
+    told = failure.message
+    return bool(_BY_SHAPE_OR_TYPE.search(told)) and not _BY_VALUE.search(told)
+
+
 def _judge_sample(got: Arrays, sample: ReferenceSample, trait: TargetTraits, thorough: bool) -> Verdict:
     if sample.failure:
-        silent = not trait.own_framework or _MAY_BE_SILENT.search(str(sample.failure))
-        if not trait.calls_user_code and silent:
+        if not trait.calls_user_code and not (trait.own_framework and _is_of_the_program(sample.failure)):
             return _inconclusive(f"the reference raises {sample.failure}")
         came = tuple(f"{name}: {array.dtype}{list(array.shape)}" for name, array in got.items())
         return failing(Kind.MISSING_ERROR, Evidence(wanted=(str(sample.failure),), came=came))
