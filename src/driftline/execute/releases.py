@@ -65,7 +65,7 @@ def _index(package: str, *flags: str) -> list[str]:
         told = first_line(errors[-1].removeprefix("ERROR: ") if errors else done.stderr or "pip says nothing")
         raise DriftlineError(
             f"The releases of {package} cannot be listed: {told.rstrip('.')}. Check the name and the connection, or"
-            " name the releases yourself with --releases."
+            " name the release yourself (watch --release, bisect --releases)."
         )
     return found[1].split(", ")
 
