@@ -15,6 +15,8 @@ from driftline.checking.checker import CheckOutcome, TargetResult
 from driftline.core.execution import Outcome
 from driftline.core.tensors import Array, Arrays, is_float
 from driftline.core.verdict import Judgement
+from driftline.oracle.judge import NoShadow, ReferenceSample
+from driftline.oracle.rule import QUICK_RUNS
 from driftline.oracle.specification import CLAUSES
 
 MOST = 3  # of one check that are told: each clause once
@@ -45,7 +47,8 @@ class Disagreement:
         told = "; ".join(f"{', '.join(targets)} {value}" for value, targets in self.values)
         silent = "; ".join(CLAUSES[clause].sentence for clause in self.clauses)
         where = f"{self.output}{list(self.place)}" if self.place else self.output
-        return f"{', '.join(operators)} ({where}): {told}: the specification is silent ({silent})."
+        what = f"{', '.join(operators)} ({where})" if operators else where
+        return f"{what}: {told}: the specification is silent ({silent})."
 
 
 def disagreements(outcome: CheckOutcome) -> tuple[Disagreement, ...]:
@@ -70,11 +73,14 @@ def _of(
 ) -> Disagreement | None:
     samples = outcome.reference.samples
     for index, (own, sample) in enumerate(zip(row.execution.outputs, samples, strict=False)):
+        open_elements = _open_elements(sample)
         for name, native in sample.native.items():
-            mine = _named(own, name, sample.native)
-            if mine is None or mine.shape != native.shape or not native.size:
+            mine, left_open = _named(own, name, sample.native), open_elements.get(name)
+            if mine is None or left_open is None or not mine.shape == native.shape == left_open.shape:
                 continue
-            place = _most_apart(mine, native)
+            if not left_open.any():
+                continue
+            place = _most_apart(mine, native, left_open)
             values = _values(rows, index, name, sample.native, place)
             if len(values) > 1:
                 return Disagreement(clauses, index, name, place, values)
@@ -89,14 +95,22 @@ def _named(outputs: Arrays, name: str, native: Arrays) -> Array | None:
     return list(outputs.values())[place] if len(outputs) == len(native) else None
 
 
-def _most_apart(got: Array, native: Array) -> tuple[int, ...]:
-    """The first element that is a number on one side alone, or else the one that differs most."""
+def _open_elements(sample: ReferenceSample) -> Arrays:
+    """Those that depend on something the specification leaves open: others may differ by rounding."""
+    try:
+        return sample.shadow("", QUICK_RUNS, None).open if sample.shadow else {}
+    except NoShadow:
+        return {}
+
+
+def _most_apart(got: Array, native: Array, chosen: Array) -> tuple[int, ...]:
+    """The first of these elements that is a number on one side alone, or else the one that differs most."""
     with np.errstate(all="ignore"):
         one, other = (np.nan_to_num(side.astype(np.complex128), posinf=1e300, neginf=-1e300) for side in (got, native))
         apart = np.where(got == native, 0.0, np.abs(one - other) / (np.abs(one) + np.abs(other) + 1e-300))
         if is_float(got.dtype.name):
             apart = np.where(np.isnan(got) != np.isnan(native), np.inf, np.where(np.isnan(got), 0.0, apart))
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(apart)), apart.shape))
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(np.where(chosen, apart, -1.0))), apart.shape))
 
 
 def _values(
