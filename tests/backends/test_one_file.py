@@ -24,6 +24,7 @@ ALLOWED = {
     "models": "an exporter of torch.onnx is called torchscript, as the compiler is",
     "inductor": "the lab is about torch.compile: its graphs, its kernels, and eager beside them",
     "bench": "eager is what every other target is timed beside",
+    "perf": "eager is what every other target is timed beside",
     "instabilities/models.py": "a form of file is called torchscript, as the compiler is",
     "schedules": "schedules are those of TVM",
     "cli/__init__.py": "a group of commands is called inductor, as the compiler is",

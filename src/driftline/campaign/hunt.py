@@ -371,8 +371,8 @@ class Hunter:
                     made=[written.made[at] for at in group],
                 )
                 results |= dict(zip(group, found, strict=True))
-        ordered = [results[at] for at in range(len(order.requests))]
-        return ordered, written.tries(ordered)
+            ordered = [results[at] for at in range(len(order.requests))]
+            return ordered, written.tries(ordered)  # it reads the files of the screening
 
     def _absorb(self, lane: Lane, turn: Turn) -> None:
         lane.absorb(turn)
