@@ -158,6 +158,7 @@ def program():
 """
 
 
+@pytest.mark.slow
 def test_a_strict_target_fails_and_is_reduced_to_its_operator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,7 +20,7 @@ from driftline.execute.pool import Pool
 @pytest.mark.parametrize(
     ("name", "targets"),
     [
-        ("llama", "eager,onnxruntime,openvino"),
+        pytest.param("llama", "eager,onnxruntime,openvino", marks=pytest.mark.slow),
         ("resnet", "eager,onnxruntime"),
         ("graph-net", "eager,onnxruntime,openvino"),
         ("mobilenet-v2-qdq", "onnxruntime:opt=off"),

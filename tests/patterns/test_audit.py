@@ -92,6 +92,7 @@ needs_onnxscript = pytest.mark.skipif(
 
 
 @needs_onnxscript
+@pytest.mark.slow  # a minute; kills of hunts and reductions are in every run
 def test_killed_it_asks_no_model_twice_and_forgets_no_bug(store_folder: Path, eventually: Callable[..., None]) -> None:
     command = [sys.executable, "-m", "driftline", "patterns", "audit", "--json", "--store", str(store_folder)]
     whole = [*command, "--compilers", "onnxscript", "--only", CLIPS, "--budget", "5m"]

@@ -27,6 +27,7 @@ def program():
 """
 
 
+@pytest.mark.slow
 def test_a_script_shows_what_eager_hides(
     tmp_path: Path, store_folder: Path, checker: Checker, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -116,6 +116,13 @@ class Roster:
         turns = sum(standing.pipeline.at_once for standing in self._standings.values() if not standing.done)
         return max(1, -(-self._jobs // max(1, turns)))
 
+    def _pieces(self, width: int) -> int:
+        """Into how many a turn is divided. More than it has processors: one that takes long, as the judgement of some
+        failures does, must not hold up its turn, for which later ones wait. With a lane for every processor there is
+        nothing to gain, and each further worker has to import what the first one has."""
+        active = sum(not standing.ended for standing in self._standings.values())
+        return 1 if active >= self._jobs > 1 else min(self._jobs, PIECES * width)
+
     @property
     def _examiners(self) -> int:
         """How many suspects of a lane are examined at once: with half of its share of the processors."""
@@ -131,9 +138,7 @@ class Roster:
                 if offers:
                     standing, work = min(offers, key=lambda offer: offer[0].share)
                     width = self._width if work is LaneWork.TURN else 1
-                    # More pieces than that: one that takes long, as the judgement of some failures does, must not hold
-                    # up its turn, for which later ones wait.
-                    pieces = min(self._jobs, PIECES * width)
+                    pieces = self._pieces(width)
                     task = LaneTask(standing.pipeline, work, time.monotonic(), pieces, width)
                     standing.in_hand.add(task)
                     return task

@@ -52,8 +52,8 @@ class Pool:
         self.deadline = math.inf  # of `time.monotonic`: what runs then is ended, and nothing more is begun
 
     def bound(self, jobs: int) -> None:
-        """From now on so many tasks run at once, whoever asks; others wait. A few idle workers are kept for each of
-        them (`limits.IDLE_PER_JOB`) and no more, whatever their kind: each holds memory."""
+        """From now on so many tasks run at once, whoever asks; others wait. Idle workers hold memory: one of each
+        kind is kept, and beyond that a few for each task (`limits.IDLE_PER_JOB`)."""
         self._slots = threading.BoundedSemaphore(jobs)
         self._most_idle = limits.IDLE_PER_JOB * jobs
 
@@ -164,10 +164,12 @@ class Pool:
         return report.ending is Ending.DONE and decode(FitAnswer, report.answer).fit
 
     def _too_many(self) -> WorkerHandle | None:
-        """An idle worker to part with, where there are more than are kept: of the kind that has most."""
-        if sum(map(len, self._idle.values())) <= self._most_idle:
+        """An idle worker to part with, where there are more than are kept: of the kind that has most, but not its
+        last one. What a worker has imported beyond its nursery is worth seconds."""
+        most = max(self._idle.values(), key=len)
+        if len(most) < 2 or sum(map(len, self._idle.values())) <= self._most_idle:
             return None
-        return max(self._idle.values(), key=len).pop(0)
+        return most.pop(0)
 
     def _serve(
         self,
