@@ -70,7 +70,7 @@ def hunt(
     load_plugins([PLUGIN])
     settings = LlmSettings(url, MODEL, key=key, connections=2, price_in=1.0, price_out=2.0)
     allowance = Allowance(tokens)
-    plan = HuntPlan(("telling",), tuple(generators), programs=programs, seconds=0.0, seed=6, plugins=(PLUGIN,))
+    plan = HuntPlan(("telling",), tuple(generators), programs=programs, seconds=0.0, seed=5, plugins=(PLUGIN,))
     plan = replace(plan, llm=ModelPlan.of(settings, allowance))
     client = None if replay else ChatClient(settings, wait=lambda _: False)
     own = pool or Pool()

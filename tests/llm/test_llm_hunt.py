@@ -54,7 +54,7 @@ def test_programs_are_counted_by_what_became_of_them(undisturbed: tuple[Path, in
     outcomes = Counter(one.outcome for one in programs)
     assert outcomes[RAN] >= 15
     known = {RAN, COPY, *chat.PROBLEMS, *(value for name, value in vars(names).items() if name.isupper())}
-    assert set(outcomes) <= known and len(outcomes) > 2
+    assert set(outcomes) <= known and len(outcomes) > 1
     assert any(one.answers == 2 and one.outcome == RAN for one in programs)  # a repair
     fired = [one for one in programs if one.fired]
     assert fired and all(one.rule in one.rules and one.text for one in fired)

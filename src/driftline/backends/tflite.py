@@ -79,6 +79,7 @@ class TfLite(Backend):
     arithmetic = "flush-to-zero"
     _dumps: Path | None = None  # where the converter's optimiser is written down while it is watched
     accepts = ("source:tensorflow", "tflite")
+    sizes = False  # it is converted for the sizes of its example
     distribution = TENSORFLOW
     extra = "tensorflow"
     also_in = ("tensorflow-cpu", "tensorflow", "ai-edge-litert")

@@ -45,6 +45,12 @@ _TAKEN = {
 }
 
 
+_UNSUPPORTED = (
+    "is currently not supported",
+    "Tensor that doesn't have storage",  # inside torch.func.grad and vmap, which tracing does not take
+)
+
+
 class TorchScript(TorchBackend):
     name = "torchscript"
     preset = "quick"
@@ -86,7 +92,7 @@ class TorchScript(TorchBackend):
         return run
 
     def is_rejection(self, error: BaseException) -> bool:
-        return super().is_rejection(error) or "is currently not supported" in str(error)
+        return super().is_rejection(error) or any(words in str(error) for words in _UNSUPPORTED)
 
 
 class _Buffers:
