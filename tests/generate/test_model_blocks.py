@@ -43,3 +43,10 @@ def test_equal_requests_give_equal_programs_that_vary() -> None:
     assert any(one.grad for one in torch) and any(one.sizes for one in torch)
     assert any(plan.spec.shape and max(plan.spec.shape) > 256 for one in torch for plan in one.inputs)
     assert len({plan.spec.dtype for one in torch for plan in one.inputs}) >= 6
+
+
+def test_what_a_compiler_does_not_support_is_left_out() -> None:
+    plain = Layers().make(GeneratorRequest("onnx", "softmax_by_hand", 0))
+    operator, dtype = plain.coverage[0]
+    with pytest.raises(NoProgram, match=f"softmax_by_hand has {operator} of {dtype}"):
+        Layers().make(GeneratorRequest("onnx", "softmax_by_hand", 0, avoid=frozenset({f"{operator} {dtype}"})))

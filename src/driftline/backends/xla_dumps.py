@@ -1,4 +1,4 @@
-"""Which passes of XLA changed a program: it writes the program down after each of them, for who asks.
+"""Which passes of XLA changed a program: it writes the program down after each of them, when asked to.
 
 `xla_dump_hlo_pass_re=.*` writes after those passes only that changed something, which costs little.
 """

@@ -498,7 +498,7 @@ def _execution(target: Target, report: TaskReport[Ran], converter: str, convert_
     ran = report.answer
     if ran is None:
         outcome = ENDED[report.ending]
-        version = target.version or BACKENDS.get(target.backend).version()  # the dead cannot be asked
+        version = target.version or BACKENDS.get(target.backend).version()  # a worker that died cannot say
         return replace(base, outcome=outcome, failure=Failure(report.detail, ""), version=version)
     try:
         outputs = tuple(load_tensors(Path(path), most=room) for path in ran.outputs)

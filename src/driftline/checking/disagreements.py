@@ -19,7 +19,7 @@ from driftline.oracle.judge import NoShadow, ReferenceSample
 from driftline.oracle.rule import QUICK_RUNS
 from driftline.oracle.specification import CLAUSES
 
-MOST = 3  # of one check that are told: each clause once
+MOST = 3  # disagreements reported for one check, at most one for each set of clauses
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ def _other(case: Case) -> Inputs | None:
     arrays = other_inputs(case.program.inputs, case.samples[0].arrays, case.options.seed)
     if arrays is None:
         return None
-    made = Inputs(arrays, f"{case.samples[0].origin}, turned round")
+    made = Inputs(arrays, f"{case.samples[0].origin}, reversed")
     return fitting(case.deployed, (made,))[0] if case.deployed else made
 
 

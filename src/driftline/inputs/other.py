@@ -1,4 +1,4 @@
-"""Other inputs that a program takes if it takes the given ones: the same numbers, turned round or made smaller.
+"""Other inputs that a program takes if it takes the given ones: the same numbers, reversed or made smaller.
 
 A domain that is not known is kept: positive numbers, rows that sum to one, a positive definite matrix, sorted limits.
 """
@@ -16,7 +16,7 @@ SMALLER = 0.875  # exact in every float type, and it keeps signs, zeros, infinit
 
 
 def other_inputs(specs: Sequence[TensorSpec], arrays: Arrays, seed: int) -> Arrays | None:
-    """Floats turned round along all axes; integers, which may be indices or lengths, stay unless there is nothing else.
+    """Floats reversed along all axes; integers, which may be indices or lengths, stay unless there is nothing else.
     `None` where nothing can be changed."""
     made = {name: _turned(array) if _is_number(array) else array for name, array in arrays.items()}
     if _differ(made, arrays):

@@ -40,7 +40,11 @@ class Layers(Generator):
     def make(self, request: GeneratorRequest) -> Blueprint:
         if request.arm not in BLOCKS:
             raise NoProgram(f"there is no block {request.arm}")
-        return varied(_drawn(request), request.form)
+        graph = _drawn(request)
+        for operator, dtype in graph.coverage:
+            if f"{operator} {dtype}" in request.avoid:
+                raise NoProgram(f"{request.arm} has {operator} of {dtype}, which is to be avoided")
+        return varied(graph, request.form)
 
 
 def _drawn(request: GeneratorRequest) -> Graph:
