@@ -20,7 +20,7 @@ from driftline.core.execution import Outcome
 from driftline.core.processor import ARM, X86, Processor, this_processor
 from driftline.core.program import Program, file_digest
 from driftline.core.target import Target
-from driftline.execute.pool import Pool
+from driftline.execute.pool import Pool, WorkerStartError
 
 OLD_X86 = Processor(X86, frozenset("sse4_1 sse4_2 ssse3 popcnt avx avx2 fma bmi2 f16c".split()))
 WIDE_X86 = Processor(X86, OLD_X86.features | frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split()))
@@ -76,6 +76,14 @@ def test_a_setting_reaches_the_compiler(pool: Pool, checker: Checker, case: Case
 def test_the_compiler_says_what_it_does_not_have(pool: Pool, target: str, told: str) -> None:
     with pytest.raises(DriftlineError, match=told):
         require_settings(pool, [Target.parse(target)])
+
+
+def test_a_compiler_that_cannot_start_is_not_asked(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cannot_start(*_: object, **__: object) -> None:
+        raise WorkerStartError("tvm cannot be imported")
+
+    monkeypatch.setattr(pool, "run", cannot_start)
+    require_settings(pool, [Target.parse("tvm:tirx.disable_vectorize=true")])  # its row or lane says it
 
 
 def test_flags_of_xla(pool: Pool) -> None:

@@ -12,7 +12,7 @@ from driftline.backends import resolve
 from driftline.checking.kinds import worker_for_target
 from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
-from driftline.execute.pool import Pool
+from driftline.execute.pool import Pool, WorkerStartError
 from driftline.execute.requests import CHECK_SETTINGS, SettingsRequest
 
 TIMEOUT = 120.0
@@ -26,6 +26,9 @@ def require_settings(pool: Pool, targets: Iterable[Target], plugins: tuple[str, 
         if not own:
             continue
         request = SettingsRequest(target.backend, own, plugins)
-        answer = pool.run(worker_for_target(backend, target, plugins), CHECK_SETTINGS, request, timeout=TIMEOUT).answer
-        if answer and answer.problem:
-            raise DriftlineError(f"Target {str(target)!r}: {answer.problem}")
+        try:
+            report = pool.run(worker_for_target(backend, target, plugins), CHECK_SETTINGS, request, timeout=TIMEOUT)
+        except WorkerStartError:
+            continue  # one compiler that cannot start does not end the others' work: its own row or lane says it
+        if report.answer and report.answer.problem:
+            raise DriftlineError(f"Target {str(target)!r}: {report.answer.problem}")
