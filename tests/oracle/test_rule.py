@@ -399,6 +399,13 @@ def test_a_gross_error_in_an_ill_conditioned_result() -> None:
     assert finding and finding.evidence.worst[0].place == (5,) and finding.evidence.certain
 
 
+def test_a_gross_error_in_a_scalar() -> None:
+    x = torch.tensor(1e7)
+    program = Program(lambda a, b: a * 1.1 - b * 1.1, x, x + 1)
+    finding = program.judge({"output": np.array(1e6, dtype=np.float32)}).finding
+    assert finding and finding.evidence.worst[0].place == ()
+
+
 def test_a_result_of_any_size_has_no_gross_errors() -> None:
     """Rounding moves this exponent by several units: ten thousand times as large as in any run seen is still legal."""
     x = torch.tensor([1e8])

@@ -90,8 +90,8 @@ def measure(
         judged = np.isfinite(got) & np.isfinite(reference) & noise.steady
         quiet = sigma <= ILL_CONDITIONED * np.maximum(np.abs(reference), _scale(reference, judged)) + 4 * tiny
         nearest = np.clip(got, noise.low, noise.high)  # within the band of legal steps nothing is wrong
-        off = np.minimum(np.abs(got - reference), np.abs(got - nearest))
-        gross = judged & ~quiet
+        off = np.asarray(np.minimum(np.abs(got - reference), np.abs(got - nearest)))  # of a scalar it is no array
+        gross = np.asarray(judged & ~quiet)
         if native is not None and worst_case > 0 and gross.any():
             limit = GROSS * _farthest(noise, native, judged)
             gross &= (off > limit) & (off > worst_case * sigma)
