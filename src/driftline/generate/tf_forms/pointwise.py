@@ -42,7 +42,13 @@ def _clamp(u: Use) -> str:
 
 
 def _cast(u: Use) -> str:
-    return f"tf.cast({u.inputs[0]}, tf.{u['to']})"
+    """What an integer cannot hold becomes zero first: TensorFlow does not say what a cast makes of it."""
+    x, to = u.inputs[0], str(u["to"])
+    if "int" in to and "float" in u.types[0].dtype:
+        bits = int(to.partition("int")[2])
+        low, high = (0, 2**bits) if to.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+        x = f"tf.where((({x} > {low - 1}.0) | ({x} == {low}.0)) & ({x} < {high}.0), {x}, tf.zeros_like({x}))"
+    return f"tf.cast({x}, tf.{to})"
 
 
 def _logical(name: str) -> Text:
