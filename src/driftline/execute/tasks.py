@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -59,6 +60,7 @@ def fit(request: FitRequest, context: Context) -> FitAnswer:
     try:
         return FitAnswer(bool(import_string(request.function)(request.argument)))
     except Exception:
+        traceback.print_exc()  # into the worker's log
         return FitAnswer(False)
 
 

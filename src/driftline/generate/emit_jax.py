@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from driftline.generate.emit_python import numbers_text, statements
-from driftline.generate.graph import Graph, value_name
+from driftline.generate.emit_python import factory_file, numbers_text
+from driftline.generate.graph import Graph
 
 _HEAD = """\
 import jax
@@ -16,21 +16,13 @@ jax.config.update("jax_enable_x64", True)
 
 
 def emit_jax(graph: Graph) -> str:
-    """A file with a factory `program` that returns (callable, example inputs)."""
-    types = graph.types()
-    inputs = [value_name(graph, number) for number in graph.inputs]
-    lines = [_HEAD, ""]
-    lines += [
-        f"{value_name(graph, number)} = jnp.asarray({numbers_text(leaf)}).astype(jnp.{jnp_dtype(leaf.type.dtype)})"
-        for number, leaf in enumerate(graph.leaves)
-        if leaf.kind != "input"
-    ]
-    lines += ["", "", f"def model({', '.join(inputs)}):"]
-    lines += [f"    {line}" for line in statements(graph, "jnp")]
-    lines += ["", "", "def program():"]
-    made = [f"jnp.zeros({types[number].shape}, dtype=jnp.{jnp_dtype(types[number].dtype)})" for number in graph.inputs]
-    lines += [f"    return model, ({''.join(text + ', ' for text in made)})", ""]
-    return "\n".join(lines)
+    return factory_file(
+        graph,
+        _HEAD,
+        "jnp",
+        lambda leaf: f"jnp.asarray({numbers_text(leaf)}).astype(jnp.{jnp_dtype(leaf.type.dtype)})",
+        lambda kind: f"jnp.zeros({kind.shape}, dtype=jnp.{jnp_dtype(kind.dtype)})",
+    )
 
 
 def jnp_dtype(dtype: str) -> str:

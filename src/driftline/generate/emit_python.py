@@ -1,10 +1,14 @@
-"""What programs in torch and JAX have in common: both are Python text, one statement for each node."""
+"""What programs in torch, JAX and TensorFlow have in common: Python text, one statement for each node."""
 
 from __future__ import annotations
 
-from driftline.generate.graph import Graph, Leaf, value_name
+from collections.abc import Callable
+
+from driftline.generate.graph import Graph, Leaf, TensorType, value_name
 from driftline.generate.operator import Use, emit_text
 from driftline.generate.table import OPERATORS
+
+Example = Callable[[TensorType], str]
 
 
 def statements(graph: Graph, language: str) -> list[str]:
@@ -19,6 +23,23 @@ def statements(graph: Graph, language: str) -> list[str]:
         left = ", ".join(value_name(graph, number) for number in produced)
         lines.append(f"{left} = {emit_text(form.emit, use)}")
     return [*lines, f"return {''.join(value_name(graph, number) + ', ' for number in graph.outputs)}".rstrip()]
+
+
+def factory_file(graph: Graph, head: str, language: str, fixed: Callable[[Leaf], str], example: Example) -> str:
+    """A file with a factory `program` that returns (callable, example inputs). `fixed` writes a parameter or constant,
+    `example` an input."""
+    types = graph.types()
+    lines = [head, ""]
+    lines += [
+        f"{value_name(graph, number)} = {fixed(leaf)}"
+        for number, leaf in enumerate(graph.leaves)
+        if leaf.kind != "input"
+    ]
+    lines += ["", "", f"def model({', '.join(value_name(graph, number) for number in graph.inputs)}):"]
+    lines += [f"    {line}" for line in statements(graph, language)]
+    made = [example(types[number]) for number in graph.inputs]
+    lines += ["", "", "def program():", f"    return model, ({''.join(text + ', ' for text in made)})", ""]
+    return "\n".join(lines)
 
 
 def numbers_text(leaf: Leaf) -> str:

@@ -53,7 +53,6 @@ class PerfRun:
     rounds: int
     rows: tuple[PerfRow, ...] = ()
     growth: tuple[GrowthRow, ...] = ()
-    notes: tuple[str, ...] = ()
     schema: int = SCHEMA
 
     @property
