@@ -310,11 +310,12 @@ class Workbench:
     ) -> AuditResult:
         """Fire the rewrite rules of the compilers, change what each leaves free, and check what it makes of that.
 
-        `compilers` are those whose rules are audited (all that are installed, unless named), `only` is a pattern of
-        rules as for `driftline patterns audit --only`. It takes half an hour unless told otherwise. `resume` goes on
-        with the last audit that was interrupted, or with that of `number`.
+        `compilers` are those whose rules are audited (all that are installed, unless named;
+        `inductor:device=cuda` on a GPU), `only` is a pattern of rules as for `driftline patterns audit --only`. It takes
+        half an hour unless told otherwise. `resume` goes on with the last audit that was interrupted, or with that of
+        `number`.
         """
-        from driftline.patterns.audit import Audit, AuditPlan, chosen_compilers
+        from driftline.patterns.audit import Audit, AuditPlan, chosen_compilers, split_device
         from driftline.patterns.audit import resumed_plan as resumed_audit
 
         going = None
@@ -323,7 +324,9 @@ class Workbench:
                 raise DriftlineError("A resumed audit has its compilers and rules; do not give others.")
             going, plan = resumed_audit(self._store, seconds=seconds or 0.0, number=number)
         else:
-            plan = AuditPlan(chosen_compilers(compilers), only, 1800.0 if seconds is None else seconds, seed)
+            names, device = split_device(compilers)
+            time_given = 1800.0 if seconds is None else seconds
+            plan = AuditPlan(chosen_compilers(names), only, time_given, seed, device=device)
         with Pool() as pool:
             checker = Checker(pool, self._jobs)
             more_time = resume and seconds is not None

@@ -94,5 +94,6 @@ def screened(pool: Pool, order: TurnOrder) -> list[Screened]:
         plugins=options.plugins,
         timeout=options.timeout,
         shards=order.pieces,
+        explain=False,  # who examines a suspect asks for that
     ) as screening:
         return screening.screen(order.requests, order.target, heard=order.heard)

@@ -358,7 +358,13 @@ class Hunter:
         results: dict[int, Screened] = {}
         places: dict[Target, list[int]] = {}
         with Screening(
-            self._pool, lane.form, seed=plan.seed, plugins=plan.plugins, timeout=plan.timeout, shards=order.pieces
+            self._pool,
+            lane.form,
+            seed=plan.seed,
+            plugins=plan.plugins,
+            timeout=plan.timeout,
+            shards=order.pieces,
+            explain=False,
         ) as screening:
             written = author.write(lane.name, lane.target, order.requests, screening)
             for at, request in enumerate(written.requests):

@@ -36,8 +36,9 @@ class Screening(Screener[ProgramRequest]):
         plugins: Sequence[str] = (),
         timeout: float = 60.0,
         shards: int = 1,
+        explain: bool = True,
     ) -> None:
-        super().__init__(pool, form, plugins=plugins, timeout=timeout, shards=shards)
+        super().__init__(pool, form, plugins=plugins, timeout=timeout, shards=shards, explain=explain)
         self._seed = seed
 
     def prepare(self, requests: Sequence[ProgramRequest], *, sizes: bool = True) -> list[Prepared]:

@@ -146,6 +146,7 @@ class JudgeRequest:
     renames: bool
     arithmetic: str = ""
     on_gpu: bool = False
+    explain: bool = True  # which less precise arithmetic would make a failure legal: it takes several judgements
     plugins: tuple[str, ...] = ()
 
 

@@ -240,14 +240,14 @@ def judge_many(request: JudgeRequest, context: Context) -> JudgedPrograms:
     verdicts = []
     for item in request.items:
         context.lap()
-        verdicts.append(_judge_safely(item, trait, on_gpu=request.on_gpu))
+        verdicts.append(_judge_safely(item, trait, request))
     return JudgedPrograms(tuple(verdicts))
 
 
-def _judge_safely(item: JudgeItem, trait: TargetTraits, *, on_gpu: bool) -> ProgramVerdict:
+def _judge_safely(item: JudgeItem, trait: TargetTraits, batch: JudgeRequest) -> ProgramVerdict:
     """A fault of ours on one program is told as such, and the others are judged."""
     try:
-        return _judge_one(item, trait, on_gpu)
+        return _judge_one(item, trait, batch)
     except Exception as error:
         if no_room(error):
             raise
@@ -256,13 +256,13 @@ def _judge_safely(item: JudgeItem, trait: TargetTraits, *, on_gpu: bool) -> Prog
         return ProgramVerdict(verdict, internal_error=f"{item.program.name}: {traceback.format_exc()}")
 
 
-def _judge_one(item: JudgeItem, trait: TargetTraits, on_gpu: bool) -> ProgramVerdict:
+def _judge_one(item: JudgeItem, trait: TargetTraits, batch: JudgeRequest) -> ProgramVerdict:
     inputs, natives = load_samples(item.tensors), load_samples(item.native)
     verdicts: list[Verdict] = []
     for arrays, native, place in zip(inputs, natives, item.outputs, strict=True):
         got = load_from(place)
         opened = OpenedProgram(item.program, example=arrays, grad=item.grad)
-        verdicts.append(_judge_sample(opened, arrays, native, got, trait, on_gpu))
+        verdicts.append(_judge_sample(opened, arrays, native, got, trait, batch))
         if verdicts[-1].judgement is Judgement.FAIL and not item.each:
             break
     failed = next((index for index, v in enumerate(verdicts) if v.judgement is Judgement.FAIL), None)
@@ -273,7 +273,7 @@ def _judge_one(item: JudgeItem, trait: TargetTraits, on_gpu: bool) -> ProgramVer
 
 
 def _judge_sample(
-    opened: OpenedProgram, arrays: Arrays, native: Arrays, got: Arrays, trait: TargetTraits, on_gpu: bool
+    opened: OpenedProgram, arrays: Arrays, native: Arrays, got: Arrays, trait: TargetTraits, batch: JudgeRequest
 ) -> Verdict:
     if got.keys() == native.keys() and all(_same_bits(got[name], value) for name, value in native.items()):
         if _blank(native):
@@ -288,7 +288,8 @@ def _judge_sample(
         return Verdict(Judgement.INCONCLUSIVE, f"no exact reference: {first_line(str(reason), 150)}")
     sample = ReferenceSample(native=native, exact=exact, shadow=shadow.ask, sparing=True, inputs=arrays)
     execution, reference = _finished(got), Reference((sample,))
-    return _explained(judge(execution, reference, trait), execution, reference, trait, on_gpu)
+    verdict = judge(execution, reference, trait)
+    return _explained(verdict, execution, reference, trait, batch.on_gpu) if batch.explain else verdict
 
 
 def _explained(

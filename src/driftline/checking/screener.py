@@ -90,13 +90,23 @@ class Screener(ABC, Generic[Asked]):
     """The programs of one batch with their files, which live as long as the block."""
 
     def __init__(
-        self, pool: Pool, form: str, *, plugins: Sequence[str] = (), timeout: float = 60.0, shards: int = 1
+        self,
+        pool: Pool,
+        form: str,
+        *,
+        plugins: Sequence[str] = (),
+        timeout: float = 60.0,
+        shards: int = 1,
+        explain: bool = True,
     ) -> None:
+        """`shards`: how many workers share a batch. `explain`: say which less precise arithmetic would make a failure
+        legal."""
         self._pool = pool
         self._form = form
         self._plugins = tuple(plugins)
         self._timeout = timeout
         self._shards = shards
+        self._explain = explain
         self._numbers = itertools.count()
 
     def __enter__(self) -> Self:
@@ -246,7 +256,13 @@ class Screener(ABC, Generic[Asked]):
         items = [_to_judge(programs[number], ran[number].outputs) for number in ran]
         arithmetic = declared_arithmetic(backend, target)
         request = JudgeRequest(
-            tuple(items), backend.mutates, backend.renames_outputs, arithmetic, runs_on_gpu(target), self._plugins
+            tuple(items),
+            backend.mutates,
+            backend.renames_outputs,
+            arithmetic,
+            runs_on_gpu(target),
+            self._explain,
+            self._plugins,
         )
         report = self._ask(JUDGE_MANY, request, fresh=any(programs[number].authored for number in ran))
         if report.answer is not None:
@@ -263,7 +279,9 @@ class Screener(ABC, Generic[Asked]):
         """Is this what the reference of a program would fail, had a compiler returned it? The reason, or nothing."""
         with Shelf(self._new_folder() / TENSORS) as shelf:
             places = tuple(shelf.put(arrays) for arrays in outputs)
-        request = JudgeRequest((_to_judge(made, places),), mutates=False, renames=True, plugins=self._plugins)
+        request = JudgeRequest(
+            (_to_judge(made, places),), mutates=False, renames=True, explain=False, plugins=self._plugins
+        )
         report = self._ask(JUDGE_MANY, request, fresh=made.authored)
         if report.answer is None:
             return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ def patterns() -> None:
       driftline patterns describe mm_plus_mm
       driftline patterns audit --budget 30m
       driftline patterns audit --only 'inductor/joint_graph*' --budget 5m
+      driftline patterns audit --targets inductor:device=cuda
       driftline patterns diff torch==2.12.0
     """
 
@@ -55,7 +57,10 @@ def _only_option(function: Any) -> Any:
 
 def _compilers_option(function: Any) -> Any:
     return click.option(
-        "--compilers", metavar="C1,C2", help=f"Whose rules; default: all that are installed of {_COMPILERS}."
+        "--compilers",
+        "--targets",
+        metavar="C1,C2",
+        help=f"Whose rules; default: all that are installed of {_COMPILERS}. inductor:device=cuda: on a GPU.",
     )(function)
 
 
@@ -202,7 +207,7 @@ def audit(
     if resume and (only or compilers):
         raise DriftlineError("--resume goes on with what was asked for then; leave out --only and --compilers.")
     seconds = parse_budget(budget) if budget else None
-    wanted = None if resume else _compilers(compilers)
+    wanted = None if resume else _named(compilers)
     with Workbench(store, jobs=jobs) as bench:
         try:
             with Activity("Auditing rewrite rules", seconds or 1800.0) as activity:
@@ -248,15 +253,25 @@ def diff(other_torch_env: str, as_json: bool) -> int:
     return 0
 
 
+def _named(text: str | None) -> Sequence[str]:
+    """As they were given, perhaps with a device, when all of them are here."""
+    chosen = _compilers(text)
+    return chosen if text is None else _split(text)
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def _compilers(text: str | None) -> tuple[str, ...]:
-    from driftline.patterns.audit import available_compilers, chosen_compilers
+    from driftline.patterns.audit import available_compilers, chosen_compilers, split_device
 
     if text is None:
         for name, reason in available_compilers().items():
             if reason:
                 note(f"driftline: {name} is left out: {reason}")
         return chosen_compilers(None)
-    return chosen_compilers([part.strip() for part in text.split(",") if part.strip()])
+    return chosen_compilers(split_device(_split(text))[0])
 
 
 def _rules(compilers: str | None) -> tuple[dict[str, str], list[Rule]]:

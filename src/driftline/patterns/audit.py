@@ -17,14 +17,17 @@ from driftline.core.answers import releases, remembered, surroundings
 from driftline.core.errors import BackendUnavailable, DriftlineError
 from driftline.core.plugins import approved
 from driftline.core.rule import FUSION, NO_OP, Reach, Rule
+from driftline.core.target import Target
 from driftline.core.text import did_you_mean
 from driftline.core.wire import decode, encode
 from driftline.events import AuditStarted, BugSeen, Listener, OutOfReach, Working, ignore, says
-from driftline.execute.pool import PoolExpired, WorkerStartError
+from driftline.execute.pool import Pool, PoolExpired, WorkerKind, WorkerStartError
+from driftline.execute.requests import PROBE, ProbeRequest
 from driftline.patterns.auditees import Auditee, auditee
 from driftline.patterns.found import Found, Told
 from driftline.patterns.inductor.requests import RuleSuspect
 from driftline.patterns.inductor_audit import (
+    CPU,
     SHARE_OF_FIRING,
     InductorAudit,
     Perturbed,
@@ -57,6 +60,7 @@ class AuditPlan:
     seed: int = 0
     passes: bool = False  # passes one at a time, instead of rules
     plugins: tuple[str, ...] = ()
+    device: str = CPU  # where Inductor's rules are brought to fire
 
 
 def resumed_plan(
@@ -98,6 +102,37 @@ def chosen_compilers(names: Sequence[str] | None, *, passes: bool = False) -> tu
     if not names:
         raise DriftlineError("An empty list was given; leave --compilers out to take all.")
     return tuple(names)
+
+
+def split_device(names: Sequence[str] | None) -> tuple[list[str] | None, str]:
+    """The compilers, and the device of Inductor's rules: `inductor:device=cuda` names both."""
+    if names is None:
+        return None, CPU
+    targets = [Target.parse(name) for name in names]
+    for target in targets:
+        known = ("device",) if target.backend == "inductor" else ()
+        if target.version or [name for name, _ in target.options if name not in known]:
+            raise DriftlineError(
+                f"--compilers {target}: an audit takes compilers without options, and inductor with a device, as in"
+                " inductor:device=cuda."
+            )
+    devices = {target.device for target in targets if target.backend == "inductor"}
+    if len(devices) > 1:
+        raise DriftlineError(
+            "An audit is about one device; audit inductor and inductor:device=cuda one after the other."
+        )
+    return [target.backend for target in targets], devices.pop() if devices else CPU
+
+
+def require_device(pool: Pool, device: str) -> None:
+    """Does Inductor see it here?"""
+    if device == CPU:
+        return
+    found = pool.ask(WorkerKind("probe inductor"), PROBE, ProbeRequest("inductor"), timeout=120.0)
+    if device not in found.devices:
+        raise BackendUnavailable(
+            f"inductor:device={device}: torch sees no such device here, only {', '.join(found.devices)}."
+        )
 
 
 @dataclass
@@ -209,6 +244,7 @@ class Audit:
         memory, plan = self._memory, self.result.plan
         self._listener(AuditStarted(self._entry.id, plan.compilers, plan.seconds, self._entry.seconds))
         try:
+            require_device(self._checker.pool, plan.device)
             listed = self._list()
         except DriftlineError as error:  # what was asked for cannot be had: there is nothing to go on with later
             memory.close(finished=not isinstance(error, WorkerStartError))
@@ -329,7 +365,8 @@ class Audit:
 
     def _inductor_audit(self, compiler: str, version: str, rules: list[Rule]) -> InductorAudit:
         """With what is remembered of these rules."""
-        audit = InductorAudit(self._checker, rules, seed=self.result.plan.seed, jobs=self._jobs)
+        plan = self.result.plan
+        audit = InductorAudit(self._checker, rules, seed=plan.seed, jobs=self._jobs, device=plan.device)
         self.result.compilers[compiler] = CompilerResult(version, list(audit.progress.values()))
         for rule, body in self._memory.kept("fired").items():
             if one := audit.progress.get(rule):

@@ -65,6 +65,7 @@ SECONDS_TO_FIRE = 12.0  # for one rule
 BATCH = 8  # rules in one job
 SHARE_OF_FIRING = 0.45  # of the budget
 ENTRY = "program.py"
+CPU = "cpu"
 
 Many = TypeVar("Many", bound=ManyRequest)
 
@@ -119,17 +120,21 @@ class ProcessDied(NamedTuple):
 class InductorAudit:
     """One audit over some of Inductor's rules."""
 
-    def __init__(self, checker: Checker, rules: Sequence[Rule], *, seed: int = 0, jobs: int = 2) -> None:
+    def __init__(
+        self, checker: Checker, rules: Sequence[Rule], *, seed: int = 0, jobs: int = 2, device: str = CPU
+    ) -> None:
+        """`device`: where the programs run."""
         self.progress = {rule.id: RuleProgress(rule, reason=rule.unreachable) for rule in rules}
         self._checker = checker
         self._seed = seed
         self._jobs = jobs
+        self._device = device
         self._lock = threading.Lock()
         self.internal_errors: list[str] = []
 
     def only(self, rules: Sequence[str]) -> InductorAudit:
         """The same for some of the rules; what is found out is known to both."""
-        part = InductorAudit(self._checker, [], seed=self._seed, jobs=self._jobs)
+        part = InductorAudit(self._checker, [], seed=self._seed, jobs=self._jobs, device=self._device)
         part.progress = {rule: self.progress[rule] for rule in rules if rule in self.progress}
         part.internal_errors = self.internal_errors
         return part
@@ -156,7 +161,7 @@ class InductorAudit:
         changed: list[RuleProgress] = []
 
         def request(subjects: tuple[str, ...], folder: Path) -> FireRequest:
-            return FireRequest(subjects, folder, SECONDS_TO_FIRE, ATTEMPTS)
+            return FireRequest(subjects, folder, SECONDS_TO_FIRE, ATTEMPTS, self._device)
 
         with contextlib.suppress(PoolExpired):  # what was seen until then counts
             for answer in self._ask(FIRE, batch, request, deadline):
@@ -189,7 +194,7 @@ class InductorAudit:
         pattern to build a program from: passes, decompositions, lowerings."""
 
         def request(subjects: tuple[str, ...], folder: Path) -> SweepRequest:
-            return SweepRequest(subjects, folder, SECONDS_TO_FIRE, self._seed)
+            return SweepRequest(subjects, folder, SECONDS_TO_FIRE, self._seed, self._device)
 
         def one(batch: Sequence[str]) -> list[Swept]:
             answers: list[Swept] = []
@@ -275,7 +280,7 @@ class InductorAudit:
         program = FiringProgram(one.attempt, "" if _has_own_program(rule) else one.source)
 
         def request(subjects: tuple[str, ...], folder: Path) -> SuspectRequest:
-            return SuspectRequest(subjects, folder, each, self._seed, {rule: program})
+            return SuspectRequest(subjects, folder, each, self._seed, {rule: program}, self._device)
 
         answers = self._ask(SUSPECT, [rule], request, deadline)
         suspects = [answer for answer in answers if isinstance(answer, RuleSuspect)]  # all of them, or none
@@ -289,6 +294,8 @@ class InductorAudit:
         options = dict(suspect.needs)
         if suspect.dynamic:
             options["dynamic"] = "true"
+        if self._device != CPU:
+            options["device"] = self._device
         target = Target("inductor", options=tuple(sorted(options.items())))
         settings = CheckOptions(grad=suspect.training, seed=0, timeout=120)
         bundle = SourceBundle(ENTRY, "program", {ENTRY: suspect.text})

@@ -53,11 +53,11 @@ def _hunt(form: FormData, settings: ServeSettings) -> Filled:
 
 
 def _audit(form: FormData, settings: ServeSettings) -> Filled:
-    from driftline.patterns.audit import chosen_compilers
+    from driftline.patterns.audit import chosen_compilers, split_device
 
     compilers = _text(form, "compilers")
     if compilers:
-        chosen_compilers([name.strip() for name in compilers.split(",")])
+        chosen_compilers(split_device([name.strip() for name in compilers.split(",")])[0])
     order = AuditOrder(
         seconds=_budget(form),
         compilers=compilers,

@@ -17,6 +17,7 @@ from driftline.backends.inductor_rules.recorder import recorder
 from driftline.backends.inductor_rules.registry import Registered, find
 from driftline.core.rule import Reach
 from driftline.patterns.inductor.draft import Draft
+from driftline.patterns.inductor.placing import placing
 
 
 @dataclass(frozen=True)
@@ -68,5 +69,6 @@ def _module(draft: Draft) -> fx.GraphModule:
             root.register_buffer(str(node.target), node.meta["val"])
     for name, owned in draft.owned.items():
         if isinstance(owned, str):
-            root.add_module(name, eval(owned, {"torch": torch}).eval())
+            with placing():
+                root.add_module(name, eval(owned, {"torch": torch}).eval())
     return fx.GraphModule(root, copied.graph)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.fx as fx
 
+from driftline.patterns.inductor.placing import placing
 from driftline.programs.fx_text import program_text
 
 
@@ -102,5 +103,6 @@ def live(text: str, seed: int = 0) -> tuple[Any, tuple[Any, ...]]:
     space: dict[str, Any] = {"__name__": "draft"}
     exec(compile(text, "<draft>", "exec"), space)
     torch.manual_seed(seed)
-    made: tuple[Any, tuple[Any, ...]] = space["program"]()
+    with placing():
+        made: tuple[Any, tuple[Any, ...]] = space["program"]()
     return made

@@ -14,6 +14,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from driftline.core.rule import FUSION, NO_OP, Rule
 from driftline.patterns.inductor.draft import Draft, DraftLeaf
+from driftline.patterns.inductor.placing import placing, rules_device
 
 SIBLINGS = 6  # a fusion wants several of the same kind, at least five
 _ROWS, _COLUMNS = 4, 8
@@ -53,7 +54,7 @@ _IDLE: dict[str, tuple[Callable[[Any], Any], DraftLeaf]] = {
     "aten.repeat.default": (lambda x: (x + 1).repeat(1, 1) * 2, _FLOAT),
     "aten.constant_pad_nd.default": (lambda x: torch.constant_pad_nd(x + 1, [0, 0]) * 2, _FLOAT),
     "prims.convert_element_type.default": (lambda x: torch.softmax((x + 1), -1, dtype=torch.float32) * 2, _FLOAT),
-    "prims.device_put.default": (lambda x: torch.ops.prims.device_put.default(x + 1, torch.device("cpu")) * 2, _FLOAT),
+    "prims.device_put.default": (lambda x: torch.ops.prims.device_put.default(x + 1, rules_device()) * 2, _FLOAT),
     "aten.ceil.default": (lambda x: torch.ops.aten.ceil.default(x + 1) * 2, _INTEGER),
     "aten.floor.default": (lambda x: torch.ops.aten.floor.default(x + 1) * 2, _INTEGER),
     "aten.round.default": (lambda x: torch.ops.aten.round.default(x + 1) * 2, _INTEGER),
@@ -111,7 +112,7 @@ def _traced(function: Callable[..., Any], leaves: dict[str, DraftLeaf], rule: Ru
     result = function(*(fx.Proxy(node, tracer) for node in nodes))
     outputs = result if isinstance(result, tuple) else (result,)
     graph.output(tuple(output.node for output in outputs))
-    with FakeTensorMode() as mode:
+    with FakeTensorMode() as mode, placing():
         examples = [torch.empty(leaf.shape, dtype=leaf.dtype) for leaf in leaves.values()]
     FakeTensorProp(fx.GraphModule(torch.nn.Module(), graph), mode).propagate_dont_convert_inputs(*examples)
     return Draft(graph, dict(leaves), needs=rule.needs)

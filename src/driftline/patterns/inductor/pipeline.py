@@ -24,6 +24,7 @@ from driftline.backends.inductor_options import inductor_config
 from driftline.backends.inductor_rules.recorder import RuleActivity, recorder
 from driftline.backends.inductor_rules.registry import registered
 from driftline.patterns.inductor.draft import live
+from driftline.patterns.inductor.placing import end_if_lost
 
 
 @dataclass
@@ -88,6 +89,7 @@ def pass_through(
         except Exception as error:
             if any(_has_lowering(graph.graph) for graph in graphs):
                 return passed  # all passes ran; the graph they made is for code generation only
+            end_if_lost()
             passed.error = f"{type(error).__name__}: {error}"
     return passed
 

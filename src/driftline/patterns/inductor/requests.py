@@ -87,6 +87,7 @@ class FireRequest:
     folder: Path
     seconds_each: float
     attempts: int
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ class SweepRequest:
     folder: Path
     seconds_each: float
     seed: int
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ class SuspectRequest:
     seconds_each: float
     seed: int
     programs: Mapping[str, FiringProgram]  # of each rule
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)

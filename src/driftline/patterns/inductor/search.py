@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_map_only
 
 from driftline.backends.inductor_rules.registry import Registered
 from driftline.patterns.inductor.draft import Draft, DraftLeaf
+from driftline.patterns.inductor.placing import placing
 
 _LARGEST = 16  # patterns do not depend on sizes; programs that are run should be small
 _OPERATORS = {
@@ -52,7 +53,7 @@ def draft_of(registered: Registered, attempt: int = 0) -> Draft:
     if setting.spelling == "attention":
         search, examples = _attention, _narrow_values(examples)
     record = _CallRecorder(setting, training=registered.training)
-    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad(), placing():
         arguments = _arguments(registered, examples, record)
         with record:
             result = search(**arguments)
@@ -187,7 +188,7 @@ class _CallRecorder(TorchFunctionMode):
 
 
 def _plain(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything is on the CPU here, and a user would not write that down."""
+    """Everything is on one device here, and a user would not write that down."""
     return {name: value for name, value in kwargs.items() if name != "device"}
 
 

@@ -20,6 +20,7 @@ from driftline.patterns.inductor.draft import Draft, live
 from driftline.patterns.inductor.fire import draft_of
 from driftline.patterns.inductor.perturb import Mutant, modes, mutants
 from driftline.patterns.inductor.pipeline import Passed, results, run_passes
+from driftline.patterns.inductor.placing import end_if_lost
 from driftline.patterns.inductor.requests import RuleSuspect
 from driftline.patterns.inductor.sweep import draft_outside
 from driftline.programs.torch_names import Unwritable
@@ -137,6 +138,7 @@ class _MutantTrial:
             torch.manual_seed(seed)
             return results(model, inputs, training=self._mutant.draft.training)
         except Exception:  # made-up code may raise anything; a mutant that does not run is no program
+            end_if_lost()
             return None
 
     def compile(self, forbidden: frozenset[str] = frozenset()) -> Passed:

@@ -165,7 +165,9 @@ def suspect(request: SuspectRequest, context: Context) -> Written:
 
 
 def _each(request: ManyRequest, context: Context, answers: Callable[[str], Iterator[RuleAnswer]]) -> Written:
-    with open(request.folder / ANSWERS, "a") as file:
+    from driftline.patterns.inductor.placing import on_device
+
+    with open(request.folder / ANSWERS, "a") as file, on_device(request.device):
         for subject in request.subjects:
             context.lap()
             write_line(file, QuestionAsked(subject))

@@ -15,6 +15,7 @@ from torch.fx.passes.shape_prop import _extract_tensor_metadata
 
 from driftline.patterns.inductor.draft import DraftLeaf
 from driftline.patterns.inductor.invert.wish import NotBuilt, Wish
+from driftline.patterns.inductor.placing import placing
 
 _LARGEST = 1 << 21
 T = TypeVar("T")
@@ -42,7 +43,7 @@ class Bench:
         if math.prod(shape) > _LARGEST:
             raise NotBuilt("a tensor would be too large")
         leaf = DraftLeaf(tuple(shape), dtype, wish.fill)
-        with self.fake:
+        with self.fake, placing():
             value = torch.empty(shape, dtype=dtype)
         if wish.constant:
             name = f"w{len(self.owned)}"

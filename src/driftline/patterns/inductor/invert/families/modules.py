@@ -8,6 +8,7 @@ import torch
 import torch.fx as fx
 
 from driftline.patterns.inductor.invert.wish import NotBuilt, Wish
+from driftline.patterns.inductor.placing import placing
 
 if TYPE_CHECKING:
     from driftline.patterns.inductor.invert.inverter import Inverter
@@ -20,7 +21,7 @@ def module_call(inverter: Inverter, part: Any) -> fx.Node:
     dimensions = inverter.bench.choose(2, 1, 3)
     side = (8,) * dimensions
     image = inverter.leaf(Wish((2, 3, *side)))
-    with inverter.bench.fake:
+    with inverter.bench.fake, placing():
         convolved = torch.empty((2, 4, *(6,) * dimensions))
     inner = inverter.bench.module(f"torch.nn.Conv{dimensions}d(3, 4, 3)", image, convolved)
     return inverter.bench.module(f"torch.nn.BatchNorm{dimensions}d(4)", inner, convolved)
