@@ -311,9 +311,9 @@ class Workbench:
         """Fire the rewrite rules of the compilers, change what each leaves free, and check what it makes of that.
 
         `compilers` are those whose rules are audited (all that are installed, unless named;
-        `inductor:device=cuda` on a GPU), `only` is a pattern of rules as for `driftline patterns audit --only`. It takes
-        half an hour unless told otherwise. `resume` goes on with the last audit that was interrupted, or with that of
-        `number`.
+        `inductor:device=cuda` on a GPU), `only` is a pattern of rules as for `driftline patterns audit --only`. It
+        takes half an hour unless told otherwise. `resume` goes on with the last audit that was interrupted, or with
+        that of `number`.
         """
         from driftline.patterns.audit import Audit, AuditPlan, chosen_compilers, split_device
         from driftline.patterns.audit import resumed_plan as resumed_audit
