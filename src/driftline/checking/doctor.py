@@ -3,6 +3,7 @@ installed or removed."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -22,9 +23,11 @@ import psutil
 
 from driftline import __version__
 from driftline.backends import BACKENDS
+from driftline.checking.kinds import worker_for_target
 from driftline.core.answers import keep, recalled, surroundings
 from driftline.core.config import cache_home
 from driftline.core.errors import DriftlineError, InternalError
+from driftline.core.target import Target
 from driftline.core.text import first_line
 from driftline.execute.environments import list_environments
 from driftline.execute.pool import Pool, WorkerKind, WorkerStartError
@@ -32,6 +35,7 @@ from driftline.execute.requests import PROBE, ProbeRequest
 from driftline.execute.sandbox import shortcomings
 
 PROBE_TIMEOUT = 120.0
+_GPU = "cuda"
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,20 @@ def _state(pool: Pool, family: str, name: str, plugins: tuple[str, ...]) -> Back
     if found is None:
         told = f"its import ends with {report.ending} ({report.detail})"
         return BackendState(name, False, "", (), told, install, by_chance=True)
-    return BackendState(name, found.available, found.version, found.devices, found.reason, install)
+    devices = _with_gpu(pool, name, found.devices, plugins) if found.available else found.devices
+    return BackendState(name, found.available, found.version, devices, found.reason, install)
+
+
+def _with_gpu(pool: Pool, name: str, found: tuple[str, ...], plugins: tuple[str, ...]) -> tuple[str, ...]:
+    """An ordinary worker cannot open a GPU: what a backend makes of it is asked where its programs would run."""
+    backend = BACKENDS.get(name)
+    if _GPU not in backend.devices or _GPU in found or not shutil.which("nvidia-smi"):
+        return found
+    kind = worker_for_target(backend, Target(name, options=(("device", _GPU),)), plugins)
+    with contextlib.suppress(WorkerStartError, InternalError):
+        report = pool.run(kind, PROBE, ProbeRequest(name, plugins), timeout=PROBE_TIMEOUT)
+        return report.answer.devices if report.answer else found
+    return found
 
 
 def describe_environment() -> dict[str, Any]:

@@ -21,7 +21,7 @@ from driftline.core.target import Target
 from driftline.core.text import did_you_mean
 from driftline.core.wire import decode, encode
 from driftline.events import AuditStarted, BugSeen, Listener, OutOfReach, Working, ignore, says
-from driftline.execute.pool import Pool, PoolExpired, WorkerKind, WorkerStartError
+from driftline.execute.pool import Pool, PoolExpired, WorkerStartError
 from driftline.execute.requests import PROBE, ProbeRequest
 from driftline.patterns.auditees import Auditee, auditee
 from driftline.patterns.found import Found, Told
@@ -34,6 +34,7 @@ from driftline.patterns.inductor_audit import (
     RuleProgress,
     list_outside,
     list_rules,
+    worker_kind,
 )
 from driftline.patterns.one_by_one import PassesOneByOne, compilers_with_passes
 from driftline.patterns.onnx_audit import OnnxAudit
@@ -128,7 +129,7 @@ def require_device(pool: Pool, device: str) -> None:
     """Does Inductor see it here?"""
     if device == CPU:
         return
-    found = pool.ask(WorkerKind("probe inductor"), PROBE, ProbeRequest("inductor"), timeout=120.0)
+    found = pool.ask(worker_kind(device=device), PROBE, ProbeRequest("inductor"))
     if device not in found.devices:
         raise BackendUnavailable(
             f"inductor:device={device}: torch sees no such device here, only {', '.join(found.devices)}."

@@ -17,7 +17,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from driftline.backends import BACKENDS
 from driftline.checking.checker import Checker, TargetResult
+from driftline.checking.kinds import worker_for_target
 from driftline.checking.open import open_source
 from driftline.core.answers import releases, remembered, surroundings
 from driftline.core.case import Case, CheckOptions, Inputs
@@ -70,8 +72,12 @@ CPU = "cpu"
 Many = TypeVar("Many", bound=ManyRequest)
 
 
-def worker_kind(python: str = sys.executable) -> WorkerKind:
-    return WorkerKind("inductor-rules", python, ((WARM, None),))
+def worker_kind(python: str = sys.executable, device: str = CPU) -> WorkerKind:
+    if device == CPU:
+        return WorkerKind("inductor-rules", python, ((WARM, None),))
+    target = Target("inductor", options=(("device", device),))
+    on_device = worker_for_target(BACKENDS.get("inductor"), target, ())  # awake before the sandbox closes
+    return replace(on_device, name="inductor-rules", warm=((WARM, None), *on_device.warm))
 
 
 @dataclass
@@ -357,7 +363,7 @@ class InductorAudit:
             request = request_for(tuple(pending), folder)
             report, expired = None, None
             try:
-                report = pool.run(worker_kind(), task, request, timeout=request.seconds_each + 60)
+                report = pool.run(worker_kind(device=self._device), task, request, timeout=request.seconds_each + 60)
             except PoolExpired as error:
                 expired = error
             lines = read_lines(folder / ANSWERS)
