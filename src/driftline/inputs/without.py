@@ -25,7 +25,8 @@ def without(arrays: Arrays, sort: InputClass) -> Arrays | None:
             changed[name] = array
             continue
         found = True
-        changed[name] = np.where(mask, _ordinary(array, sort), array).astype(array.dtype)
+        with np.errstate(invalid="ignore"):  # what is replaced may be what a dtype cannot hold
+            changed[name] = np.where(mask, _ordinary(array, sort), array).astype(array.dtype)
     return changed if found else None
 
 
