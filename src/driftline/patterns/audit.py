@@ -181,19 +181,19 @@ def available_compilers() -> dict[str, str]:
     return found
 
 
-def rules_of(checker: Checker, compiler: str) -> tuple[str, list[Rule]]:
-    """The version of a compiler and its rules."""
+def rules_of(checker: Checker, compiler: str, device: str = CPU) -> tuple[str, list[Rule]]:
+    """The version of a compiler and its rules; those of Inductor as they are on a device."""
     backend = BACKENDS.get(compiler)
 
     def ask() -> dict[str, Any]:
         if compiler == "inductor":
-            version, rules = list_rules(checker)
+            version, rules = list_rules(checker, device=device)
         else:
             version, rules = backend.version(), auditee(compiler).rules(checker.pool)
         return {"version": version, "rules": [rule.to_json() for rule in rules]}
 
     # A plugin's module is not in the key of what is remembered; it does not change the rules of a compiler either.
-    key = [surroundings(), releases((*backend.packages, *_ALSO_ASKED)), compiler]
+    key = [surroundings(), releases((*backend.packages, *_ALSO_ASKED)), compiler, device]
     told = remembered("rules", key, ask).value
     return told["version"], [Rule.from_json(value) for value in told["rules"]]
 
@@ -203,9 +203,9 @@ def passes_of(checker: Checker, compiler: str, plugins: tuple[str, ...] = ()) ->
     return BACKENDS.get(compiler).version(), PassesOneByOne(compiler, plugins).rules(checker.pool)
 
 
-def all_rules_of(checker: Checker, compiler: str) -> dict[str, tuple[str, list[Rule]]]:
+def all_rules_of(checker: Checker, compiler: str, device: str = CPU) -> dict[str, tuple[str, list[Rule]]]:
     """The same with what rewrites outside any table, under a name of its own."""
-    version, rules = rules_of(checker, compiler)
+    version, rules = rules_of(checker, compiler, device)
     outside = {PASSES: (version, list_outside(checker)[0])} if compiler == "inductor" else {}
     return {compiler: (version, rules), **outside}
 
@@ -328,7 +328,7 @@ class Audit:
         plan = self.result.plan
         if plan.passes:
             return {f"{compiler} {ALONE}": passes_of(self._checker, compiler, plan.plugins)}
-        return all_rules_of(self._checker, compiler)
+        return all_rules_of(self._checker, compiler, plan.device)
 
     # Each compiler's part takes the time at which to stop; `None`: it came to its end before, and is only recalled.
 

@@ -74,7 +74,8 @@ Many = TypeVar("Many", bound=ManyRequest)
 
 def worker_kind(python: str = sys.executable, device: str = CPU) -> WorkerKind:
     if device == CPU:
-        return WorkerKind("inductor-rules", python, ((WARM, None),))
+        # PyTorch's operator tests look for a GPU when they are imported, and a forked process must not open one.
+        return WorkerKind("inductor-rules", python, ((WARM, None),), variables=(("CUDA_VISIBLE_DEVICES", ""),))
     target = Target("inductor", options=(("device", device),))
     on_device = worker_for_target(BACKENDS.get("inductor"), target, ())  # awake before the sandbox closes
     return replace(on_device, name="inductor-rules", warm=((WARM, None), *on_device.warm))
@@ -387,9 +388,9 @@ class InductorAudit:
             pending = [subject for subject in pending if subject not in done and subject != asked[-1]]
 
 
-def list_rules(checker: Checker, python: str = sys.executable) -> tuple[str, list[Rule]]:
-    """The version of torch in an interpreter, and its rules."""
-    listed = checker.pool.ask(worker_kind(python), LIST_RULES, ListRulesRequest())
+def list_rules(checker: Checker, python: str = sys.executable, device: str = CPU) -> tuple[str, list[Rule]]:
+    """The version of torch in an interpreter, and its rules. Which of them can fire depends on the device."""
+    listed = checker.pool.ask(worker_kind(python, device), LIST_RULES, ListRulesRequest())
     return listed.version, list(listed.rules)
 
 
