@@ -1,14 +1,10 @@
-"""Reading graphs as torch.fx prints them; statistics; pictures. No torch is needed."""
+"""Reading graphs as torch.fx prints them; statistics. No torch is needed."""
 
 from __future__ import annotations
 
-import itertools
-import re
-
 import pytest
 
-from driftline.inductor.drawing import draw
-from driftline.inductor.graph_text import PrintedGraph, PrintedNode, read_graph
+from driftline.inductor.graph_text import read_graph
 from driftline.inductor.kernels import read_kernels
 from driftline.inductor.statistics import measure
 
@@ -55,23 +51,6 @@ def test_what_is_no_graph_is_refused() -> None:
     for text in ("", "x = 1", "class A:\n  pass", "((("):
         with pytest.raises(ValueError, match="not a graph"):
             read_graph(text)
-
-
-def test_a_picture_of_two_hundred_nodes_has_no_boxes_on_each_other() -> None:
-    nodes = [PrintedNode("n0", "aten.relu.default", "f32", ("2",), ("x",))]
-    for at in range(1, 200):  # a chain with branches and long edges
-        args = tuple(dict.fromkeys([f"n{at - 1 - at % 3 if at > 3 else at - 1}", f"n{at // 2}"]))
-        nodes.append(PrintedNode(f"n{at}", "aten.add.Tensor", "f32", ("2", "3"), args))
-    svg = draw(PrintedGraph((PrintedNode("x", "input", "f32", ("2",)),), tuple(nodes), ("n199",)), {"n5": [1]})
-    boxes = [tuple(map(int, box)) for box in re.findall(r'<rect x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)"', svg)]
-    assert len(boxes) == 201
-    by_row: dict[int, list[tuple[int, ...]]] = {}
-    for box in boxes:
-        by_row.setdefault(box[1], []).append(box)
-    for row in by_row.values():
-        row.sort()
-        assert all(left[0] + left[2] < right[0] for left, right in itertools.pairwise(row))
-    assert "#1" in svg and svg.count("<svg") == 1
 
 
 def test_kernels_are_read_from_generated_code() -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from driftline.core.errors import DriftlineError
 from driftline.core.text import first_line
 from driftline.inductor.drawing import draw
+from driftline.inductor.folding import fold
 from driftline.inductor.graph_text import read_graph
 from driftline.inductor.guards import frame_of
 from driftline.inductor.kernels import Kernel, aot_id, read_kernels
@@ -74,12 +75,13 @@ def capture(out: str | Path = DEFAULT, *, name: str = "model", reset: bool = Fal
             yield captured
         except Exception as raised:
             error = raised
-    captured.result = _write(run, heard, str(torch.__version__), error)
+    captured.result = write_capture(run, heard, str(torch.__version__), error)
     if error is not None:
         raise error
 
 
-def _write(run: LabRun, heard: Recording, version: str, error: BaseException | None) -> dict[str, Any]:
+def write_capture(run: LabRun, heard: Recording, version: str, error: BaseException | None = None) -> dict[str, Any]:
+    """Write what was heard into the run, as files, values and a page."""
     compiled = [one for one in heard.compilations.values() if one.graphs or one.breaks or one.guards]
     result: dict[str, Any] = {
         "schema": SCHEMA,
@@ -171,14 +173,18 @@ def _graph(
     try:
         graph = read_graph(text)
     except ValueError:
-        return {"file": f"{place}.py", "picture": "", "inputs": [], "nodes": [], "outputs": [], "statistics": None}
+        files = {"file": f"{place}.py", "picture": "", "folded_picture": ""}
+        return {**files, "inputs": [], "nodes": [], "outputs": [], "statistics": None}
     by_node: dict[str, list[int]] = {}
     for kernel in kernels:
         for node in kernel["nodes"]:
             by_node.setdefault(node, []).append(numbers[kernel["handle"]])
-    svg = draw(graph, by_node, title=f"{stage}: {STAGES.get(stage, stage)}")
-    run.write(f"{place}.svg", svg)
-    files = {"file": f"{place}.py", "picture": f"{place}.svg"}
+    title = f"{stage}: {STAGES.get(stage, stage)}"
+    files = {"file": f"{place}.py", "picture": f"{place}.svg", "folded_picture": ""}
+    run.write(files["picture"], draw(graph, by_node, title=title))
+    if folded := fold(graph, by_node):
+        files["folded_picture"] = f"{place}-folded.svg"
+        run.write(files["folded_picture"], draw(folded.graph, by_node, title=title, folded=folded.members))
     return {**files, **graph.to_json(), "statistics": measure(graph).to_json()}
 
 

@@ -43,7 +43,7 @@ def _compilation(
                 "id": f"c{at}-{stage}",
                 "label": _LABELS.get(stage, stage.replace("_", " ")),
                 "rows": rows,
-                "svg": Markup(read(graph["picture"])) if graph["picture"] else "",
+                "pictures": _pictures(graph, read),
                 "text": read(graph["file"]),
                 "statistics": graph["statistics"],
             }
@@ -56,6 +56,15 @@ def _compilation(
         "texts": [{"label": file["label"], "text": read(file["file"])} for file in one["files"]],
         "slowest": list(one["times"].items())[:24],
     }
+
+
+def _pictures(graph: Mapping[str, Any], read: Callable[[str], str]) -> dict[str, Markup]:
+    """By view: with layers that repeat folded, if there are any, and whole."""
+    files = {
+        "folded": graph.get("folded_picture", ""),
+        "whole": graph["picture"],
+    }  # earlier captures have no folded one
+    return {view: Markup(read(file)) for view, file in files.items() if file}
 
 
 def _row(
