@@ -125,3 +125,23 @@ def test_analyze_says_what_makes_the_missing_run_and_what_shows_those_there(
     assert "1 graph, 2 breaks, 0 recompilations" in listed.out and listed.err == f"1 run in {lab.folder}.\n"
     assert command(["inductor", "clean", str(lab.folder)]) == 0
     assert "Removed 1 run (2 files)" in capfd.readouterr().out
+
+
+def test_a_report_names_unfinished_runs_and_goes_with_the_runs(tmp_path: Path) -> None:
+    lab = Lab(tmp_path / "lab")
+    whole = lab.new_run("mock", "npu")
+    whole.write_json("violations.json", {"schema": 1, "violations": []})
+    whole.finish(violations=0)
+    killed = lab.new_run("capture", "net")
+    assert command(["inductor", "report", str(lab.folder)]) == 0
+    assert f"{killed.folder.name} is incomplete" in (lab.folder / "report.html").read_text()
+    lab.clean()
+    assert not lab.folder.exists()
+
+
+def test_a_report_of_somebody_else_stays(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    lab.new_run("capture").finish()
+    (tmp_path / "report.html").write_text("<title>my own report</title>")
+    lab.clean()
+    assert (tmp_path / "report.html").exists()

@@ -9,7 +9,7 @@ import click
 from driftline.cli.common import Activity, json_option, note, print_json, seed_option
 from driftline.cli.completing import complete_program
 from driftline.core.text import plural
-from driftline.inductor.lab import DEFAULT, Lab, LabRun
+from driftline.inductor.lab import DEFAULT, REPORT, Lab, LabRun
 
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path), default=DEFAULT)
 
@@ -187,7 +187,7 @@ def report(folder: Path, form: str, out: Path | None) -> None:
 
     lab = Lab(folder)
     if form == "html":
-        path = out or folder / "report.html"
+        path = out or folder / REPORT
         report_html(lab, path)
         note(f"Written to {path}.")
         return

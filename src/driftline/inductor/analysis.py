@@ -78,7 +78,8 @@ def report_json(lab: Lab) -> dict[str, Any]:
 def report_html(lab: Lab, out: Path) -> None:
     """One page about all runs. The page of a capture is written anew where a diff of its model is there."""
     lab.require_run()
-    runs = [run for run in lab.runs() if run.complete]
+    every = lab.runs()
+    runs, incomplete = [run for run in every if run.complete], [run for run in every if not run.complete]
     diffs = {run.name: _result(run) for run in runs if run.kind == "diff"}
     for run in runs:
         if run.kind == "capture" and run.name in diffs:
@@ -89,7 +90,7 @@ def report_html(lab: Lab, out: Path) -> None:
     )  # fmt: skip
     environment.filters["short_path"] = short_path
     shown = [{"run": run, "result": _shown(run), "pictures": _pictures(run), "link": _link(run, out)} for run in runs]
-    text = environment.get_template("lab.html").render(folder=str(lab.folder), runs=shown)
+    text = environment.get_template("lab.html").render(folder=str(lab.folder), runs=shown, incomplete=incomplete)
     try:
         out.write_text(text)
     except OSError as error:

@@ -2,7 +2,8 @@
 
 A lab folder holds *runs*. A run is a folder of its own, whose name no other run has, with a manifest `run.json` that
 lists every file before the file is written. So runs that write at the same time do not mix, a run that was killed is
-known to be incomplete, and `clean` removes what the lab wrote and nothing else.
+known to be incomplete, and `clean` removes what the lab wrote and nothing else. The report about all runs belongs to
+none of them: it is known by a mark in it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ MANIFEST = "run.json"
 SCHEMA = 1
 _MARK = "driftline inductor lab"
 DEFAULT = Path("inductor-lab")
+REPORT = "report.html"  # where `report` writes, if nothing else is said
+_REPORT_MARK = b'<meta name="generator" content="driftline inductor report">'
 _MADE_BY = {
     "capture": "`driftline inductor capture file.py:name`",
     "guards": "`driftline inductor guards file.py:name`",
@@ -198,6 +201,8 @@ class Lab:
             (run.folder / MANIFEST).unlink(missing_ok=True)
             removed += 1
             _remove_folder(run.folder)
+        if runs:
+            removed += _remove_report(self.folder / REPORT)
         if runs and self.folder.is_dir() and not self.folder.is_symlink():
             _remove_folder(self.folder)
         return Cleaned(len(runs), removed, tuple(kept))
@@ -250,6 +255,14 @@ def _remove(folder: Path, name: str) -> int:
         path.unlink()
     except OSError:
         return 0
+    return 1
+
+
+def _remove_report(path: Path) -> int:
+    """A page about runs that are gone; a file of that name that somebody else wrote stays."""
+    if path.is_symlink() or not path.is_file() or _REPORT_MARK not in path.read_bytes()[:400]:
+        return 0
+    path.unlink()
     return 1
 
 
