@@ -68,6 +68,25 @@ def test_a_violation_names_the_line_of_the_user_and_what_would_fit() -> None:
     assert not [one for one in backend.report.violations if "[3, 24]" in one.value]
 
 
+def test_results_that_nothing_reads_are_not_violations() -> None:
+    def attend(x: Any) -> Any:  # attention also makes a logarithm of each row, of shape [1, 12, 32], for a backward
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x)
+
+    def spread(x: Any) -> Any:
+        variance, mean = torch.var_mean(x, dim=-1)
+        return variance - mean
+
+    backend = aot_mock_backend(profile="matrix32", strict=False, lower="eager")
+    torch.compile(attend, backend=backend)(torch.ones(1, 12, 32, 32))
+    assert any("dot_product" in name for graph in backend.report.graphs for name in graph.operators)
+    assert backend.report.violations == []
+    read = aot_mock_backend(constraints=[ShapeConstraint(alignment=32, only=("var_mean",))], lower="eager")
+    with pytest.warns(ConstraintWarning):
+        torch.compile(spread, backend=read)(torch.ones(3, 32))
+    lowered = [one for one in read.report.violations if one.operator == "aten.var_mean"]
+    assert [one.value for one in lowered][-1] == "float32[3] has size 3 in dimension 0"
+
+
 def test_forward_and_backward_are_checked() -> None:
     backend = aot_mock_backend(constraints=[ShapeConstraint(alignment=8, only=("mm", "addmm"))], lower="eager")
     with pytest.warns(ConstraintWarning):

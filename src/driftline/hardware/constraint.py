@@ -8,7 +8,7 @@ A constraint is a plugin:
         rows: int = setting(whole_number, "rows must be a multiple of this", default=2)
 
         def broken_by(self, node):
-            for tensor in node.outputs:
+            for tensor in node.results:
                 if tensor.shape and tensor.shape[0] % self.rows:
                     yield Broken(f"{tensor} has {tensor.shape[0]} rows", f"multiples of {self.rows}")
 
@@ -86,8 +86,8 @@ class Constraint:
 
     def tensors(self, node: NodeFacts) -> tuple[TensorFacts, ...]:
         """The tensors of a node to look at. All tensors of a graph are the results of some node; where only some
-        operators are looked at, what they read counts too."""
-        return tuple(dict.fromkeys((*node.inputs, *node.outputs))) if self.only else node.outputs
+        operators are looked at, what they read counts too. A result that nothing reads need not be computed."""
+        return tuple(dict.fromkeys((*node.inputs, *node.results))) if self.only else node.results
 
     def to_json(self) -> dict[str, Any]:
         values = {one.name: getattr(self, one.name) for one in settings(type(self))}

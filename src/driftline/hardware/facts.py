@@ -60,11 +60,17 @@ class NodeFacts:
     source: SourceLine | None = None
     reduced: int = 0  # how many elements go into one element of the result, where it is a reduction or a product
     passes_on: bool = False  # picks one of several results: its tensors are those of another node
+    unread: tuple[int, ...] = ()  # which outputs nothing reads, as the logarithms that attention keeps for a backward
 
     @property
     def short(self) -> str:
         """`mm` of `aten.mm`."""
         return self.operator.rpartition(".")[2]
+
+    @property
+    def results(self) -> tuple[TensorFacts, ...]:
+        """The outputs that something reads."""
+        return tuple(tensor for at, tensor in enumerate(self.outputs) if at not in self.unread)
 
     @property
     def is_call(self) -> bool:

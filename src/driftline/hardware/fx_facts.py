@@ -40,6 +40,7 @@ def _node(node: Any, module: Any, storages: dict[int, int]) -> NodeFacts:
     facts = NodeFacts(
         node.name, operator, inputs, outputs, tuple(n.name for n in node.all_input_nodes), source_of(node),
         passes_on=operator == "operator.getitem" and isinstance(_value(node.args[0], module), (list, tuple)),
+        unread=tuple(_unread(node, module)),
     )  # fmt: skip
     return NodeFacts(**{**facts.__dict__, "reduced": _reduced(facts, node)}) if facts.is_call else facts
 
@@ -65,6 +66,23 @@ def tensors_of(node: Any, module: Any, storages: dict[int, int]) -> Iterator[Ten
     for leaf in tree_leaves(_value(node, module)):
         if isinstance(leaf, torch.Tensor):
             yield _tensor(leaf, storages)
+
+
+def _unread(node: Any, module: Any) -> Iterator[int]:
+    """Of a node with several results, the places of the tensors that nothing picks."""
+    import operator
+
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    value = _value(node, module)
+    if not isinstance(value, (list, tuple)) or any(user.target is not operator.getitem for user in node.users):
+        return
+    picked = {user.args[1] for user in node.users}
+    tensors = (
+        (at, leaf) for at, one in enumerate(value) for leaf in tree_leaves(one) if isinstance(leaf, torch.Tensor)
+    )
+    yield from (place for place, (at, _) in enumerate(tensors) if at not in picked)
 
 
 def _tensor(tensor: Any, storages: dict[int, int]) -> TensorFacts:
