@@ -1,4 +1,4 @@
-"""The lab and the suite on one device, model by model: capture, KernelDiff, and what the oracle says of TorchInductor.
+"""The lab on one device, for each model of the suite: capture, KernelDiff, and what the oracle says of TorchInductor.
 
     python benchmarks/lab.py --device cuda                      # all five models in full size, in a few minutes
     python benchmarks/lab.py --models resnet18 --size small     # a first look on the CPU
@@ -22,12 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from driftline.bench.result import read_run
 from driftline.bench.suite import FULL, SMALL, SUITE, chosen_models
 from driftline.core.errors import DriftlineError
 from driftline.core.text import plural
 
-COLUMNS = ("model", "captured", "KernelDiff", "the oracle on what `driftline bench` ran")
+COLUMNS = ("model", "captured", "KernelDiff", "the oracle")
 
 
 def main() -> None:
@@ -35,7 +34,9 @@ def main() -> None:
     parser.add_argument("--models", default=",".join(SUITE))
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--size", choices=(FULL, SMALL), default=FULL)
-    parser.add_argument("--results", type=Path, default=Path("lab-results"), help="folder for captures, diffs and runs")
+    parser.add_argument(
+        "--results", type=Path, default=Path("lab-results"), help="folder for captures, diffs and verdicts"
+    )
     parser.add_argument("--limit", type=float, default=230.0, help="seconds after which no command runs on")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="commands at a time")
     given = parser.parse_args()
@@ -47,7 +48,7 @@ def main() -> None:
             print(f"{name} is left out: {error}", file=sys.stderr)
     began = time.monotonic()
     # The longest first: whoever waits then waits for the short ones.
-    commands = [study.commands[kind] for kind in ("bench", "diff", "capture") for study in studies]
+    commands = [study.commands[kind] for kind in ("check", "diff", "capture") for study in studies]
     with ThreadPoolExecutor(given.jobs) as threads:
         list(threads.map(lambda command: command.run(began + given.limit), commands))
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
@@ -62,6 +63,7 @@ class Command:
 
     words: Sequence[str]
     problem: str = "did not run"
+    said: str = ""  # on stdout
     seconds: float = 0.0
 
     def run(self, deadline: float) -> None:
@@ -75,8 +77,9 @@ class Command:
                 [sys.executable, "-m", "driftline", *self.words, "--quiet", "--timeout", f"{max(left - 5, 1):.0f}"],
                 capture_output=True, text=True, timeout=left,
             )  # fmt: skip
-            said = done.stderr.strip().splitlines()
-            self.problem = "" if done.returncode in (0, 1) else said[-1] if said else f"exit code {done.returncode}"
+            self.said = done.stdout
+            last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+            self.problem = "" if done.returncode in (0, 1) else last[0]
         except subprocess.TimeoutExpired:
             self.problem = f"was not done after {left:.0f} s"
         self.seconds = time.monotonic() - began
@@ -95,15 +98,16 @@ class Study:
         program = f"{file}:{bundle.entry_name}"
         target = "inductor" if device == "cpu" else f"inductor:device={device}"
         lab = ["--device", device, "--out"]
-        bench = ["--models", name, "--backends", target, "--size", size, "--repeat", "8", "--seconds", "0"]
         self.commands = {
             "capture": Command(["inductor", "capture", program, *lab, str(folder / "capture")]),
             "diff": Command(["inductor", "diff", program, *lab, str(folder / "diff")]),
-            "bench": Command(["bench", *bench, "--out", str(folder / "bench")]),
+            "check": Command(
+                ["check", program, "--targets", target, "--memory", "16", "--json", "--store", str(folder / "store")]
+            ),
         }
 
     def row(self) -> tuple[str, ...]:
-        said = {"capture": self._captured, "diff": self._compared, "bench": self._judged}
+        said = {"capture": self._captured, "diff": self._compared, "check": self._judged}
         return (self.name, *(self.commands[kind].problem or tell() for kind, tell in said.items()))
 
     def _captured(self) -> str:
@@ -114,7 +118,7 @@ class Study:
         ]
         nodes = sum(len(graph["nodes"]) for graph in lowered)
         languages = Counter(kernel["language"] for kernel in kernels)
-        told = ", ".join(f"{count} in {language}" for language, count in languages.items()) or "none"
+        told = ", ".join(f"{count} {language}" for language, count in languages.items()) or "none"
         mapped = sum(bool(kernel["nodes"]) for kernel in kernels)
         error = f"; {found['error']}" if found["error"] else ""
         return (
@@ -132,8 +136,8 @@ class Study:
         return "; ".join(outputs) or str(found["summary"]).splitlines()[0]
 
     def _judged(self) -> str:
-        rows = read_run(self._folder / "bench").rows
-        return "; ".join(f"`{row.target}` {row.verdict or row.problem}" for row in rows)
+        results = json.loads(self.commands["check"].said)["results"]
+        return "; ".join(f"`{one['target']}`: {one['verdict']}" for one in results)
 
     def _read(self, kind: str, file: str) -> Any:
         newest = max((self._folder / kind).glob(f"*/{file}"), key=lambda path: path.stat().st_mtime)

@@ -10,10 +10,14 @@ import pytest
 from handmade import row, run
 
 from driftline.bench.page import run_page
-from driftline.bench.result import read_run
+from driftline.bench.result import BenchRow, read_run
+from driftline.bench.runner import BenchOptions, run_bench
 from driftline.bench.suite import FULL, SUITE
 from driftline.bench.text import cells, notes
+from driftline.checking.checker import Checker
 from driftline.cli import run as command
+from driftline.core.target import parse_targets
+from driftline.execute.pool import Pool
 
 
 def test_a_small_model_is_measured_and_one_bad_target_does_not_end_it(
@@ -41,6 +45,17 @@ def test_a_small_model_is_measured_and_one_bad_target_does_not_end_it(
     assert page.count('class="bar ') == 3 and "http" not in page
     assert command(["bench", "--models", "mamba", "--out", str(out)]) == 2
     assert "holds a run already" in capfd.readouterr().err
+
+
+def test_an_interrupted_run_goes_on_with_what_is_missing(pool: Pool) -> None:
+    """Rows that are there are taken over: these say things that no measurement would."""
+    timed = BenchRow("resnet18", "eager", version="timed before", verdict="pass", reason="judged before")
+    unjudged = BenchRow("resnet18", "aot_eager", version="timed before")
+    options = BenchOptions(size="small")
+    run = run_bench(Checker(pool), ["resnet18"], parse_targets("eager,aot_eager"), options, known=(timed, unjudged))
+    eager, other = run.rows
+    assert run.complete and eager == timed
+    assert (other.version, other.verdict) == ("timed before", "pass") and other.speedup is None
 
 
 @pytest.mark.slow

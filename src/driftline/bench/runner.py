@@ -60,8 +60,10 @@ def run_bench(
     *,
     listener: Listener = ignore,
     keep: Callable[[BenchRun], None] = lambda run: None,
+    known: Sequence[BenchRow] = (),
 ) -> BenchRun:
-    """Measure these models of the suite on these targets. `keep` is called with what there is, after each step."""
+    """Measure these models of the suite on these targets. `keep` is called with what there is, after each step;
+    `known` are rows of an earlier run with the same options that did not end: what they hold is not measured again."""
     options = options or BenchOptions()
     every = _with_baselines(targets)
     listener(StepsPlanned(len(models) * len(every) * (2 if options.verdict else 1)))
@@ -70,7 +72,7 @@ def run_bench(
         options.repeat, options.seconds, options.seed, tuple(map(str, every)),
     )  # fmt: skip
     for name in models:
-        model = _Model(checker, name, every, options, listener)
+        model = _Model(checker, name, every, options, listener, [row for row in known if row.model == name])
         before = run
 
         def keep_rows(found: BenchModel, rows: Sequence[BenchRow], before: BenchRun = before) -> None:
@@ -95,8 +97,9 @@ class _Model:
     """One model of the suite on all targets."""
 
     def __init__(
-        self, checker: Checker, name: str, targets: Sequence[Target], options: BenchOptions, listener: Listener
-    ) -> None:
+        self, checker: Checker, name: str, targets: Sequence[Target], options: BenchOptions, listener: Listener,
+        known: Sequence[BenchRow],
+    ) -> None:  # fmt: skip
         self._checker = checker
         self._targets = targets
         self._options = options
@@ -104,6 +107,7 @@ class _Model:
         self._sized = SUITE[name][options.size]
         self.found = BenchModel(name, self._sized.corpus, self._sized.words)
         self.rows: dict[Target, BenchRow] = {}
+        self._known = {row.target: row for row in known}
 
     def measure(self, keep: Callable[[BenchModel, Sequence[BenchRow]], None]) -> None:
         self._listener(Working(self.found.name, "building"))
@@ -135,6 +139,8 @@ class _Model:
         return BenchRow(self.found.name, str(target), outcome=str(Outcome.ERROR), stage="", problem=problem)
 
     def _timed(self, target: Target, case: Case) -> BenchRow:
+        if known := self._known.get(str(target)):
+            return known
         options = self._options
         row = timed_row(
             self._checker, self.found.name, case, target, rounds=options.repeat, seconds=options.seconds,
@@ -148,7 +154,7 @@ class _Model:
     def _judged(self, target: Target, case: Case, reference: Reference) -> BenchRow:
         """By the ordinary check, in processes of its own."""
         row = self.rows[target]
-        if row.outcome == UNAVAILABLE:
+        if row.outcome == UNAVAILABLE or row.verdict:
             return row
         self._listener(Working(self._name_of(target), "judging"))
         outcome = self._checker.check(

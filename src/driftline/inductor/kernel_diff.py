@@ -125,8 +125,11 @@ class KernelDiffHarness:
     ) -> tuple[list[OutputDiff], list[str]]:
         notes: list[str] = []
         verdicts: dict[str, tuple[str, str]] = {}
+        arithmetic = _arithmetic(got)
+        if arithmetic:
+            notes.append("torch may use TF32 on this GPU, and so products of float32 are judged as TF32.")
         try:
-            verdicts = self._oracle(got)
+            verdicts = self._oracle(got, arithmetic)
         except NoShadow as reason:
             notes.append(f"The oracle did not judge: {reason}. The tolerances of torch.testing decide.")
         outputs = []
@@ -134,15 +137,12 @@ class KernelDiffHarness:
             outputs.append(_output(name, expected, got, others, verdicts))
         return outputs, notes
 
-    def _oracle(self, got: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    def _oracle(self, got: dict[str, Any], arithmetic: str) -> dict[str, tuple[str, str]]:
         import torch
 
         elements = sum(value.numel() for value in got.values() if isinstance(value, torch.Tensor))
         if elements > LARGEST:
             raise NoShadow(f"the outputs have {elements:,} elements, which is too much to play in float64")
-        gpu = any(isinstance(value, torch.Tensor) and value.is_cuda for value in got.values())
-        tf32 = gpu and (torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
-        arithmetic = "tf32" if tf32 else ""
         return by_oracle(
             self._model, self._inputs, as_arrays(got), grad=self._grad, seed=self._seed, arithmetic=arithmetic
         )
@@ -217,6 +217,15 @@ def _output(
         return OutputDiff(name, "inconclusive", f"cannot be compared: {type(error).__name__}: {error}", "")
     judgement, reason = verdicts.get(name) or by_tolerance(metrics)
     return OutputDiff(name, judgement, reason, ORACLE if name in verdicts else TOLERANCE, metrics, runs, between)
+
+
+def _arithmetic(got: Mapping[str, Any]) -> str:
+    """What the user's settings allow beyond IEEE arithmetic, as the oracle names it."""
+    import torch
+
+    gpu = any(isinstance(value, torch.Tensor) and value.is_cuda for value in got.values())
+    tf32 = gpu and (torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
+    return "tf32" if tf32 else ""
 
 
 def _metrics(actual: Any, expected: Any) -> TensorMetrics:

@@ -25,6 +25,7 @@ from driftline.inductor.lab import Lab, LabRun, read_run
 from driftline.inductor.requests import CAPTURE, DIFF, GUARDS, LabAnswer, LabRequest
 
 TIMEOUT = 900.0
+MEMORY = 16 << 30  # bytes: the oracle plays a model of full size in float64, beside the model itself
 
 
 def capture_program(
@@ -97,7 +98,7 @@ def _ask(
 
     target = Target.parse("inductor" if request.device == "cpu" else f"inductor:device={request.device}")
     kind = worker_for_target(BACKENDS.get("inductor"), target, ())
-    report = pool.run(kind, task, request, timeout=timeout, fresh=True)
+    report = pool.run(kind, task, request, timeout=timeout, memory_limit=MEMORY, fresh=True)
     if report.answer is None:
         what = {"timeout": f"did not end within {timeout:g} s; raise --timeout", "memory": "ran out of memory"}
         told = what.get(str(report.ending), f"killed its process ({report.detail}); {last_words(report.log)}")

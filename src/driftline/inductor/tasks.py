@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from driftline.backends._torch import TorchCalls, backward, cotangents
+from driftline.backends._torch import TorchCalls, backward, cotangents, placed
+from driftline.backends.base import Unsupported
 from driftline.core.errors import DriftlineError
 from driftline.core.task import Context
 from driftline.core.text import first_line
@@ -116,14 +117,11 @@ def _opened(request: LabRequest) -> OpenedProgram:
 
 
 def _placed(program: OpenedProgram, device: str) -> Callable[..., Any]:
-    import torch
-
-    function: Any = program.live.function
-    if device == "cpu":
-        return function
-    if not torch.cuda.is_available():
-        raise DriftlineError("No GPU is visible here; leave --device cuda out.")
-    return function.to(device) if isinstance(function, torch.nn.Module) else function
+    """On the device, in IEEE arithmetic: as targets compute that declare no other."""
+    try:
+        return placed(program.live.function, {"device": device})[0]
+    except Unsupported:
+        raise DriftlineError("No GPU is visible here; leave --device cuda out.") from None
 
 
 def _backend(name: str) -> str:
