@@ -90,11 +90,12 @@ def profiled(name: str, size: str) -> Any:
 
 HEAD = """# The suite, model by model
 
-Written by `python benchmarks/case_studies.py --results DIR --write-docs` from what the same script measured.
-Machine: {machine}; torch {torch}. Each model was compiled on one thread and timed in turn with eager; intervals are
-of 99 %, the speed-up goes by processor time, and the row of eager, against itself, is the noise
-([how it is measured](how-to/bench.md)). Other processes were at work on the machine: wall times are longer than they
-need be. Latencies are of this machine alone; counts of graphs, breaks and violations, and verdicts, are not.
+Written by `python benchmarks/case_studies.py --results DIR --write-docs` from what the same script measured. Each model
+was compiled on one thread and timed in turn with eager; intervals are of 99 %, the speed-up goes by processor time, and
+the row of eager, against itself, is the noise ([how it is measured](how-to/bench.md)). Other processes were at work on
+the machines: wall times are longer than they need be, and intervals wide. Latencies are of one machine alone; counts of
+graphs, breaks and violations, and verdicts, are not.
+
 [Hardware profiles](how-to/hardware-profiles.md): `matrix32` is a matrix engine that works on tiles of 32 by 32, `npu` a
 device of int8 and bfloat16 with 8 MiB for a tensor. A violation is one tensor of one node; those that are fixed
 together are one place.
@@ -109,11 +110,8 @@ def write_docs(results: Path) -> None:
     }
     if not studies:
         sys.exit(f"{results} holds no results; measure first.")
-    runs = {name: decode(BenchRun, study["run"]) for name, study in studies.items()}
-    first = next(iter(runs.values()))
-    torch = next(row.version for row in first.rows if row.target == "eager")
-    parts = [HEAD.format(machine=first.machine, torch=torch)]
-    parts += [section(run, studies[name]["profiles"]) for name, run in runs.items()]
+    parts = [HEAD]
+    parts += [section(decode(BenchRun, study["run"]), study["profiles"]) for study in studies.values()]
     (ROOT / "docs" / "case-studies.md").write_text("\n".join(parts))
 
 
@@ -121,7 +119,8 @@ def section(run: BenchRun, profiles: Mapping[str, Any]) -> str:
     model = run.models[0]
     rows = run.rows_of(model.name)
     columns, cells = filled(rows)
-    lines = [f"## {model.name}: {model.words}", ""]
+    versions = listed([f"{row.target} {row.version}" for row in rows if row.version and ":" not in row.target])
+    lines = [f"## {model.name}: {model.words}", "", f"Machine: {run.machine}; {versions}.", ""]
     told = [graphs_told(rows), verdicts_told(rows), speed_told(run, rows)]
     lines += [line for paragraph in told if paragraph for line in (paragraph, "")]
     lines += [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
@@ -156,6 +155,8 @@ def verdicts_told(rows: list[BenchRow]) -> str:
             f" float32 model: {row.verdict}"
         )
         told.append(f"`{row.target}` {why if by_design else f'is judged {row.verdict}'} ({row.reason}).")
+    unasked = [f"`{row.target}`" for row in rows if not row.verdict]
+    told += [f"It was not asked about {listed(unasked)}."] if unasked and told else []
     return " ".join(told)
 
 
