@@ -44,6 +44,7 @@ def held_against(profile: str, module: Any, inputs: Any) -> dict[str, Any]:
     for one in aten:
         by_constraint[one.constraint] = by_constraint.get(one.constraint, 0) + 1
     return {
+        "torch": torch.__version__,
         "seconds": time.perf_counter() - began,
         "violations": len(aten),
         "constraints": by_constraint,

@@ -156,7 +156,7 @@ def verdicts_told(rows: list[BenchRow]) -> str:
         )
         told.append(f"`{row.target}` {why if by_design else f'is judged {row.verdict}'} ({row.reason}).")
     unasked = [f"`{row.target}`" for row in rows if not row.verdict]
-    told += [f"It was not asked about {listed(unasked)}."] if unasked and told else []
+    told += [f"The run was ended before {listed(unasked)} could be judged."] if unasked else []
     return " ".join(told)
 
 
@@ -181,8 +181,9 @@ def profile_told(name: str, found: Any) -> list[str]:
     if not found["violations"]:
         return [f"It fits the profile `{name}` as it is."]
     kinds = listed([f"{count} of {kind}" for kind, count in found["constraints"].items()])
+    counted = f" (torch {found['torch']})" if found.get("torch") else ""
     lines = [
-        f"Held against the profile `{name}`, its {found['operators']} operators have"
+        f"Held against the profile `{name}`{counted}, its {found['operators']} operators have"
         f" {plural(found['violations'], 'violation')} ({kinds}) in {plural(found['places'], 'place')}; at the peak"
         f" {found['peak_bytes'] / 2**20:,.0f} MiB are live. The most frequent:",
         "",
