@@ -138,6 +138,24 @@ def test_another_error_is_not_the_bug() -> None:
         ending(check_script(made, check_for(ShownFailure(Kind.ERROR, NOTHING, "no kernel for 17 things"), made)))
 
 
+def test_an_error_inside_another_one_is_looked_for_in_both() -> None:
+    """onnxscript raises "An error occurred at step 0" because of what a rule raised; the bug is what the rule said."""
+    failing = ShownFailure(Kind.ERROR, NOTHING, "no kernel for 17 things")
+    wrap = (
+        "def wrap(text):\n    try:\n        fail(text)\n"
+        "    except Exception as e:\n        raise ValueError('at step 0') from e\n"
+    )
+
+    def script(message: str) -> str:
+        made = recipe(f"wrap({message!r})")
+        made = replace(made, definitions=(*made.definitions, wrap))
+        return check_script(made, check_for(failing, made, wrapped=True))
+
+    assert ending(script("no kernel for 3 things")) == "BUG: ValueError: at step 0"
+    with pytest.raises(ValueError, match="at step 0"):
+        ending(script("disk is full"))
+
+
 def test_small_errors_get_a_bound_of_their_own() -> None:
     """float64 computed in float32: far below the default tolerance of float32, far above its own noise."""
     small = ShownFailure(Kind.WRONG_VALUE, Evidence(worst=(ONE,), error=3e-9, sigma=1e-16), dtype="float64")
@@ -203,6 +221,7 @@ def test_what_writes_into_its_inputs() -> None:
         "x[0] = 1",
         "x += 1",
         "torch.neg(x, out=y)",
+        "F.embedding(i, w, max_norm=1.0)",
         "operator.setitem(x, 0, 1)",
         "x.__iadd__(1)",
     ):

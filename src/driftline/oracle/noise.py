@@ -20,6 +20,8 @@ WEIGHTS = 4  # of a cubic interpolation, each of which rounds
 NOTHING = 0.3  # the share of the samples in which a possible extreme is taken
 BLOCK = 1 << 15  # elements that are disturbed at a time
 LARGE = 1 << 20  # bytes
+REPEATED = 0.2  # of the most that such errors come to: all of it is then within the limits of the rule, and no more
+FEW_TERMS = 4  # of these and fewer the ordinary error is as large as what repeats in them
 NEARLY = 0.95  # some others among equal terms do not change how those round
 
 
@@ -131,6 +133,21 @@ class RepeatedError:
 
     def drawn(self, result: Array, errors: Callable[[Array], Array]) -> Array:
         return self.size * errors(np.zeros((), result.dtype))
+
+
+def repeated_error(
+    result: Array, added: Array, squares: Callable[[], Array], terms: float, accumulator: float
+) -> RepeatedError | None:
+    """Of nearly equal products that are added to a larger number; `squares` gives the sum of their squares. Each
+    addition rounds the same way, in every element. `summed` does not see that the terms are equal, because it counts
+    that number among them."""
+    products = np.abs(result - added)
+    if terms < FEW_TERMS or not bool((np.abs(added) >= products).all()):
+        return None
+    equal = np.square(products) >= NEARLY * squares() * terms
+    if not bool(equal.any()):
+        return None
+    return RepeatedError(np.where(equal, REPEATED * accumulator * terms * np.abs(result), 0.0))
 
 
 Joint = RunningError | SharedFactors | RepeatedError  # errors of elements that have to do with each other

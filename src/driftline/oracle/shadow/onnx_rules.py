@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array, numpy_dtype
-from driftline.oracle.noise import stored, together, transcendental
+from driftline.oracle.noise import Joint, stored, together, transcendental
 from driftline.oracle.shadow.call import Call
-from driftline.oracle.shadow.onnx_sums import SUMS, generous
+from driftline.oracle.shadow.onnx_sums import JOINT, SUMS, generous
 
 # Move, choose or step: exact on what they are given.
 EXACT = {
@@ -134,3 +134,9 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
             size = together(size, generous(call, index))
         sizes.append(np.asarray(size))
     return sizes, known
+
+
+def joint_errors(call: Call) -> Joint | None:
+    """The errors that elements of the result have in common."""
+    rule = JOINT.get(str(call.target.op_type))
+    return rule(call) if rule and call.dtypes[0] else None

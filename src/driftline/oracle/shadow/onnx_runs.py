@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import NoiseSource
+from driftline.oracle.noise import Joint, NoiseSource
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.decisions import Decision, Order
 from driftline.oracle.shadow.onnx_open import index_range, open_elements, replaced
-from driftline.oracle.shadow.onnx_rules import amplitudes
+from driftline.oracle.shadow.onnx_rules import amplitudes, joint_errors
 from driftline.oracle.shadow.onnx_sums import terms_of
 from driftline.oracle.shadow.quantised import moved_by_quanta
 from driftline.oracle.specification import has_clauses
@@ -26,6 +26,7 @@ class OnnxRunMemory:
 
     types: dict[str, str]  # name of a value -> the float type in which the program stores it
     sizes: dict[Key, list[Array | None]] = field(default_factory=dict)  # of rounding errors
+    joint: dict[Key, Joint | None] = field(default_factory=dict)
     decisions: dict[Key, Decision] = field(default_factory=dict)
     open: dict[Key, dict[int, Array]] = field(default_factory=dict)  # elements that the specification leaves open
     open_indices: int = 0  # among how many places an open choice is made
@@ -93,6 +94,7 @@ class OnnxMeasuringRun(OnnxRun):
 
     def round(self, key: Key, call: Call) -> tuple[Any, ...]:
         self.memory.sizes[key], known = amplitudes(call)
+        self.memory.joint[key] = joint_errors(call)
         if not known:
             self.memory.unruled.add(str(call.target.op_type))
         self.count(sum(size.size for size in self.memory.sizes[key] if size is not None), terms_of(call))
@@ -118,11 +120,11 @@ class OnnxNoisyRun(OnnxRun):
         return values
 
     def round(self, key: Key, call: Call) -> tuple[Any, ...]:
-        sizes = self.memory.sizes.get(key)
+        sizes, joint = self.memory.sizes.get(key), self.memory.joint.get(key)
         if sizes is None or not _fit(sizes, call.results):  # the run went another way than the reference
-            sizes, _ = amplitudes(call)
+            (sizes, _), joint = amplitudes(call), joint_errors(call)
         return tuple(
-            result if size is None or dtype is None else np.asarray(self.noise.disturb(result, size, dtype))
+            result if size is None or dtype is None else np.asarray(self.noise.disturb(result, size, dtype, joint))
             for result, size, dtype in zip(call.results, sizes, call.dtypes, strict=True)
         )
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import finite_size, overflowing, summed, together
+from driftline.oracle.noise import Joint, finite_size, overflowing, repeated_error, summed, together
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.conditioning import carried
 
@@ -53,19 +53,67 @@ def _matmul(call: Call) -> list[Array]:
 
 
 def _gemm(call: Call) -> list[Array]:
-    """alpha and beta are squared too, so the operator itself does not give the sum of squares."""
+    squares = _gemm_squares(call)
+    added = _added(call)
+    if added is not None:
+        squares = squares + np.square(added)
+    return _sum_of_products(call, squares, _gemm_terms(call) + 1)
+
+
+def _gemm_squares(call: Call) -> Array:
+    """Of the products alone. alpha is squared too, so the operator itself does not give them."""
     a, b = (np.square(m.T if call.kwargs.get(t) else m) for m, t in zip(call.args, ("transA", "transB"), strict=False))
-    alpha, beta = (1.0 if call.kwargs.get(k) is None else call.kwargs[k] for k in ("alpha", "beta"))
-    squares = alpha**2 * (a @ b)
-    if len(call.args) > 2 and call.args[2] is not None:
-        squares = squares + beta**2 * np.square(call.args[2])
-    return _sum_of_products(call, squares, float(a.shape[-1] + 1))
+    return _number(call, "alpha") ** 2 * np.asarray(a @ b)
+
+
+def _gemm_terms(call: Call) -> float:
+    return float(call.args[0].shape[0 if call.kwargs.get("transA") else -1])
+
+
+def _number(call: Call, name: str) -> float:
+    """alpha or beta, which are one where nothing is said."""
+    given = call.kwargs.get(name)
+    return 1.0 if given is None else float(given)
 
 
 def _convolution(call: Call) -> list[Array]:
+    return _sum_of_products(call, _again(call, np.square), _convolution_terms(call) + 1)
+
+
+def _convolution_terms(call: Call) -> float:
     weight = call.args[1]
     results = weight.shape[1] if call.target.op_type == "ConvTranspose" else weight.shape[0]
-    return _sum_of_products(call, _again(call, np.square), float(weight.size / max(results, 1)) + 1)
+    return float(weight.size / max(results, 1))
+
+
+def _convolution_squares(call: Call) -> Array:
+    """Of the products alone."""
+    given = [np.square(a) if _is_real(a) else a for a in call.args[:2]]
+    return np.asarray(call.target.run(*given, np.zeros_like(call.args[2]))[0])
+
+
+def _added(call: Call) -> Array | None:
+    """What is added to the products, in the shape of the result."""
+    if len(call.args) < 3 or call.args[2] is None:
+        return None
+    result, addend = call.results[0], call.args[2]
+    if call.target.op_type == "Gemm":
+        addend = addend * _number(call, "beta")
+    else:
+        addend = addend.reshape(-1, *[1] * (result.ndim - 2))
+    return np.broadcast_to(addend, result.shape)
+
+
+def _repeated(terms: Callable[[Call], float], squares: Callable[[Call], Array]) -> Callable[[Call], Joint | None]:
+    """Of sums of products with an addend: what repeats in every element."""
+
+    def rule(call: Call) -> Joint | None:
+        added = _added(call)
+        if added is None:
+            return None
+        return repeated_error(call.results[0], added, lambda: squares(call), terms(call), call.accumulator())
+
+    return rule
 
 
 def _einsum(call: Call) -> list[Array]:
@@ -229,4 +277,10 @@ SUMS: dict[str, OnnxSumRule] = {
     "STFT": _transformed,
     "Det": _determinant,
     "Range": _range,
+}
+
+JOINT: dict[str, Callable[[Call], Joint | None]] = {
+    "Gemm": _repeated(_gemm_terms, _gemm_squares),
+    "Conv": _repeated(_convolution_terms, _convolution_squares),
+    "ConvTranspose": _repeated(_convolution_terms, _convolution_squares),
 }

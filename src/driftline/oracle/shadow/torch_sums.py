@@ -15,14 +15,13 @@ import torch
 
 from driftline.core.tensors import Array
 from driftline.oracle.noise import (
-    NEARLY,
     ROOT2,
     WEIGHTS,
     Joint,
-    RepeatedError,
     RunningError,
     SharedFactors,
     overflowing,
+    repeated_error,
     summed,
     together,
 )
@@ -30,9 +29,6 @@ from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.conditioning import carried
 
 TorchSumRule = Callable[[Call], list[Array | None]]
-
-REPEATED = 0.2  # of the most that such errors come to: all of it is then within the limits of the rule, and no more
-FEW_TERMS = 4  # of these and fewer the ordinary error is as large as what repeats in them
 
 
 def _squared(value: Any) -> Any:
@@ -130,22 +126,20 @@ def _added(call: Call) -> torch.Tensor | None:
 
 
 def repeated(terms: Callable[[Call], float]) -> Callable[[Call], Joint | None]:
-    """Nearly equal products that are added to a larger number. Each addition rounds the same way, in every element.
-    `summed` does not see that the terms are equal, because it counts that number among them."""
+    """Of sums of products with an addend: what repeats in every element."""
 
     def rule(call: Call) -> Joint | None:
-        result, added, count = call.results[0], _added(call), terms(call)
-        if added is None or count < FEW_TERMS or not bool((added.abs() >= (result - added).abs()).all()):
+        result, added = call.results[0], _added(call)
+        if added is None:
             return None
-        addends = _addends(call)
-        factors = [_nothing(a) if at in addends else _squared(a) for at, a in enumerate(call.args)]
-        squares = call.target(*factors, **{k: _factor(v) for k, v in call.kwargs.items()})
-        equal = (result - added).square() >= NEARLY * squares * count
-        if not bool(equal.any()):
-            return None
-        return RepeatedError(
-            np.where(_numpy(equal), REPEATED * call.accumulator() * count * np.abs(_numpy(result)), 0.0)
-        )
+
+        def squares() -> Array:
+            addends = _addends(call)
+            factors = [_nothing(a) if at in addends else _squared(a) for at, a in enumerate(call.args)]
+            return _numpy(call.target(*factors, **{k: _factor(v) for k, v in call.kwargs.items()}))
+
+        given = (result.detach().numpy(), added.detach().numpy())
+        return repeated_error(*given, squares, terms(call), call.accumulator())
 
     return rule
 

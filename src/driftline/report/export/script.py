@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from driftline.core.quoting import identifier
 from driftline.core.tensors import Arrays
+from driftline.core.verdict import Kind
 from driftline.programs.literals import UNPACK
 from driftline.report.export.clean_run import (
     FROM_METADATA,
@@ -24,7 +25,7 @@ from driftline.report.export.clean_run import (
 )
 from driftline.report.export.subject import Subject, release_in
 from driftline.report.scripts.calls import script_calls
-from driftline.report.scripts.check import check_for
+from driftline.report.scripts.check import check_for, telling_words
 from driftline.report.scripts.drift import DRAWN, with_drawn_inputs, with_listed_inputs
 from driftline.report.scripts.recipe import ROOM, Check, Recipe
 from driftline.report.scripts.recipe_onnx import onnx_recipe, with_literal_expectation
@@ -139,8 +140,8 @@ def _is_example(subject: Subject) -> bool:
     return subject.case.samples[index].origin == "example"
 
 
-def _try_script(subject: Subject, recipe: Recipe) -> Exported:
-    check = check_for(subject.failing(), recipe)
+def _try_script(subject: Subject, recipe: Recipe, *, wrapped: bool = False) -> Exported:
+    check = check_for(subject.failing(), recipe, wrapped=wrapped)
     problem = _problem(subject, recipe, check)
     pinned = pins(subject, recipe, check)
     text = check_script(recipe, check, (subject.title,), pinned) if recipe.got and check.lines else ""
@@ -148,6 +149,8 @@ def _try_script(subject: Subject, recipe: Recipe) -> Exported:
         return Exported(text, False, problem)
     python, where = _interpreter(subject, recipe)
     ran = run_clean(text, python=python)
+    if not ran.shows_bug and not wrapped and _tells_of_error(subject, ran):
+        return _try_script(subject, recipe, wrapped=True)
     if not ran.shows_bug:
         return Exported(text, False, _why_not(ran), ran.output)
     control = check_script(replace(recipe, got=recipe.expected), check, (), pinned)
@@ -211,6 +214,12 @@ def _problem(subject: Subject, recipe: Recipe, check: Check) -> str:
     if not can_make_environments():
         return f"uv is needed to run it with {subject.target}; install it with: pip install uv"
     return ""
+
+
+def _tells_of_error(subject: Subject, ran: CleanRun) -> bool:
+    """Did the script end with the right error, inside another one that the compiler raised because of it?"""
+    words = telling_words(subject.failing().message)
+    return subject.failing().kind == Kind.ERROR and bool(words) and words in ran.errors
 
 
 def _why_not(ran: CleanRun) -> str:

@@ -76,15 +76,15 @@ def tolerance(failing: ShownFailure) -> ScriptTolerance:
     )
 
 
-def check_for(failing: ShownFailure, recipe: Recipe) -> Check:
-    """The check that fits a failure."""
+def check_for(failing: ShownFailure, recipe: Recipe, *, wrapped: bool = False) -> Check:
+    """The check that fits a failure. `wrapped`: the compiler raises errors of its own around the one that tells."""
     kind, torch = failing.kind, recipe.flavour == "torch"
     if kind == Kind.BIAS:
         return drift_check(failing.evidence.direction or "scale", recipe)
     if kind in (Kind.CRASH, Kind.TIMEOUT, Kind.OOM):
         return _child(failing)
     if kind == Kind.ERROR:
-        return _error(failing)
+        return _error(failing, wrapped)
     if kind == Kind.MISSING_ERROR:
         return _missing_error()
     if kind == Kind.WRONG_STRUCTURE or failing.evidence.output.startswith("mutated:"):
@@ -187,13 +187,16 @@ def _structure(failing: ShownFailure, recipe: Recipe) -> Check:
     return Check(("import sys",), (), (*made, *shown, *lines), (*made, test))
 
 
-def _error(failing: ShownFailure) -> Check:
+def _error(failing: ShownFailure, wrapped: bool) -> Check:
     words = telling_words(failing.message)
+    told, imports = ("traceback.format_exc()", ("import traceback",)) if wrapped else ("str(error)", ())
     lines = ['print("expected:", EXPECTED)', "try:", '    print("got:     ", GOT)', "except Exception as error:"]
     if words:
-        lines += [f"    if {string(words)} not in str(error):", "        raise"]
+        lines += [f"    if {string(words)} not in {told}:", "        raise"]
     lines.append('    sys.exit(f"BUG: {type(error).__name__}: {error}")')
-    return Check(("import sys",), (), tuple(lines), ("EXPECTED  # runs", "GOT  # raises while the bug is there"))
+    return Check(
+        ("import sys", *imports), (), tuple(lines), ("EXPECTED  # runs", "GOT  # raises while the bug is there")
+    )
 
 
 _OUTCOME = """\

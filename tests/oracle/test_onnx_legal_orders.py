@@ -1,0 +1,78 @@
+"""Orders of summation that ONNX runtimes may choose, where the addend of Gemm and Conv makes them err alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+
+from onnx import parser
+
+from driftline.core.tensors import Array
+from driftline.oracle.arithmetic import declared
+from driftline.oracle.rule import JudgedOutputs, ShadowAnswer, judge_outputs
+from driftline.oracle.shadow.onnx_shadow import OnnxShadow
+from driftline.oracle.shadow.task import ask_shadow
+
+GEMM = """<ir_version: 8, opset_import: ["": 18]>
+g ({type}[64,{terms}] x, {type}[3,{terms}] w, {type}[3] b) => ({type}[64,3] y) {{ y = Gemm<transB=1>(x, w, b) }}"""
+CONV = """<ir_version: 8, opset_import: ["": 18]>
+g ({type}[64,{terms},1] x, {type}[3,{terms},1] w, {type}[3] b) => ({type}[64,3,1] y) {{ y = Conv(x, w, b) }}"""
+CASES = pytest.mark.parametrize("text", [GEMM, CONV], ids=["Gemm", "Conv"])
+SIZES = pytest.mark.parametrize(
+    ("dtype", "terms", "policy"), [("float32", 64, ""), ("float16", 18, "half-accumulation")]
+)
+
+
+class NearlyEqual:
+    """Nearly equal products and a large addend, and the result where the sum begins with the addend."""
+
+    def __init__(self, text: str, dtype: str, terms: int, policy: str) -> None:
+        random = np.random.default_rng(0)
+        near = 16 * np.finfo(dtype).eps
+        x = (2.65 + near * random.random((64, terms))).astype(dtype)
+        weight = (0.258 + near / 10 * random.random((3, terms))).astype(dtype)
+        self.bias: Array = np.array([1000.0, 999.0, 1001.0], dtype=dtype)
+        total = np.broadcast_to(self.bias, (64, 3))
+        for k in range(terms):
+            total = (total + (x[:, k : k + 1] * weight[None, :, k]).astype(dtype)).astype(dtype)
+        self.total = total
+        model = parser.parse_model(text.format(type="float" if dtype == "float32" else "float16", terms=terms))
+        trailing = (1,) if text is CONV else ()
+        self._shape = (64, 3, *trailing)
+        arrays = {"x": x.reshape(*x.shape, *trailing), "w": weight.reshape(*weight.shape, *trailing), "b": self.bias}
+        self._arithmetic = declared(policy)
+        self._shadow = OnnxShadow(model, arrays, self._arithmetic)
+
+    def judge(self, got: Array) -> JudgedOutputs:
+        exact = self._shadow.reference()
+        given = {"y": got.reshape(self._shape)}
+        perfect = {"y": exact["y"].astype(got.dtype)}
+
+        def ask(runs: int, outputs: dict[str, Array] | None) -> ShadowAnswer:
+            return ask_shadow(self._shadow, runs, outputs)
+
+        return judge_outputs(given, perfect, exact, ask, self._arithmetic)
+
+
+@CASES
+@SIZES
+def test_equal_products_may_all_round_alike_when_the_sum_begins_with_the_addend(
+    text: str, dtype: str, terms: int, policy: str
+) -> None:
+    program = NearlyEqual(text, dtype, terms, policy)
+    assert program.judge(program.total).finding is None
+
+
+@CASES
+@SIZES
+def test_equal_products_do_not_excuse_lost_ones(text: str, dtype: str, terms: int, policy: str) -> None:
+    program = NearlyEqual(text, dtype, terms, policy)
+    assert program.judge(np.broadcast_to(program.bias, (64, 3))).finding
+
+
+@CASES
+def test_sums_in_half_precision_are_found_although_their_terms_are_equal(text: str) -> None:
+    program = NearlyEqual(text, "float16", 18, "")
+    assert program.judge(program.total).finding
