@@ -37,7 +37,7 @@ class Expected:
 
     native: Array
     exact: Array | None
-    spread: Array | None
+    spread: Array | None  # NaN where terms overflow on the way
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,18 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
         spread = np.zeros(value.shape) if expected.spread is None else expected.spread.astype(np.float64)
 
         # Where the program's own arithmetic overflows or loses a NaN and float64 does not, either is legal.
-        judged = (_class(native) == _class(stored)) & np.isfinite(spread)
+        same = _class(native) == _class(stored)
+        judged = same & np.isfinite(spread)
         wrong_class = judged & (_class(value) != _class(stored))
+        # Where terms overflow on the way, any infinity or NaN is legal; a number is not, if float64 says that the
+        # result lies beyond the range.
+        wrong_class |= same & np.isnan(spread) & np.isinf(stored) & np.isfinite(exact) & np.isfinite(value)
         # At the edge of the range rounding decides between the largest number and infinity. An infinity that is exact,
         # or a number far beyond the range, leaves no choice: the largest number in its place is a clamped result.
         largest = float(ml_dtypes.finfo(dtype).max)
-        near_overflow = np.abs(np.abs(exact) - largest) <= 4 * unit * largest + SPREAD * spread
+        near_overflow = np.abs(np.abs(exact) - largest) <= 4 * unit * largest + SPREAD * np.nan_to_num(
+            spread, posinf=np.inf
+        )
         wrong_class &= ~(near_overflow & ~np.isnan(value))
         unjudged = int((~judged).sum())
         if wrong_class.any():

@@ -36,6 +36,9 @@ REFERENCES = {
     "tensorflow": "driftline.oracle.references.tensorflow_reference:TensorFlowReference",
 }
 PERTURBED_RUNS = 4
+# Inputs beyond this share of the root of the largest number make products whose sums overflow in one order or another.
+TAME = 2.0**-10
+WIDE_RANGE = 1e30  # types with less range are added up in wider ones
 
 Run = Callable[[Arrays], Arrays]
 
@@ -149,8 +152,12 @@ def measure_spread(reference: ReferenceRun, arrays: Arrays, native: Arrays) -> t
         plain = cast(ExactRun, reference)
         exact = plain.exact(lifted)
     except NoExactReference as reason:
-        return None, _spread(reference.native, arrays, arrays, native), str(reason)
-    return exact, _spread(plain.exact, lifted, arrays, exact), ""
+        spread = _spread(reference.native, arrays, arrays, native)
+        _mark_overflows(spread, reference.native, arrays, arrays, native)
+        return None, spread, str(reason)
+    spread = _spread(plain.exact, lifted, arrays, exact)
+    _mark_overflows(spread, plain.exact, lifted, arrays, native)
+    return exact, spread, ""
 
 
 def _write(path: Path, arrays: Arrays) -> Path:
@@ -184,6 +191,40 @@ def _spread(run: Run, arrays: Arrays, originals: Arrays, center: Arrays) -> Arra
                 moved_by = np.abs(_lift(other) - _lift(center[name]))
             np.maximum(widest, np.where(np.isfinite(moved_by), moved_by, np.inf), out=widest, where=~np.isnan(moved_by))
     return spread
+
+
+def _mark_overflows(spread: Arrays, run: Run, arrays: Arrays, originals: Arrays, native: Arrays) -> None:
+    """Make the spread NaN where the result is a number as soon as the largest inputs are smaller. There it overflowed
+    on the way, and the order of the terms decides whether that ends in an infinity or, where two of them meet, in
+    NaN."""
+    if all(bool(np.isfinite(native[name]).all()) for name in spread if name in native):
+        return
+    tamed = {name: _tamed(array, originals[name]) for name, array in arrays.items()}
+    if all(tamed[name] is arrays[name] for name in arrays):
+        return
+    try:
+        outputs = run(tamed)
+    except Exception:  # as for other neighbours
+        return
+    for name, widest in spread.items():
+        mine, other = native.get(name), outputs.get(name)
+        if mine is not None and other is not None and other.shape == widest.shape == mine.shape:
+            with np.errstate(all="ignore"):
+                widest[~np.isfinite(mine) & np.isfinite(other.astype(mine.dtype))] = np.nan
+
+
+def _tamed(array: Array, original: Array) -> Array:
+    """The array with its largest finite numbers made smaller; itself, if it has none."""
+    if not is_float(original.dtype.name):
+        return array
+    import ml_dtypes
+
+    largest = float(ml_dtypes.finfo(original.dtype).max)
+    limit = TAME * largest**0.5
+    beyond = np.isfinite(array) & (np.abs(array) > limit)
+    if largest < WIDE_RANGE or not beyond.any():
+        return array
+    return np.where(beyond, np.copysign(limit, array), array).astype(array.dtype)
 
 
 def _perturb(array: Array, original: Array, rng: np.random.Generator) -> Array:
