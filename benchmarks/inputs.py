@@ -196,12 +196,13 @@ def _ask_z3(encoding: Encoding, seconds: float) -> tuple[str, dict[str, int]]:
     solver = z3.SolverFor("QF_BVFP", ctx=context)
     solver.set("timeout", max(1, int(seconds * 1000)))
     solver.from_string(encoding.text())
-    if solver.check() == z3.sat:
+    result = solver.check()
+    if result == z3.sat:
         model = solver.model()
         found = {one.name(): model[one] for one in model.decls()}
         wanted = (encoding.bits(node) for node in encoding.query.variables)
         return "sat", {name: found[name].as_long() for name in wanted if name in found}
-    return ("unsat" if solver.check() == z3.unsat else "unknown"), {}
+    return ("unsat" if result == z3.unsat else "unknown"), {}
 
 
 def _ask_cvc5(encoding: Encoding, seconds: float) -> tuple[str, dict[str, int]]:

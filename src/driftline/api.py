@@ -82,7 +82,7 @@ def check(
     """Run a program on many compilers and say which of them is wrong.
 
     `program` is an nn.Module or torch function with `example` inputs (a tuple or dict), an ONNX ModelProto, or the text
-    that the command line takes: "model.onnx", "model.pt2", "file.py:name". Workers stay warm between calls.
+    that the command line takes: "model.onnx", "model.pt2", "model.pt", "file.py:name". Workers stay warm between calls.
 
     `dims` and `shapes` say how large inputs to make, as `--dim` and `--shape` do: `dims={"batch": 2, "seq": [16, 33]}`
     for dimensions that the program leaves open and names, `shapes={"x": (2, 8)}` (or a list of shapes) for an input by
@@ -177,7 +177,7 @@ def shared_checker() -> Checker:
 def open_live(program: Any, example: Any, pool: Pool, options: CheckOptions, sizes: Sizes) -> LoadedProgram:
     """Anything that `check` takes for a program, written down so that workers can run it."""
     if isinstance(program, (str, Path)):
-        return open_program(str(program), pool, options)
+        return open_program(str(program), pool, options, sizes)
     if isinstance(program, Openable):
         return program.open(pool, options)
     with tempfile.TemporaryDirectory() as folder:

@@ -11,7 +11,10 @@ import pytest
 from driftline.cli import run
 from driftline.core.errors import DriftlineError
 from driftline.instabilities.compose import Arrangement, compose
+from driftline.instabilities.models import read_models
 from driftline.instabilities.operations import COMPOSABLE, parse_operations
+
+ENDS = (".py", ".pt", ".onnx")  # of the files of a model
 
 
 def test_every_sequence_is_made_once_in_each_arrangement_that_it_has() -> None:
@@ -90,3 +93,35 @@ def test_every_operator_computes_the_same_in_all_three_files(tmp_path: Path) -> 
         (onnx,) = session.run(None, arrays)
         assert np.array_equal(script.numpy(), source.numpy()), one["name"]
         np.testing.assert_allclose(onnx, source.numpy(), rtol=2e-4, atol=1e-5, err_msg=one["name"])
+
+
+def test_composing_again_replaces_what_compose_wrote_and_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "models"
+
+    def composed(ops: str) -> int:
+        return run(["compose", "--out", str(folder), "--ops", ops, "--length", "1", "--all", "--shape", "2x2"])
+
+    assert composed("exp,log") == 0
+    (folder / "notes.txt").write_text("mine")
+    assert composed("log,abs") == 0
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"notes.txt", "metadata.json", *(f"{op}{end}" for op in ("log", "abs") for end in ENDS)}
+    assert {one.name for one in read_models(folder)} == {"log", "abs"}
+
+    (folder / "exp.py").write_text("mine")
+    capsys.readouterr()
+    assert composed("exp") == 2
+    assert "exp.py is there, and `driftline compose` did not write it" in capsys.readouterr().err
+    assert (folder / "exp.py").read_text() == "mine"
+    assert (folder / "log.onnx").is_file()
+
+
+def test_an_interrupted_call_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:
+    metadata = tmp_path / "metadata.json"
+    metadata.write_text(json.dumps({"schema": 1, "complete": False, "models": []}))
+    with pytest.raises(DriftlineError, match="composing was interrupted"):
+        read_models(tmp_path)
+    assert run(["compose", "--out", str(tmp_path), "--ops", "abs", "--length", "1", "--shape", "2x2"]) == 0
+    assert [one.name for one in read_models(tmp_path)] == ["abs"]

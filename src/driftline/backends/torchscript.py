@@ -1,5 +1,7 @@
 """TorchScript: `torch.jit.script`, or a trace where the scripting language does not reach; then freeze and optimise.
 
+Of a program that was a TorchScript file, that file is run.
+
 A trace writes down one path through the program. Where the tracer warns that it had to choose, the trace means
 something else than the program, and the program is rejected. The profiling executor optimises on the second run of a
 graph, so the graph has been run twice when compiling is done.
@@ -19,6 +21,7 @@ from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Arrays
 from driftline.core.text import first_line
 from driftline.programs.opened import OpenedProgram
+from driftline.programs.torchscript_file import embedded, load_embedded
 
 _PROFILING_RUNS = 2
 _PATH_CHOSEN = "Converting a tensor to a Python"  # a branch, a loop bound or a number was taken from a tensor
@@ -78,8 +81,13 @@ class TorchScript(TorchBackend):
         import torch
 
         program.enter(Stage.CONVERT)
-        buffers = _Buffers(program)
-        graph, wrap = _take_graph(program, option(options, self, "mode"))
+        data = embedded(program.path) if program.form == "torch" else None
+        if data is not None:
+            graph, wrap = _own_file(program, data)
+            buffers = _Buffers(graph)
+        else:
+            buffers = _Buffers(program.live.function)
+            graph, wrap = _take_graph(program, option(options, self, "mode"))
         program.enter(Stage.COMPILE)
         run = buffers.restored_before(wrap(graph))
         run(program.example)
@@ -98,8 +106,7 @@ class TorchScript(TorchBackend):
 class _Buffers:
     """A scripted graph shares the model's buffers: what one run leaves in them must not reach the next."""
 
-    def __init__(self, program: OpenedProgram) -> None:
-        function = program.live.function
+    def __init__(self, function: Any) -> None:
         found = list(function.buffers()) if hasattr(function, "buffers") else []
         self._saved = [(buffer, buffer.clone()) for buffer in found]
 
@@ -119,6 +126,27 @@ class _Buffers:
             return run(arrays)
 
         return restore_and_run
+
+
+def _own_file(program: OpenedProgram, data: bytes) -> Taken:
+    """The user's file, whose results have the names that they have in the archive that was made from it."""
+    import torch
+
+    calls = TorchCalls(program)
+    call = calls.prepare(program.example)
+    with torch.no_grad():
+        names = list(flatten_outputs(program.live.function(*call.args, **call.kwargs)))
+
+    def wrap(optimised: Any) -> Compiled:
+        def run(arrays: Arrays) -> Arrays:
+            call = calls.prepare(arrays)
+            with torch.no_grad():
+                found = flatten_outputs(optimised(*call.args, **call.kwargs))
+            return dict(zip(names, found.values(), strict=True))
+
+        return run
+
+    return load_embedded(data), wrap
 
 
 def _take_graph(program: OpenedProgram, mode: str) -> Taken:

@@ -19,7 +19,7 @@ from driftline.inputs.sizes import NOT_GIVEN, Sizes
 from driftline.store import Bug, Finding, Store
 
 _CASE_ID = re.compile(r"[0-9a-f]{16}")
-_PROGRAMS = (".onnx", ".pt2")
+_PROGRAMS = (".onnx", ".pt2", ".pt")
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _checked(
     options: CheckOptions,
     listener: Listener,
 ) -> Failing:
-    opened = open_program(name, checker.pool, options)
+    opened = open_program(name, checker.pool, options, sizes)
     targets = [target] if target else None
     result = check_program(
         checker, store, opened, targets=targets, inputs=inputs, sizes=sizes, options=options, listener=listener

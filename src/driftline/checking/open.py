@@ -1,10 +1,13 @@
-"""From what a user names (`model.onnx`, `model.pt2`, `file.py:name`, `model:NAME`) to a `Program` with an example."""
+"""From what a user names (`model.onnx`, `model.pt2`, `model.pt`, `file.py:name`, `model:NAME`) to a `Program` with an
+example."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from driftline.checking.kinds import worker_for_framework
 from driftline.core.case import CheckOptions, Deployed
@@ -12,15 +15,17 @@ from driftline.core.errors import DriftlineError, TooLarge
 from driftline.core.files import copy_file
 from driftline.core.packages import extra_command
 from driftline.core.program import Program, SourceBundle, file_digest
-from driftline.core.tensors import Arrays, load_tensors
+from driftline.core.tensors import Arrays, Shape, load_tensors
 from driftline.core.text import did_you_mean, last_words
 from driftline.execute.pool import Pool, WorkerStartError
 from driftline.inputs.room import room_for_inputs
+from driftline.inputs.sizes import NOT_GIVEN, Sizes
 from driftline.models import find, source_text
 from driftline.programs.archive_scan import require_harmless
 from driftline.programs.described import INSPECT, Described, InspectRequest
 from driftline.programs.known import NOTHING_KNOWN, Known
 from driftline.programs.source import guess_framework
+from driftline.programs.torchscript_file import require_torchscript
 
 MODEL = "model:"  # a model of the corpus, by its name
 
@@ -42,8 +47,9 @@ class LoadedProgram:
         return self.deployed.program if self.deployed else self.program
 
 
-def open_program(text: str, pool: Pool, options: CheckOptions) -> LoadedProgram:
-    """Read the program that `text` names. Every mistake in it is one sentence."""
+def open_program(text: str, pool: Pool, options: CheckOptions, sizes: Sizes = NOT_GIVEN) -> LoadedProgram:
+    """Read the program that `text` names. Every mistake in it is one sentence. `sizes` say what a file does not: which
+    shapes a TorchScript module takes."""
     if text.startswith(MODEL):
         return _open_model(text.removeprefix(MODEL), pool, options)
     module, _, entry = text.partition(".py:")
@@ -59,8 +65,13 @@ def open_program(text: str, pool: Pool, options: CheckOptions) -> LoadedProgram:
     if path.suffix == ".pt2":
         require_harmless(path, text)
         return _open_file(path, "torch", "torch", pool, options)
+    if path.suffix == ".pt":
+        require_torchscript(path, text)
+        require_harmless(path, text)
+        return _open_file(path, "torchscript", "torch", pool, options, sizes)
     raise DriftlineError(
-        f"{text}: the kind of program is told by its name; give model.onnx, model.pt2, file.py:name or model:NAME."
+        f"{text}: the kind of program is told by its name; give model.onnx, model.pt2, model.pt (TorchScript),"
+        " file.py:name or model:NAME."
     )
 
 
@@ -114,16 +125,29 @@ def open_source(
     return replace(opened, program=replace(opened.program, origin=origin))
 
 
-def _open_file(path: Path, form: str, framework: str, pool: Pool, options: CheckOptions) -> LoadedProgram:
-    described = _inspect(pool, framework, options, form=form, path=path.resolve(), name=path.name)
+def _open_file(
+    path: Path, form: str, framework: str, pool: Pool, options: CheckOptions, sizes: Sizes = NOT_GIVEN
+) -> LoadedProgram:
+    shapes = {name: several[0] for name, several in sizes.shapes.items()}
+    described = _inspect(pool, framework, options, form=form, path=path.resolve(), name=path.name, shapes=shapes)
+    if described.archive:
+        return _described_program(described.archive, "torch", path.name, described, pool, options)
     source = described.onnx or path.resolve()
     return _described_program(source, form, path.name, described, pool, options)
 
 
 def _inspect(
-    pool: Pool, framework: str, options: CheckOptions, *, form: str, path: Path, name: str, origin: str = ""
+    pool: Pool,
+    framework: str,
+    options: CheckOptions,
+    *,
+    form: str,
+    path: Path,
+    name: str,
+    origin: str = "",
+    shapes: Mapping[str, Shape] = MappingProxyType({}),
 ) -> Described:
-    request = InspectRequest(form, path, name, pool.workspace.job_folder(), origin, options.seed)
+    request = InspectRequest(form, path, name, pool.workspace.job_folder(), origin, options.seed, shapes)
     try:
         report = pool.run(
             worker_for_framework(framework),

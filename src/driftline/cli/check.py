@@ -162,9 +162,9 @@ def check(
 ) -> int:
     """Run PROGRAM on many compilers and say which of them is wrong.
 
-    PROGRAM is model.onnx, model.pt2, model:NAME (see `driftline models list`), or file.py:name, where `name` is a
-    function without arguments that returns (callable, inputs): an nn.Module or torch function, a Keras model or
-    tf.function, a JAX function or an ONNX model, with a tuple or dict of example inputs.
+    PROGRAM is model.onnx, model.pt2, model.pt (TorchScript), model:NAME (see `driftline models list`), or file.py:name,
+    where `name` is a function without arguments that returns (callable, inputs): an nn.Module or torch function, a
+    Keras model or tf.function, a JAX function or an ONNX model, with a tuple or dict of example inputs.
 
     \b
     Targets are written backend[@version][:option=value...]:
@@ -266,9 +266,9 @@ def check(
     )
     with Store.create(store) as kept, Pool() as pool:
         with CheckProgress(f"Checking {program}") as progress:
-            opened = open_program(program, pool, options)
+            opened = open_program(program, pool, options, sizes)
             if reference:
-                opened = deploy(opened, open_program(reference, pool, options))
+                opened = deploy(opened, open_program(reference, pool, options, sizes))
             if before:
                 before.require_program(opened.runs)
             unfit: list[Skipped] = []

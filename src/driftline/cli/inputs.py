@@ -105,7 +105,7 @@ def inputs(
         _require_file(out)
     options = CheckOptions(seed=seed, plugins=tuple(str(Path(p).resolve()) for p in plugins))
     with Pool() as pool, Activity(f"Solving {program}", seconds) as progress:
-        opened = open_program(program, pool, options)
+        opened = open_program(program, pool, options, sizes)
         maker = maker_of(opened, options, sizes)
         solved = solve_inputs(pool, opened, maker, options, goals=goals, budget=seconds, dtype=dtype, node=node,
                               say=says(progress, "solving"))  # fmt: skip

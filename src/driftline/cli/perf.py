@@ -162,10 +162,10 @@ def check(
     options = PerfOptions(baselines, ratio, effort, grown if growth else None, exponent)
     with Store.create(store) as kept, Pool() as pool, StepProgress(f"Timing {program}") as progress:
         checker = Checker(pool)
-        opened = open_program(program, pool, checks)
+        opened = open_program(program, pool, checks, sizes)
         chosen, _ = choose_targets(opened.program, wanted)
         case = sample_case(opened, checks, sizes)
-        other = require_twin(checker, opened, open_program(twin, pool, checks), case) if twin else None
+        other = require_twin(checker, opened, open_program(twin, pool, checks, sizes), case) if twin else None
 
         def keep(own: Side, other: Side, row: PerfRow) -> PerfRow:
             return replace(row, bug=record_slow(kept, own, other, row, ratio).id)

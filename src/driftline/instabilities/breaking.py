@@ -24,7 +24,7 @@ from driftline.inputs.symbolic.formats import FORMATS, Format
 from driftline.instabilities.counting import flags
 from driftline.instabilities.frameworks import Framework, available, parse_frameworks
 from driftline.instabilities.measuring import ModelScreener, ReferredModel
-from driftline.instabilities.models import ModelFiles, read_models
+from driftline.instabilities.models import MEANING, ModelFiles, read_models
 from driftline.instabilities.pictures import as_png, new_figure
 from driftline.instabilities.records import ModelRecord, RunFolder
 from driftline.instabilities.requests import ReferItem
@@ -101,7 +101,7 @@ def _panels(
     pool: Pool, program: LoadedProgram, form: str, frameworks: Sequence[Framework], axis: Array, options: CheckOptions
 ) -> dict[str, Array]:
     samples = _samples(program, axis)
-    with ModelScreener(pool, form, timeout=options.timeout) as screener:
+    with ModelScreener(pool, MEANING[form], timeout=options.timeout) as screener:
         tensors = screener.folder / "map.inputs"
         save_samples(tensors, samples)
         (found,) = screener.refer([ReferItem(program.program, str(tensors), ("map",) * len(samples))])

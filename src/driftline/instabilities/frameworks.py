@@ -11,12 +11,13 @@ from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
 from driftline.core.text import did_you_mean
 from driftline.execute.environments import find_environment
-from driftline.instabilities.models import ModelFiles
+from driftline.instabilities.models import MEANING, ModelFiles
 from driftline.programs.convert import accepts_directly
 
 USUAL = {"pytorch": "eager", "torch_compile": "inductor", "onnx": "onnxruntime"}
 DEFAULT_FRAMEWORKS = "pytorch,torch_compile,onnx,openvino,xla"
-_FORM = {"torch": "source", "onnx": "onnx"}  # of the programs of a model
+_FORM = {"torch": "source", "onnx": "onnx", "torchscript": "torch"}  # of the programs of a model, once opened
+_OWN = {"torchscript": "torchscript"}  # backends that are given their own kind of file where a model has one
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,13 @@ class Framework:
     target: Target
 
     def form(self, model: ModelFiles) -> str | None:
-        """Which of the model's programs it is given: `torch`, `onnx`, or None if it takes neither."""
+        """Which of the model's programs it is given: `torch`, `onnx`, `torchscript`, or None if it takes none."""
         accepts = resolve(self.target).accepts
-        for framework, text in model.programs.items():
-            form = "torch" if text.endswith(".pt2") else _FORM[framework]
-            if accepts_directly(form, framework, accepts):
-                return framework
+        own = _OWN.get(self.target.backend)
+        for name, text in sorted(model.programs.items(), key=lambda item: (item[0] != own, item[0] == "torchscript")):
+            form = "torch" if text.endswith(".pt2") else _FORM[name]
+            if accepts_directly(form, MEANING[name], accepts):
+                return name
         return None
 
 

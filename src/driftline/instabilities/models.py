@@ -20,12 +20,14 @@ from driftline.instabilities.requests import WRITE_MODELS, NamedGraph, WriteMode
 METADATA = "metadata.json"
 SCHEMA = 1
 _BATCH = 40  # models that one job writes
-_FORMS = {".pt2": "torch", ".onnx": "onnx"}
+MEANING = {"torch": "torch", "onnx": "onnx", "torchscript": "torch"}  # which framework says what a program means
+FORMS = {".pt2": "torch", ".onnx": "onnx", ".pt": "torchscript"}
 
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """A model by name, with the program that each framework is given: `torch` and `onnx`, as `check` takes them."""
+    """A model by name, with the program that each framework is given: `torch`, `onnx` and `torchscript`, as `check`
+    takes them."""
 
     name: str
     programs: dict[str, str]
@@ -40,16 +42,41 @@ def write_models(
     about: dict[str, Any],
     done: Callable[[int], None] = lambda count: None,
 ) -> Path:
-    """Write the files of every model, and the metadata last: where that stands, the folder is whole."""
+    """Write the files of every model in the place of those that an earlier call wrote. The metadata says first what is
+    going to be there and last that it is: so an interrupted call can be repeated, and is not taken for a whole one."""
     make_folder(folder)
+    path = folder / METADATA
+    described = [_described(one) for one in compositions]
+    _make_way(folder, [file for one in described for file in _files(one)])
+    body = {"schema": SCHEMA, **about, "complete": False, "models": described}
+    write_private(path, [to_json(body, indent=1).encode()])
     for start in range(0, len(compositions), _BATCH):
         part = compositions[start : start + _BATCH]
         _write_some(pool, folder, part)
         done(len(part))
-    body = {"schema": SCHEMA, **about, "models": [_described(one) for one in compositions]}
-    path = folder / METADATA
-    write_private(path, [to_json(body, indent=1).encode()])
+    write_private(path, [to_json({**body, "complete": True}, indent=1).encode()])
     return path
+
+
+def _make_way(folder: Path, coming: Sequence[str]) -> None:
+    """Remove what an earlier call wrote, by its metadata; nothing else is touched, nor overwritten."""
+    path = folder / METADATA
+    earlier = [file for one in _metadata(path)["models"] for file in _files(one)] if path.is_file() else []
+    for name in coming:
+        if name not in earlier and (folder / name).exists():
+            raise DriftlineError(
+                f"--out {folder}: {name} is there, and `driftline compose` did not write it; name another folder."
+            )
+    for name in earlier:
+        (folder / name).unlink(missing_ok=True)
+
+
+def _files(described: Any) -> list[str]:
+    """The names of a model's files, which lie in the folder itself."""
+    found = [str(file).removesuffix(":program") for file in described["files"].values()]
+    if any(Path(name).name != name for name in (*found, str(described["name"]))):
+        raise ValueError("a file outside of the folder")
+    return found
 
 
 def _write_some(pool: Pool, folder: Path, compositions: Sequence[Composition]) -> None:
@@ -82,7 +109,7 @@ def _described(one: Composition) -> dict[str, Any]:
 
 
 def read_models(folder: Path) -> list[ModelFiles]:
-    """The models of a folder: by its metadata if `driftline compose` wrote it, else every .onnx and .pt2 file."""
+    """The models of a folder: by its metadata if `driftline compose` wrote it, else every .onnx, .pt2 and .pt file."""
     if not folder.is_dir():
         raise DriftlineError(f"--models {folder}: there is no such folder. Make one with `driftline compose`.")
     path = folder / METADATA
@@ -90,31 +117,43 @@ def read_models(folder: Path) -> list[ModelFiles]:
         return _composed(folder, path)
     found: dict[str, dict[str, str]] = {}
     for file in sorted(folder.iterdir()):
-        if file.suffix in _FORMS and file.is_file():
-            found.setdefault(file.stem, {})[_FORMS[file.suffix]] = str(file)
+        if file.suffix in FORMS and file.is_file():
+            found.setdefault(file.stem, {})[FORMS[file.suffix]] = str(file)
     if not found:
         raise DriftlineError(
-            f"--models {folder}: there are no models. It takes what `driftline compose` writes, or .onnx and .pt2"
-            " files."
+            f"--models {folder}: there are no models. It takes what `driftline compose` writes, or .onnx, .pt2"
+            " and .pt (TorchScript) files."
         )
     return [ModelFiles(name, programs) for name, programs in found.items()]
 
 
 def _composed(folder: Path, path: Path) -> list[ModelFiles]:
+    body = _metadata(path)
+    if not body.get("complete", True):
+        raise DriftlineError(
+            f"--models {folder}: composing was interrupted, and models are missing; compose them again."
+        )
+    return [_read(folder, one) for one in body["models"]]
+
+
+def _metadata(path: Path) -> Any:
+    """Its text, with all that is needed of every model."""
     try:
         body = parse_json(path.read_bytes())
-        return [_read(folder, one) for one in body["models"]]
+        body.get("complete")
+        for one in body["models"]:
+            _files(one)
+            _read(path.parent, one)
+        return body
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DriftlineError(
-            f"{path} is not what `driftline compose` writes ({type(error).__name__}). Compose the models again,"
-            " or remove it to take the .onnx and .pt2 files of the folder."
+            f"{path} is not what `driftline compose` writes ({type(error).__name__}). Compose the models into another"
+            " folder, or remove it to take the .onnx, .pt2 and .pt files of this one."
         ) from error
 
 
 def _read(folder: Path, one: Any) -> ModelFiles:
-    files, name = one["files"], str(one["name"])
-    programs = {"torch": str(files["source"]), "onnx": str(files["onnx"])}
-    if any(Path(text).name != text for text in (name, *programs.values())):
-        raise ValueError("a file outside of the folder")
+    files = one["files"]
+    programs = {"torch": files["source"], "onnx": files["onnx"], "torchscript": files["torchscript"]}
     placed = {form: str(folder / text) for form, text in programs.items()}
-    return ModelFiles(name, placed, str(one["expression"]), tuple(map(str, one["operators"])))
+    return ModelFiles(str(one["name"]), placed, str(one["expression"]), tuple(map(str, one["operators"])))

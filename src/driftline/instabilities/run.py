@@ -33,7 +33,7 @@ from driftline.execute.shelf import save_samples
 from driftline.inputs.files import read_arrays
 from driftline.instabilities.frameworks import Framework, available
 from driftline.instabilities.measuring import ModelScreener, ReferredModel
-from driftline.instabilities.models import METADATA, ModelFiles, read_models
+from driftline.instabilities.models import FORMS, MEANING, METADATA, ModelFiles, read_models
 from driftline.instabilities.records import ModelRecord, RunFolder, RuntimeRecord, counted_words
 from driftline.instabilities.requests import ReferItem
 from driftline.instabilities.samples import check_source, input_files, make_inputs, write_samples
@@ -81,7 +81,7 @@ class RunResult:
 def _digest(folder: Path) -> str:
     """What the models are: of a composed folder its metadata, else all its files."""
     metadata = folder / METADATA
-    files = [metadata] if metadata.is_file() else sorted(p for p in folder.iterdir() if p.suffix in (".onnx", ".pt2"))
+    files = [metadata] if metadata.is_file() else sorted(p for p in folder.iterdir() if p.suffix in FORMS)
     found = hashlib.sha256()
     for path in files:
         found.update(f"{path.name} {file_digest(path)}\n".encode())
@@ -184,7 +184,10 @@ class _ModelRun:
             screeners = {
                 form: stack.enter_context(
                     ModelScreener(
-                        self._pool, form, plugins=self._plan.options.plugins, timeout=self._plan.options.timeout
+                        self._pool,
+                        MEANING[form],
+                        plugins=self._plan.options.plugins,
+                        timeout=self._plan.options.timeout,
                     )
                 )
                 for form in {form for model in able for form in model.programs}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import io
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +61,7 @@ def _write(model: NamedGraph, folder: Path) -> None:
     exec(compile(text, f"{model.name}.py", "exec"), space)
     function, example = space["program"]()  # type: ignore[operator]
     with torch.no_grad():
-        script = torch.jit.trace(function, example)
+        script = torch.jit.trace(_as_module(function), example)
     file = io.BytesIO()
     torch.jit.save(script, file)
     data = emit_onnx(model.graph)
@@ -66,6 +69,20 @@ def _write(model: NamedGraph, folder: Path) -> None:
     (folder / f"{model.name}.py").write_text(text)
     (folder / f"{model.name}.pt").write_bytes(file.getvalue())
     (folder / f"{model.name}.onnx").write_bytes(data)
+
+
+def _as_module(function: Callable[..., Any]) -> Any:
+    """Only of a traced module does TorchScript keep the shapes of the inputs; their names are those of the function."""
+    import torch
+
+    class Composed(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, *inputs: Any) -> Any:
+            return function(*inputs)
+
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    named = inspect.Signature([own, *inspect.signature(function).parameters.values()])
+    Composed.forward.__signature__ = named  # type: ignore[attr-defined]
+    return Composed().eval()
 
 
 @REFER.serve

@@ -1,4 +1,4 @@
-"""What loading a torch.export archive (.pt2) would run, found out without loading it.
+"""What loading a torch.export archive (.pt2) or a TorchScript file (.pt) would run, found out without loading it.
 
 An archive is a ZIP file with the graph as JSON and tensors as bytes, and it may hold pickles: example inputs, constants
 and custom objects. `torch.export.load` unpickles them, which calls whatever they name. Here the pickles are read as
@@ -20,6 +20,7 @@ from typing import Any
 
 from driftline.core.errors import DriftlineError
 from driftline.core.quoting import is_identifier, one_line
+from driftline.programs.torchscript_file import ORIGINAL, decoded
 
 _BIG = 256 << 20  # bytes of a part that is unpacked in memory; tensors may be larger, pickles are not
 _DEEP = 3  # archives in archives
@@ -34,6 +35,7 @@ _ALLOWED = re.compile(
     r"|torch (b?float\d*\w*|half|double|u?int\d+|long|short|bool|complex\d+|chalf|cfloat|cdouble|q?u?int\d+(x\d)?)"
     r"|transformers\.cache_utils \w+"  # key-value caches among the example inputs
 )
+_OWN_CLASSES = re.compile(r"__torch__[\w.]*|torch\.jit\._pickle\.\w+")  # what TorchScript names in its pickles
 _PLAIN = re.compile(r"(.*/)?(archive_format|archive_version|byteorder|version|\.data/.*|\.format_version|\.storage_.*)")
 _trusted = False
 
@@ -72,7 +74,7 @@ def require_harmless(path: Path, name: str = "") -> None:
 def _suspects(path: Path, name: str) -> Iterator[str]:
     try:
         with zipfile.ZipFile(path) as archive:
-            yield from _in_archive(archive, _DEEP)
+            yield from _in_torchscript(archive) if path.suffix == ".pt" else _in_archive(archive, _DEEP)
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         if zipfile.is_zipfile(path):
             raise DriftlineError(f"{one_line(name)} is a damaged archive ({one_line(str(error), 80)}).") from error
@@ -85,6 +87,9 @@ def _in_archive(archive: zipfile.ZipFile, deep: int) -> Iterator[str]:
         name = entry.filename
         if name.endswith("/") or _PLAIN.fullmatch(name) or name.rpartition("/")[2] in raw:
             continue
+        if name.endswith(f"/extra/{ORIGINAL}"):
+            yield from _in_embedded(decoded(_read(archive, entry)))
+            continue
         if name.endswith(".json"):
             if "/models/" in f"/{name}":
                 yield from _in_graph(_read(archive, entry))
@@ -95,6 +100,23 @@ def _in_archive(archive: zipfile.ZipFile, deep: int) -> Iterator[str]:
         if deep < _DEEP and re.fullmatch(r"[^/]*/data/\d+", name):
             continue  # bytes of a tensor in what torch.save wrote
         yield from _in_part(_read(archive, entry), deep)
+
+
+def _in_embedded(data: bytes) -> Iterator[str]:
+    """The TorchScript file that an archive was made from. What is no archive is refused when it is to be run."""
+    if data[:4] == b"PK\x03\x04":
+        with zipfile.ZipFile(io.BytesIO(data)) as inner:
+            yield from _in_torchscript(inner)
+
+
+def _in_torchscript(archive: zipfile.ZipFile) -> Iterator[str]:
+    """Its code is no Python, and its pickles are read by torch's own reader, which knows tensors and the file's own
+    classes; a name of anything else has no business there."""
+    for entry in archive.infolist():
+        if entry.filename.endswith((".pkl", ".debug_pkl")):
+            for found in _in_pickle(_read(archive, entry)):
+                if not _OWN_CLASSES.fullmatch(found):
+                    yield found
 
 
 def _raw_tensors(archive: zipfile.ZipFile) -> set[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from driftline.core.task import Task
-from driftline.core.tensors import TensorSpec
+from driftline.core.tensors import Shape, TensorSpec
 from driftline.programs.known import NOTHING_KNOWN, Known
 
 
@@ -21,6 +21,7 @@ class InspectRequest:
     folder: Path
     origin: str = ""  # the user's file, of a source program
     seed: int = 0
+    shapes: Mapping[str, Shape] = field(default_factory=dict)  # of inputs, where the file does not tell
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Described:
     weights: int = 0  # bytes
     siblings: Mapping[str, str] = field(default_factory=dict)  # files that a source program imports, with their text
     onnx: Path | None = None  # an ONNX file that takes the place of the given one
+    archive: Path | None = None  # a torch.export archive that does
     data: tuple[str, ...] = ()  # files beside it that hold weights
     without: str = ""  # operators of unknown meaning that were taken out of an ONNX model
     notes: tuple[str, ...] = ()  # what a reader of the results must know

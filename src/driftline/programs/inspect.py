@@ -22,13 +22,19 @@ from driftline.programs.onnx_model import describe_model, read_model
 from driftline.programs.opened import live_of_archive, load_archive
 from driftline.programs.source import imported_siblings, live_from_source
 from driftline.programs.state import recording_opened_files, state_digest, state_size
+from driftline.programs.torchscript_file import write_archive
 
 _DENSE = "torch.strided"
 
 
 @INSPECT.serve
 def inspect(request: InspectRequest, context: Context) -> Inspected:
-    readers = {"source": _inspect_source, "torch": _inspect_archive, "onnx": _inspect_onnx}
+    readers = {
+        "source": _inspect_source,
+        "torch": _inspect_archive,
+        "torchscript": _inspect_torchscript,
+        "onnx": _inspect_onnx,
+    }
     try:
         return Inspected(readers[request.form](request))
     except DriftlineError as error:
@@ -102,6 +108,12 @@ def _inspect_archive(request: InspectRequest) -> Described:
     from driftline.programs.torch_ranges import known_of_archive
 
     return replace(_described(request, "torch", live.example_arrays()), known=known_of_archive(exported, live))
+
+
+def _inspect_torchscript(request: InspectRequest) -> Described:
+    path = request.folder / "model.pt2"
+    write_archive(request.path, request.name, request.shapes, request.seed, path)
+    return replace(_inspect_archive(replace(request, path=path)), archive=path)
 
 
 def _inspect_onnx(request: InspectRequest) -> Described:
