@@ -151,3 +151,18 @@ def test_other_files_that_end_in_pt_are_told_from_torchscript(tmp_path: Path, tr
         open_program(str(text), pool, OPTIONS)
     with pytest.raises(DriftlineError, match="not a TorchScript file that this torch can load"):
         open_program(str(damaged), pool, OPTIONS)
+
+
+def test_a_damaged_part_is_one_sentence(traced: Path, tmp_path: Path) -> None:
+    path = tmp_path / "packed.pt"
+    with zipfile.ZipFile(traced) as given, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        for entry in given.infolist():
+            made.writestr(entry.filename, given.read(entry))
+    with zipfile.ZipFile(path) as packed:
+        part = next(entry for entry in packed.infolist() if entry.filename.endswith("data.pkl"))
+    data = bytearray(path.read_bytes())
+    start = part.header_offset + 30 + len(part.filename)
+    data[start : start + part.compress_size] = b"\xff" * part.compress_size
+    path.write_bytes(data)
+    with pytest.raises(DriftlineError, match="damaged archive"):
+        require_harmless(path)

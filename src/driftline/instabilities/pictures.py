@@ -84,10 +84,16 @@ def draw_heat_map(records: Sequence[ModelRecord], run: str) -> bytes:
     axes = figure.subplots()
     import matplotlib
 
-    colours = matplotlib.colormaps["cividis"].with_extremes(bad="#bbbbbb")
+    # The middle of the colours is grey: what was not run is hatched instead, and lines part the cells.
+    axes.patch.set(facecolor="white", hatch="////", edgecolor="#999999")
+    colours = matplotlib.colormaps["cividis"].with_extremes(bad="#ffffff00")
     image = axes.imshow(np.ma.masked_invalid(share), cmap=colours, vmin=0, vmax=100, aspect="auto")
     axes.set_xticks(range(len(frameworks)), frameworks, rotation=30, ha="right")
     axes.set_yticks(range(len(shown)), [record.expression or record.model for record in shown], fontsize=8)
+    axes.set_xticks(np.arange(0.5, len(frameworks) - 1), minor=True)
+    axes.set_yticks(np.arange(0.5, len(shown) - 1), minor=True)
+    axes.grid(which="minor", color="white", linewidth=0.8)
+    axes.tick_params(which="minor", length=0)
     wrong = [
         (frameworks.index(one.framework), row)
         for row, record in enumerate(shown)
@@ -98,7 +104,7 @@ def draw_heat_map(records: Sequence[ModelRecord], run: str) -> bytes:
         axes.scatter(*zip(*wrong, strict=True), marker="x", s=38, color="white", linewidths=2.6)
         axes.scatter(*zip(*wrong, strict=True), marker="x", s=32, color=NAN, linewidths=1.4, label="wrong (the oracle)")
         figure.legend(loc="outside lower left", frameon=False)
-    figure.colorbar(image, ax=axes, label="% of elements NaN, infinite,\nor far from float64 (grey: not run)")
+    figure.colorbar(image, ax=axes, label="% of elements NaN, infinite,\nor far from float64 (hatched: not run)")
     axes.set_title(_title("Frameworks and models", run, len(shown), len(records)), fontsize=10, wrap=True)
     return as_png(figure)
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
 import pickletools
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +39,7 @@ _ALLOWED = re.compile(
 )
 _OWN_CLASSES = re.compile(r"__torch__[\w.]*|torch\.jit\._pickle\.\w+")  # what TorchScript names in its pickles
 _PLAIN = re.compile(r"(.*/)?(archive_format|archive_version|byteorder|version|\.data/.*|\.format_version|\.storage_.*)")
+_DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 _trusted = False
 
 
@@ -75,7 +78,7 @@ def _suspects(path: Path, name: str) -> Iterator[str]:
     try:
         with zipfile.ZipFile(path) as archive:
             yield from _in_torchscript(archive) if path.suffix == ".pt" else _in_archive(archive, _DEEP)
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+    except (*_DAMAGED, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         if zipfile.is_zipfile(path):
             raise DriftlineError(f"{one_line(name)} is a damaged archive ({one_line(str(error), 80)}).") from error
         # Not an archive at all: torch refuses it, and says why.

@@ -51,6 +51,18 @@ def by_hand():
     return softmax, (torch.zeros(3, 4),)
 
 
+def one_pass():
+    return (lambda x: ((x * x).mean(-1) - x.mean(-1) ** 2).sqrt()), (torch.zeros(2, 4),)
+
+
+def two_pass():
+    return (lambda x: ((x - x.mean(-1, keepdim=True)) ** 2).mean(-1).sqrt()), (torch.zeros(2, 4),)
+
+
+def rms():
+    return (lambda x: x / (x * x).mean(-1, keepdim=True).sqrt()), (torch.ones(2, 4),)
+
+
 def uneven():
     return (lambda x: 1.0 / (x - torch.tensor([1e9, 2e9, 3.0]) * (x > 1e8) - 7.0)), (torch.zeros(3),)
 
@@ -111,6 +123,16 @@ def test_naive_softmax_has_a_witness_and_the_stable_one_a_proof(ask):
 def test_a_softmax_that_is_written_by_hand_is_proved_too(ask):
     found = ask("by_hand", goals="nan", budget=20)
     assert [(row.operator, row.outcome) for row in found.rows] == [("div", "proof")]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_means_are_looked_through(ask, dtype):
+    one_pass = {row.operator: row for row in ask("one_pass", goals="nan", dtype=dtype, budget=20).rows}
+    assert (one_pass["sqrt"].outcome, one_pass["sqrt"].reach) == ("witness", "program")
+    assert any(name.startswith("x[") for name in one_pass["sqrt"].numbers)
+    assert {row.outcome for row in ask("two_pass", goals="nan", dtype=dtype, budget=20).rows} == {"proof"}
+    rms = ask("rms", goals="nan", dtype=dtype, budget=20).rows[-1]
+    assert (rms.operator, rms.outcome, rms.reach) == ("div", "witness", "program")
 
 
 def test_numbers_have_the_names_of_the_program(ask):

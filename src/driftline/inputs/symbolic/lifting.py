@@ -130,7 +130,10 @@ class Lifter:
         for _ in range(STEPS):
             if left() <= 0:
                 break
-            rest, rows = self._slopes(here, targets)
+            try:
+                rest, rows = self._slopes(here, targets)
+            except RuntimeError:  # an operator without a derivative stands between
+                break
             size = float(rest.abs().max())
             if not np.isfinite(size) or not torch.isfinite(rows).all() or not rows.abs().max() > 0:
                 break

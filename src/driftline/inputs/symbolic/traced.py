@@ -26,7 +26,7 @@ from driftline.programs.opened import OpenedProgram
 from driftline.programs.torch_tensors import array_from_tensor, tensor_from_array
 
 _FURTHER = ("native_layer_norm", "_softmax", "_log_softmax", "linalg_vector_norm", "gelu", "native_batch_norm",
-            "_native_batch_norm_legit", "_native_batch_norm_legit.no_stats", "mean", "logsumexp", "native_group_norm",
+            "_native_batch_norm_legit", "_native_batch_norm_legit.no_stats", "logsumexp", "native_group_norm",
             "_native_batch_norm_legit_no_training", "silu", "hardtanh", "elu", "leaky_relu", "softplus",
             "log_sigmoid_forward", "_fused_rms_norm", "addcdiv", "addcmul", "nll_loss_forward", "mse_loss")  # fmt: skip
 LARGEST = 4000  # nodes; beyond that a graph takes too long to look at
@@ -96,7 +96,16 @@ def _table() -> dict[Any, Any]:
         found = getattr(torch.ops.aten, packet, None)
         if found is not None:
             further.append(getattr(found, overload) if overload else found)
-    return {**core_aten_decompositions(), **get_decompositions(further)}
+    means = dict.fromkeys((torch.ops.aten.mean.default, torch.ops.aten.mean.dim), _mean)
+    return {**core_aten_decompositions(), **get_decompositions(further), **means}
+
+
+def _mean(tensor: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """A sum and a quotient. Torch has its own decomposition, in operators (prims) that have no derivative."""
+    wanted = dtype or tensor.dtype
+    wide = tensor.to(torch.float32 if wanted in (torch.float16, torch.bfloat16) else wanted)
+    total = torch.sum(wide, dim, keepdim)
+    return (total / (tensor.numel() // max(1, total.numel()))).to(wanted)
 
 
 def _as(tensor: torch.Tensor, form: Format | None) -> torch.Tensor:
