@@ -1,8 +1,11 @@
 """Slices of whole programs, and inputs of the programs that reach what was found in them."""
 
+import json
+
 import numpy as np
 import pytest
 
+from driftline.campaign import solving
 from driftline.campaign.session import maker_of
 from driftline.campaign.solving import solve_inputs, symbolic_samples
 from driftline.checking.open import open_program
@@ -197,6 +200,24 @@ def test_an_onnx_model_by_the_names_of_its_nodes(ask, tmp_path):
 def test_what_cannot_be_solved_is_one_sentence(ask):
     with pytest.raises(DriftlineError, match="no float inputs"):
         ask("integers")
+
+
+def test_a_slice_is_solved_once(ask, monkeypatch, tmp_path):
+    """What is kept is asked first, by the expression and not by the program; a witness is run before it is believed."""
+    monkeypatch.setattr(solving, "cache_home", lambda: tmp_path)
+    (first,) = [row for row in ask("naive", goals="nan", budget=20).rows if row.operator == "div"]
+    kept = json.loads((tmp_path / "slices.json").read_text())
+    for answer in kept["answers"].values():
+        answer[1] = "remembered"
+    (tmp_path / "slices.json").write_text(json.dumps(kept))
+    (again,) = [row for row in ask("naive", goals="nan", budget=20).rows if row.operator == "div"]
+    assert (again.step, again.reach, again.numbers) == ("remembered", "program", first.numbers)
+
+    for answer in kept["answers"].values():
+        answer[2] = [0.0] * len(answer[2])  # no witness
+    (tmp_path / "slices.json").write_text(json.dumps(kept))
+    (solved,) = [row for row in ask("naive", goals="nan", budget=20).rows if row.operator == "div"]
+    assert (solved.step, solved.reach) == (first.step, "program")
 
 
 def test_a_check_takes_what_was_solved(pool, source):
