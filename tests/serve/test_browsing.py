@@ -11,7 +11,10 @@ import pytest
 from filled_store import add_bug
 from serving import Serve
 
+from driftline.core.errors import StoreError
 from driftline.core.verdict import Kind, Status
+from driftline.serve import kept_page
+from driftline.serve.kept_page import KeptPage
 from driftline.store import Store
 
 
@@ -21,6 +24,12 @@ def client(serve: Serve, filled: Path, tmp_path_factory: pytest.TempPathFactory)
     with Store.create(other) as store:
         add_bug(store, Kind.CRASH, compiler="iree", op="tanh")
     return serve(filled, compare=(other,)).client()
+
+
+def small_store(folder: Path) -> Path:
+    with Store.create(folder / "store") as store:
+        add_bug(store, Kind.CRASH, compiler="iree", op="tanh")
+    return folder / "store"
 
 
 def listed(text: str) -> list[str]:
@@ -155,6 +164,46 @@ def test_the_report_is_that_of_the_command(client: httpx.Client) -> None:
     assert "What was tested, and what was not" in answer.text
     assert "script-src" not in answer.headers["content-security-policy"]  # default-src 'none' holds for scripts
     assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_the_report_is_made_again_when_the_store_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = small_store(tmp_path)
+    made: list[int] = []
+
+    def make() -> str:
+        with Store.open(store) as opened:  # as the report does: a reader that comes and goes is no change
+            made.append(len(opened.bugs()))
+        return f"page {len(made)}"
+
+    page = KeptPage(store, make)
+    page.text()
+    assert page.text() == "page 2", "the store was changed just now, so that its stamp might miss a further change"
+    monkeypatch.setattr(kept_page, "SETTLED", 0)
+    assert [page.text() for _ in range(3)] == ["page 3"] * 3
+    with Store.create(store) as writer:
+        writer.mark(writer.bugs()[0].id, Status.KNOWN)
+        assert page.text() == "page 4", "what a job has written and not yet moved into the database counts"
+        assert page.text() == "page 4"
+    page.text()
+    last = len(made)
+    assert page.text() == f"page {last}" and last <= 5
+
+
+def test_a_report_that_could_not_be_made_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_page, "SETTLED", 0)
+    store = small_store(tmp_path)
+    answers = iter([StoreError("busy"), "page"])
+
+    def make() -> str:
+        answer = next(answers)
+        if isinstance(answer, StoreError):
+            raise answer
+        return answer
+
+    page = KeptPage(store, make)
+    with pytest.raises(StoreError):
+        page.text()
+    assert page.text() == page.text() == "page"
 
 
 def test_coverage_is_that_of_the_command(client: httpx.Client) -> None:

@@ -184,8 +184,24 @@ def test_the_command_line_leaves_fewer_targets(tmp_path: Path) -> None:
         "test_each[onnxruntime]",
         "test_usual[onnxruntime]",
     ]
-    done = subprocess.run([*command, "onxruntime"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode and "Did you mean 'onnxruntime'" in done.stdout and "Traceback" not in done.stdout
+
+
+def test_a_mistake_in_an_option_ends_the_run_with_one_sentence(tmp_path: Path) -> None:
+    """Also where no test asks for a target, and with xdist: a name that is wrong must not pass unseen."""
+    (tmp_path / "test_mine.py").write_text("def test_nothing():\n    pass\n")
+    for given, sentence in {
+        (
+            "--driftline-targets",
+            "onxruntime",
+            "-n",
+            "1",
+        ): "ERROR: --driftline-targets: Unknown backend 'onxruntime'.",
+        ("-o", "driftline_targets=onnxruntime:opt=al"): "ERROR: driftline_targets = onnxruntime:opt=al: Target 'onnx",
+    }.items():
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *given]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
+        assert [line[: len(sentence)] for line in done.stderr.splitlines() if line] == [sentence], done.stderr
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ from driftline.serve.folders import HEADERS as SANDBOX
 from driftline.serve.folders import find_file, view_folder
 from driftline.serve.job_pages import JobPages
 from driftline.serve.keeper import JobKeeper, UnknownJob
+from driftline.serve.kept_page import KeptPage
 from driftline.serve.settings import ServeSettings
 from driftline.serve.templating import Pages
 from driftline.store import Store
@@ -44,6 +45,8 @@ class Site:
     def __init__(self, settings: ServeSettings, pages: Pages) -> None:
         self._settings = settings
         self.pages = pages
+        self._report_page = KeptPage(settings.store, self._make_report)
+        self._coverage_page = KeptPage(settings.store, self._make_coverage)
 
     def routes(self) -> list[Route]:
         settings = self._settings
@@ -114,15 +117,19 @@ class Site:
     # -- reports -----------------------------------------------------------------------------------------------------
 
     def _report(self, request: Request) -> Response:
+        return HTMLResponse(self._report_page.text(), headers={"Content-Security-Policy": _REPORT_POLICY})
+
+    def _make_report(self) -> str:
         with self._open() as store:
             view = gather_store(store, self._settings.library, full=IN_FULL)
-        text = html.render(replace(view, pages="bugs"))
-        return HTMLResponse(text, headers={"Content-Security-Policy": _REPORT_POLICY})
+        return html.render(replace(view, pages="bugs"))
 
     def _coverage(self, request: Request) -> Response:
+        return HTMLResponse(self._coverage_page.text(), headers={"Content-Security-Policy": _REPORT_POLICY})
+
+    def _make_coverage(self) -> str:
         with self._open() as store:
-            text = coverage_page(coverage_of(store))
-        return HTMLResponse(text, headers={"Content-Security-Policy": _REPORT_POLICY})
+            return coverage_page(coverage_of(store))
 
     def _compare(self, request: Request) -> Response:
         others = {str(path): path for path in self._settings.compare}

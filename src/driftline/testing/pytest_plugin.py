@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 REDUCE = 60.0  # seconds to make a program smaller that a property test drew
 MARK, KNOWN, REQUIRES = "driftline", "driftline_known_failing", "driftline_requires"
+OPTION, SETTING, USUAL = "--driftline-targets", "driftline_targets", "quick"
+PLUGIN = "--driftline-plugin"
 
 
 def known_failing_targets(*targets: str, reason: str, strict: bool = True) -> pytest.MarkDecorator:
@@ -47,29 +49,50 @@ def requires(*features: str) -> pytest.MarkDecorator:
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("driftline", "compilers under test")
     group.addoption(
-        "--driftline-targets",
+        OPTION,
         metavar="TARGETS",
         help="run tests that are marked with driftline on these targets, or presets (quick, default, all), alone",
     )
     group.addoption("--driftline-store", metavar="DIR", help="where failures are kept, as for driftline check --store")
     group.addoption(
-        "--driftline-plugin",
+        PLUGIN,
         metavar="FILE.py",
         action="append",
         default=[],
         help="a file that registers further backends, as for driftline check --plugin; may be given several times",
     )
-    parser.addini("driftline_targets", "targets for tests whose mark names none", default="quick")
+    parser.addini(SETTING, "targets for tests whose mark names none", default=USUAL)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     for line in (
         f"{MARK}(targets=[...]): run on each of these targets, given as the fixture `target`; without, on those of"
-        " --driftline-targets or the setting driftline_targets",
+        f" {OPTION} or the setting {SETTING}",
         f"{KNOWN}(*targets, reason, strict=True): see driftline.testing.known_failing_targets",
         f"{REQUIRES}(*features): see driftline.testing.requires",
     ):
         config.addinivalue_line("markers", line)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """A mistake in an option or a setting ends the run before anything is collected, with pytest's code for usage."""
+    config = session.config
+    plugins, given, usual = config.getoption(PLUGIN), config.getoption(OPTION), config.getini(SETTING)
+    try:
+        if plugins:
+            where = PLUGIN
+            _load_plugins(config)
+        if given:
+            where = OPTION
+            _expanded([given])
+        if usual != USUAL:
+            where = f"{SETTING} = {usual}"
+            _expanded([usual])
+    except pytest.fail.Exception as mistake:
+        told = str(mistake.msg)
+    else:
+        return
+    raise pytest.UsageError(f"{where}: {told}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -141,7 +164,7 @@ class Checking:
         settings = {
             "targets": self._targets(),
             "store": config.getoption("--driftline-store"),
-            "plugins": config.getoption("--driftline-plugin"),
+            "plugins": config.getoption(PLUGIN),
             **settings,
         }
         budget = settings.pop("reduce", REDUCE)
@@ -263,7 +286,7 @@ def _chosen(config: pytest.Config, mark: pytest.Mark | None) -> list[Target]:
     """The targets of the mark, as far as the command line leaves them; without a mark's, those of the command line or
     the settings."""
     named = _of_mark(config, mark)
-    given = config.getoption("--driftline-targets")
+    given = config.getoption(OPTION)
     if not named:
         return _expanded([_usual(config)])
     if not given:
@@ -273,14 +296,18 @@ def _chosen(config: pytest.Config, mark: pytest.Mark | None) -> list[Target]:
 
 
 def _of_mark(config: pytest.Config, mark: pytest.Mark | None) -> list[Target]:
-    from driftline.core.plugins import load_plugins
-
-    _asked(load_plugins, config.getoption("--driftline-plugin"))
+    _load_plugins(config)
     return _expanded(_named(mark))
 
 
+def _load_plugins(config: pytest.Config) -> None:
+    from driftline.core.plugins import load_plugins
+
+    _asked(load_plugins, config.getoption(PLUGIN))
+
+
 def _usual(config: pytest.Config) -> str:
-    return str(config.getoption("--driftline-targets") or config.getini("driftline_targets"))
+    return str(config.getoption(OPTION) or config.getini(SETTING))
 
 
 def _named(mark: pytest.Mark | None) -> Sequence[Any]:

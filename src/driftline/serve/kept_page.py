@@ -1,0 +1,49 @@
+"""Pages that are slow to make from a large store: kept until the store changes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+# A file system's clock may stand still for some milliseconds: a change within this time could leave the stamp as it is.
+SETTLED = 2_000_000_000
+
+Stamp = tuple[tuple[int, int, int], ...]
+
+
+class KeptPage:
+    """A page of a store. It is made by one request at a time, and the others take what came out."""
+
+    def __init__(self, store: Path, make: Callable[[], str]) -> None:
+        self._store = store
+        self._make = make
+        self._making = threading.Lock()
+        self._stamp: Stamp | None = None
+        self._text = ""
+
+    def text(self) -> str:
+        """The page as the store is now."""
+        with self._making:
+            stamp = stamp_of(self._store)
+            if stamp is None or stamp != self._stamp:
+                self._stamp = None  # if making it fails, the next request tries again
+                self._text = self._make()
+                self._stamp = stamp
+            return self._text
+
+
+def stamp_of(store: Path) -> Stamp | None:
+    """Changes with every change of the store's database; None where it was changed so lately that it might not."""
+    found = []
+    for name in ("store.db", "store.db-wal"):
+        try:
+            seen = (store / name).stat()
+        except OSError:
+            continue
+        if seen.st_size:  # an empty write-ahead log comes and goes with every reader
+            found.append((seen.st_ino, seen.st_size, seen.st_mtime_ns))
+    if not found or max(moment for *_, moment in found) > time.time_ns() - SETTLED:
+        return None
+    return tuple(found)
