@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent / "report"))
+
+from filled_store import add_bug
+
 import driftline
-from driftline.core.verdict import Judgement
+from driftline.checking.result import ReplayAnswer
+from driftline.core.verdict import Judgement, Kind
 from driftline.events import (
     BugSeen,
     CheckStarted,
@@ -18,6 +24,7 @@ from driftline.events import (
     TargetDone,
     TurnDone,
 )
+from driftline.store import Store
 from driftline.store.diagnoses import Diagnoses
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,11 +46,34 @@ def test_from_a_check_to_a_report(store_folder: Path, tmp_path: Path) -> None:
         assert explained.failing.bug.id == bug.id
         assert explained.ablated and explained.ablated.body["cures"], "it passes without optimisations"
 
+        again = bench.replay(bug.id)
+        assert (again.answer, again.target) == (ReplayAnswer.STILL_FAILS, "onnxruntime")
+        assert bench.replay(bug.id, target="onnxruntime:opt=off").answer is ReplayAnswer.PASSES
+        case = again.bug.findings[0].case_id
+        assert bench.replay_case(case, target="onnxruntime:opt=off").verdict.judgement is Judgement.PASS
+
         report = bench.report(tmp_path / "report.html")
         assert [shown.id for shown in report.bugs] == [bug.id]
         assert bug.id in (tmp_path / "report.html").read_text()
     with driftline.open(store_folder) as again:
         assert [known.id for known in again.bugs()] == [bug.id]
+
+
+def test_stores_of_several_machines_become_one(tmp_path: Path) -> None:
+    for name, op in (("one", "tanh"), ("two", "relu"), ("three", "exp")):
+        with Store.create(tmp_path / name) as store:
+            add_bug(store, Kind.CRASH, compiler="iree", op=op)
+    place = str(tmp_path / "place")
+    with driftline.open(tmp_path / "one") as bench:
+        assert bench.merge(tmp_path / "two").added["bugs"] == 1
+        assert len(bench.bugs()) == 2, "the store is open again after the merge"
+        bench.push(place)
+    with driftline.open(tmp_path / "three") as bench:
+        assert bench.pull(place).merged.added["bugs"] == 2
+        assert len(bench.bugs()) == 3
+        with pytest.raises(driftline.DriftlineError, match="merged into itself"):
+            bench.merge(tmp_path / "three")
+        assert len(bench.bugs()) == 3, "also after a merge that failed"
 
 
 def test_a_failure_is_localised_reduced_ablated_and_bisected(store_folder: Path) -> None:

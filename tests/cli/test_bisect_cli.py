@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -56,6 +57,24 @@ def make_environment(home: Path, release: str) -> Environment:
     record = {"package": "demo-compiler", "version": release, "extras": [], "made": "2026-01-01T00:00:00"}
     (folder / "environment.json").write_text(json.dumps(record))
     return Environment("demo-compiler", release, str(folder))
+
+
+def test_environments_are_described_as_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DRIFTLINE_CACHE", str(tmp_path))
+    made = make_environment(tmp_path, "1.0")
+
+    def told(command: str) -> dict[str, Any]:
+        assert run(command.split()) == 0
+        answer: dict[str, Any] = json.loads(capfd.readouterr().out)
+        return answer
+
+    added = told("env add demo-compiler==1.0 --json")["environment"]  # it is there, and taken as it is
+    assert (added["requirement"], added["path"]) == ("demo-compiler==1.0", made.path)
+    assert told("env list --json")["environments"] == [added]
+    assert told("env remove demo-compiler==1.0 --json")["removed"] == "demo-compiler==1.0"
+    assert told("env list --json")["environments"] == []
 
 
 EVERY = ["1.0", "1.1", "1.2", "2.0", "2.1", "2.2", "3.0"]

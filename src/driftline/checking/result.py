@@ -66,3 +66,7 @@ class Replay:
     answer: ReplayAnswer
     reason: str
     result: TargetResult
+
+    @property
+    def target(self) -> str:
+        return str(self.result.target)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from driftline.cli.common import json_option, note, print_json, progress_line
 
 if TYPE_CHECKING:
     from driftline.execute.environments import Environment
@@ -20,37 +21,45 @@ def env() -> None:
 @env.command()
 @click.argument("requirement")
 @click.option("--with", "extras", multiple=True, metavar="REQ", help="Another requirement to install beside it.")
-def add(requirement: str, extras: tuple[str, ...]) -> None:
+@json_option
+def add(requirement: str, extras: tuple[str, ...], as_json: bool) -> None:
     """Install a release, as in: driftline env add onnxruntime==1.15.1"""
     from driftline.execute.environments import add_environment
 
-    environment = add_environment(requirement, extras, lambda line: click.echo(line, err=True))
-    click.echo(f"{environment.requirement} is ready: use it as a target with @{environment.version}", err=True)
+    environment = add_environment(requirement, extras, progress_line)
+    if as_json:
+        print_json({"schema": 1, "environment": _describe(environment)})
+    else:
+        note(f"{environment.requirement} is ready: use it as a target with @{environment.version}")
 
 
 @env.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout.")
+@json_option
 def list_(as_json: bool) -> None:
     """The environments that have been made."""
     from driftline.execute.environments import list_environments
 
     entries = [_describe(environment) for environment in list_environments()]
     if as_json:
-        click.echo(json.dumps({"schema": 1, "environments": entries}, indent=2))
+        print_json({"schema": 1, "environments": entries})
     elif entries:
         _print_table(entries)
     else:
-        click.echo("No environments yet. Make one with: driftline env add onnxruntime==1.15.1", err=True)
+        note("No environments yet. Make one with: driftline env add onnxruntime==1.15.1")
 
 
 @env.command()
 @click.argument("requirement")
-def remove(requirement: str) -> None:
+@json_option
+def remove(requirement: str, as_json: bool) -> None:
     """Delete an environment, as in: driftline env remove onnxruntime==1.15.1"""
     from driftline.execute.environments import remove_environment
 
     remove_environment(requirement)
-    click.echo(f"{requirement} is removed", err=True)
+    if as_json:
+        print_json({"schema": 1, "removed": requirement})
+    else:
+        note(f"{requirement} is removed")
 
 
 def _describe(environment: Environment) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from driftline.cli.auditing import run_audit
 from driftline.cli.common import (
-    Activity,
     json_option,
     note,
     parse_budget,
@@ -17,9 +17,12 @@ from driftline.cli.common import (
     seed_option,
     store_option,
 )
-from driftline.core.errors import DriftlineError, InternalError
-from driftline.core.quoting import shell
+from driftline.core.errors import DriftlineError
 from driftline.core.text import did_you_mean
+
+if TYPE_CHECKING:
+    from driftline.events import Listener
+    from driftline.patterns.audit import AuditResult
 
 
 @click.group()
@@ -121,31 +124,26 @@ def test(
     load_plugins(plugins)
     wanted = None if resume else _compilers(compilers)
     with Workbench(store, jobs=jobs) as bench:
-        try:
-            with Activity("Trying passes", seconds or 600.0) as activity:
-                result = bench.test_passes(
-                    seconds=seconds,
-                    compilers=wanted,
-                    only=only,
-                    seed=seed,
-                    plugins=plugins,
-                    resume=resume,
-                    listener=activity,
-                )
-        except KeyboardInterrupt:
-            command = shell(["driftline", "passes", "test", "--resume", "--store", store, *plugin_words()])
-            note(f"driftline: interrupted; everything so far is kept. {activity.so_far()} Go on with: {command}")
-            return 130
-        if as_json:
-            print_json(passes_json(result, bench.store))
-        else:
-            show_passes_test(result, bench.store)
-    if result.internal_errors:
-        from driftline.cli import report_internal_error
 
-        report_internal_error(result.internal_errors[0])
-        return InternalError.exit_code
-    return 1 if result.bugs else 0
+        def ask(listener: Listener) -> AuditResult:
+            return bench.test_passes(
+                seconds=seconds,
+                compilers=wanted,
+                only=only,
+                seed=seed,
+                plugins=plugins,
+                resume=resume,
+                listener=listener,
+            )
+
+        def show(result: AuditResult) -> None:
+            if as_json:
+                print_json(passes_json(result, bench.store))
+            else:
+                show_passes_test(result, bench.store)
+
+        again = ["driftline", "passes", "test", "--resume", "--store", store, *plugin_words()]
+        return run_audit("Trying passes", seconds or 600.0, ask, show, again)
 
 
 def _compilers(text: str | None) -> tuple[str, ...]:

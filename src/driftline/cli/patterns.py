@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from driftline.cli.auditing import run_audit
 from driftline.cli.common import (
-    Activity,
     Ticker,
     jobs_option,
     json_option,
@@ -20,12 +20,13 @@ from driftline.cli.common import (
     store_option,
 )
 from driftline.cli.llm_options import llm_cost_option, llm_tokens_option, settings_of_model
-from driftline.core.errors import DriftlineError, InternalError
-from driftline.core.quoting import shell
+from driftline.core.errors import DriftlineError
 from driftline.core.text import did_you_mean
 
 if TYPE_CHECKING:
     from driftline.core.rule import Rule
+    from driftline.events import Listener
+    from driftline.patterns.audit import AuditResult
 
 _COMPILERS = "inductor,onnxruntime,tvm,onnxscript"
 
@@ -209,25 +210,20 @@ def audit(
     seconds = parse_budget(budget) if budget else None
     wanted = None if resume else _named(compilers)
     with Workbench(store, jobs=jobs) as bench:
-        try:
-            with Activity("Auditing rewrite rules", seconds or 1800.0) as activity:
-                result = bench.audit(
-                    seconds=seconds, compilers=wanted, only=only, seed=seed, resume=resume, listener=activity
-                )
-        except KeyboardInterrupt:
-            command = shell(["driftline", "patterns", "audit", "--resume", "--store", store])
-            note(f"driftline: interrupted; everything so far is kept. {activity.so_far()} Go on with: {command}")
-            return 130
-        if as_json:
-            print_json(audit_json(result, bench.store))
-        else:
-            show_audit(result, bench.store)
-    if result.internal_errors:
-        from driftline.cli import report_internal_error
 
-        report_internal_error(result.internal_errors[0])
-        return InternalError.exit_code
-    return 1 if result.bugs else 0
+        def ask(listener: Listener) -> AuditResult:
+            return bench.audit(
+                seconds=seconds, compilers=wanted, only=only, seed=seed, resume=resume, listener=listener
+            )
+
+        def show_found(result: AuditResult) -> None:
+            if as_json:
+                print_json(audit_json(result, bench.store))
+            else:
+                show_audit(result, bench.store)
+
+        again = ["driftline", "patterns", "audit", "--resume", "--store", store]
+        return run_audit("Auditing rewrite rules", seconds or 1800.0, ask, show_found, again)
 
 
 @patterns.command("diff")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -22,11 +21,6 @@ from driftline.cli.common import (
 from driftline.cli.completing import complete_program, complete_targets
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError
 from driftline.core.quoting import shell
-
-if TYPE_CHECKING:
-    from driftline.checking.checker import Checker
-    from driftline.core.target import Target
-    from driftline.store import Bug, Store
 
 
 @click.group()
@@ -129,52 +123,31 @@ def check(
 
     Exit codes: 0 nothing is slow, 1 findings, 5 nothing was timed; 2, 3 and 4 as everywhere.
     """
-    from dataclasses import replace
-
-    from driftline.campaign.session import choose_targets, require_target
-    from driftline.checking.checker import Checker
-    from driftline.checking.open import open_program
-    from driftline.core.case import Case, CheckOptions
-    from driftline.core.plugins import load_plugins
-    from driftline.core.target import parse_targets
-    from driftline.execute.pool import Pool
     from driftline.inputs.sizes import Sizes
-    from driftline.perf.check import PerfOptions, parse_against, perf_check, require_twin, sample_case
-    from driftline.perf.comparison import Effort, Side
-    from driftline.perf.growth import GrowthEffort, sizes_to
-    from driftline.perf.recording import record_growth, record_slow
-    from driftline.perf.result import GrowthRow, PerfRow
     from driftline.perf.text import show_perf
     from driftline.report.progress import StepProgress
-    from driftline.store import Store
+    from driftline.workbench import Workbench
 
-    load_plugins(plugins)
-    wanted = parse_targets(targets)
-    for target in wanted:
-        require_target(target)
-    baselines = parse_against(against) if against is not None else ()
-    if twin and baselines:
+    if twin and against is not None:
         raise DriftlineError("--twin compares two programs on one target; leave out --against.")
     sizes = Sizes.parse(dims, shapes)
-    checks = CheckOptions(seed=seed, timeout=timeout, plugins=tuple(str(Path(p).resolve()) for p in plugins))
-    effort = Effort(repeat, seconds, timeout)
-    grown = GrowthEffort(sizes_to(nodes), seconds=seconds, timeout=timeout)
-    options = PerfOptions(baselines, ratio, effort, grown if growth else None, exponent)
-    with Store.create(store) as kept, Pool() as pool, StepProgress(f"Timing {program}") as progress:
-        checker = Checker(pool)
-        opened = open_program(program, pool, checks, sizes)
-        chosen, _ = choose_targets(opened.program, wanted)
-        case = sample_case(opened, checks, sizes)
-        other = require_twin(checker, opened, open_program(twin, pool, checks, sizes), case) if twin else None
-
-        def keep(own: Side, other: Side, row: PerfRow) -> PerfRow:
-            return replace(row, bug=record_slow(kept, own, other, row, ratio).id)
-
-        def keep_growth(case: Case, target: Target, row: GrowthRow) -> GrowthRow:
-            return replace(row, bugs=tuple(bug.id for bug in record_growth(kept, case, target, row, exponent)))
-
-        run = perf_check(
-            checker, case, chosen, options, twin=other, listener=progress, keep=keep, keep_growth=keep_growth
+    with Workbench(store, plugins=plugins) as bench, StepProgress(f"Timing {program}") as progress:
+        run = bench.perf_check(
+            program,
+            targets=[targets],
+            against=() if against is None else [against],
+            twin=twin,
+            ratio=ratio,
+            repeat=repeat,
+            growth=growth,
+            nodes=nodes,
+            exponent=exponent,
+            seconds=seconds,
+            dims=sizes.dims,
+            shapes=sizes.shapes,
+            timeout=timeout,
+            seed=seed,
+            listener=progress,
         )
     if as_json:
         print_json(run.to_json())
@@ -221,70 +194,41 @@ def hunt(
     Exit codes: 0 nothing found, 1 findings, 5 no program was timed, 130 interrupted (resume it); 2, 3 and 4 as
     everywhere.
     """
-    from dataclasses import replace
-
-    from driftline.campaign.session import require_target
-    from driftline.checking.checker import Checker
-    from driftline.core.case import CheckOptions
-    from driftline.core.plugins import load_plugins
-    from driftline.core.target import parse_targets
-    from driftline.execute.pool import Pool
-    from driftline.perf.check import EAGER, parse_against
+    from driftline.perf.check import EAGER
     from driftline.perf.comparison import LIMIT
-    from driftline.perf.hunt import PerfHunt
-    from driftline.perf.journal import PerfJournal, PerfPlan
+    from driftline.perf.journal import PerfJournal
     from driftline.perf.text import hunt_json, show_hunt, was_timed
-    from driftline.store import Store
+    from driftline.workbench import Workbench
 
     if resume and (targets or against or ratio or programs):
         raise DriftlineError(
             "--resume goes on with what was asked for then; leave out --targets, --against, --ratio and --programs."
         )
-    load_plugins(plugins)
-    wanted = parse_targets(targets or "inductor,onnxruntime")
-    for target in wanted:
-        require_target(target)
-    baselines = parse_against(against or EAGER)
-    if len(baselines) > 1:
-        raise DriftlineError("A hunt holds targets against one baseline; give --against one.")
-    seconds = parse_budget(budget) if budget else 0.0
-    plan = PerfPlan(tuple(map(str, wanted)), baselines[0], ratio or LIMIT, seconds or 600.0, seed, programs or 0)
-    options = CheckOptions(seed=seed, plugins=tuple(str(Path(p).resolve()) for p in plugins))
-    with Store.create(store) as kept, Pool() as pool:
-        journal = PerfJournal(kept)
-        entry = journal.unfinished(seconds) if resume else journal.begin(plan)
-        hunting = PerfHunt(Checker(pool), kept, entry, replace(options, seed=entry.plan.seed))
+    seconds = parse_budget(budget) if budget else None
+    with Workbench(store, plugins=plugins) as bench:
         try:
-            with Activity("Hunting for slow programs", entry.plan.seconds) as activity:
-                hunting.listen(activity)
-                result, code = hunting.run(), 0
+            with Activity("Hunting for slow programs", seconds or 600.0) as activity:
+                result = bench.perf_hunt(
+                    seconds=seconds,
+                    programs=programs or 0,
+                    targets=[targets] if targets else None,
+                    against=against or EAGER,
+                    ratio=ratio or LIMIT,
+                    seed=seed,
+                    resume=resume,
+                    listener=activity,
+                )
+                code = 0
         except KeyboardInterrupt:
-            result, code = hunting.entry, 130
+            result, code = PerfJournal(bench.store).latest(), 130
             command = shell(["driftline", "perf", "hunt", "--resume", "--store", store])
             note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
         if as_json:
-            print_json(hunt_json(result, kept))
+            print_json(hunt_json(result, bench.store))
         else:
-            show_hunt(result, kept)
+            show_hunt(result, bench.store)
     if code:
         return code
     if result.bugs:
         return 1
     return 0 if was_timed(result) else NOTHING_COMPARED
-
-
-def replay_slow(store: Store, bug: Bug, checker: Checker, target: Target | None, as_json: bool) -> int:
-    """Measure a stored finding again."""
-    from driftline.checking.result import ReplayAnswer
-    from driftline.perf.replay import replay_cost
-    from driftline.report.progress import StepProgress
-    from driftline.report.results import SCHEMA, bug_json
-
-    with StepProgress(f"Measuring {bug.id}") as progress:
-        found = replay_cost(store, bug.id, checker, target, listener=progress)
-    if as_json:
-        told = {"target": found.target, "answer": str(found.answer), "reason": found.reason}
-        print_json({"schema": SCHEMA, "bug": bug_json(found.bug, store.path), **told})
-    else:
-        click.echo(f"{bug.id} on {found.target}: {found.answer} ({found.reason})")
-    return 0 if found.answer in (ReplayAnswer.FIXED, ReplayAnswer.PASSES) else 1

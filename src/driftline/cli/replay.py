@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,49 +38,37 @@ def replay(bug: str, target: str | None, store: Path, plugins: tuple[str, ...], 
 
     The plugins that a store names are code and are not loaded by themselves: give them again with --plugin.
     """
-    from driftline.campaign.replay import replay as run_again
-    from driftline.campaign.replay import replay_case
-    from driftline.checking.checker import Checker
-    from driftline.checking.result import ReplayAnswer
-    from driftline.cli.perf import replay_slow
+    from driftline.checking.result import Replay, ReplayAnswer
     from driftline.cli.schedules import replay_schedule
-    from driftline.core.plugins import load_plugins
     from driftline.core.program import SCHEDULE
-    from driftline.core.target import Target
     from driftline.core.verdict import COSTS
-    from driftline.execute.pool import Pool
+    from driftline.events import ignore
+    from driftline.report.progress import StepProgress
     from driftline.report.results import SCHEMA, bug_json
+    from driftline.report.terminal import show_replay
     from driftline.store import Store
+    from driftline.workbench import Workbench
 
-    load_plugins(plugins)
-    Store.open(store).close()
-    with Store.create(store) as kept, Pool() as pool:
+    Store.open(store).close()  # a replay makes none
+    with Workbench(store, plugins=plugins) as bench:
         if re.fullmatch(r"[0-9a-f]{16}", bug):
-            result = replay_case(kept, bug, Checker(pool), Target.parse(target) if target else None)
-            return _show_case(bug, result, as_json)
-        stored = kept.bug(bug)
-        case = kept.load_case(stored.findings[0].case_id)
+            return _show_case(bug, bench.replay_case(bug, target=target), as_json)
+        stored = bench.store.bug(bug)
+        case = bench.store.load_case(stored.findings[0].case_id)
         if case.program.form == SCHEDULE:
             return replay_schedule(bug, store, as_json)
-        if stored.fingerprint.kind in COSTS:
-            return replay_slow(kept, stored, Checker(pool), Target.parse(target) if target else None, as_json)
-        if not as_json:
+        measured = stored.fingerprint.kind in COSTS
+        if not measured and not as_json:
             progress_line(f"Running {case.program.name} on {target or case.targets[0]} ...")
-        answer = run_again(kept, bug, Checker(pool), Target.parse(target) if target else None)
+        with StepProgress(f"Measuring {stored.id}") if measured else nullcontext(ignore) as listener:
+            answer = bench.replay(stored.id, target=target, listener=listener)
         if as_json:
-            print_json(
-                {
-                    "schema": SCHEMA,
-                    "bug": bug_json(answer.bug, store),
-                    "target": str(answer.result.target),
-                    "answer": str(answer.answer),
-                    "reason": answer.reason,
-                }
-            )
-        else:
-            from driftline.report.terminal import show_replay
-
+            told = {"target": answer.target, "answer": str(answer.answer), "reason": answer.reason}
+            print_json({"schema": SCHEMA, "bug": bug_json(answer.bug, store), **told})
+        elif isinstance(answer, Replay):
             show_replay(answer)
+        else:
+            click.echo(f"{answer.bug.id} on {answer.target}: {answer.answer} ({answer.reason})")
     return 0 if answer.answer in (ReplayAnswer.FIXED, ReplayAnswer.PASSES) else 1
 
 

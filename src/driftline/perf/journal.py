@@ -59,6 +59,10 @@ class PerfJournal:
         data = to_json(encode(PerfHuntEntry, entry), indent=1).encode()
         write_private(self._folder / f"{entry.id}.json", [data], lasting=True)
 
+    def latest(self) -> PerfHuntEntry:
+        """The hunt that was begun last."""
+        return _read(max(self._files(), key=lambda path: int(path.stem)))
+
     def unfinished(self, seconds: float = 0.0) -> PerfHuntEntry:
         """The last hunt that did not come to its end. A new time counts from its beginning."""
         for path in sorted(self._files(), key=lambda path: -int(path.stem)):

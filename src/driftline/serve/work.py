@@ -1,4 +1,4 @@
-"""The work of a job, in its own process (`child.py`): what a command does, through the same calls (`workbench.py`).
+"""The work of a job, in its own process (`child.py`): what a command does, through the same calls (`workbench/`).
 
 An interrupt ends it as Ctrl-C ends a command: what was found is in the store, and the job can be resumed.
 """

@@ -1,15 +1,4 @@
-"""`driftline.open(store)`: everything the command line does with a store, from Python.
-
-    with driftline.open(".driftline") as bench:
-        result = bench.check("model.onnx", targets=["onnxruntime"])
-        bench.hunt(seconds=60, targets=["onnxruntime"])
-        for bug in bench.bugs():
-            bench.reduce(bug.id, seconds=60)
-        bench.report("report.html")
-
-Each method is one call of the engine, and returns its typed result. A `listener` hears of what happens meanwhile: the
-events of `driftline/events.py`.
-"""
+"""A store with everything that can be done to it: what makes programs and runs them is here, the rest in its bases."""
 
 from __future__ import annotations
 
@@ -17,22 +6,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from driftline.api import CheckSettings, check_with
-from driftline.campaign.ablation import Ablated, ablate_failing
 from driftline.campaign.authoring import GENERATOR as LLM
 from driftline.campaign.authoring import Author
-from driftline.campaign.bisection import Bisected, ReleaseWish, Trial, bisect_failing, keep_bisection
 from driftline.campaign.crew import Crew, LocalCrew
-from driftline.campaign.diagnosis import Diagnosis, diagnose_failing, unreported
+from driftline.campaign.diagnosis import unreported
 from driftline.campaign.explanations import explain_bugs
-from driftline.campaign.failing import Failing, find_failing
 from driftline.campaign.hunt import Hunter, HuntResult, NothingHunted
-from driftline.campaign.localization import Localized, localize_failing
 from driftline.campaign.plan import HuntPlan, ModelPlan, last_model, new_plan, resumed_plan
-from driftline.campaign.reduction import Reduced, reduce_failing
-from driftline.campaign.session import check_strategy
 from driftline.campaign.watching import (
     WatchResult,
     release_of,
@@ -41,42 +24,30 @@ from driftline.campaign.watching import (
     settle,
     watched_targets,
 )
-from driftline.causes import Library, builtin, load
+from driftline.causes import load
 from driftline.checking.checker import Checker, Skipped
 from driftline.checking.result import CheckResult
 from driftline.cluster.joined import ClusterAddress, cluster_crew
 from driftline.core.case import CheckOptions
 from driftline.core.config import default_store
 from driftline.core.errors import DriftlineError
-from driftline.core.plugins import load_plugins
 from driftline.core.target import Target, parse_targets
-from driftline.events import Listener, ReleaseAsked, ignore, says
+from driftline.events import Listener, ignore, says
 from driftline.execute import sandbox
 from driftline.execute.pool import Pool
-from driftline.execute.processors import usual_jobs
 from driftline.inputs.foreign.specs import parse_specs
-from driftline.inputs.sizes import Sizes
 from driftline.instabilities.frameworks import DEFAULT_FRAMEWORKS, parse_frameworks
 from driftline.instabilities.run import SOLVING, RunPlan, RunResult, run_models
 from driftline.llm.allowance import Allowance
 from driftline.llm.client import ChatClient
 from driftline.llm.model import RecordedModel
 from driftline.llm.settings import llm_settings
-from driftline.store import Bug, Store
+from driftline.workbench.explaining import ExplainingBench
+from driftline.workbench.sharing import SharingBench
+from driftline.workbench.timing import TimingBench
 
 if TYPE_CHECKING:
     from driftline.patterns.audit import AuditResult
-    from driftline.report.view import ReportView
-
-
-class FailingSettings(TypedDict, total=False):
-    """On which target a failure is explained, and how a program is checked for it; see `Workbench.failing`."""
-
-    target: str | None
-    inputs: str
-    dims: Mapping[str, int | Sequence[int]] | None
-    shapes: Mapping[str, Sequence[int] | Sequence[Sequence[int]]] | None
-    seed: int
 
 
 def open(
@@ -96,25 +67,8 @@ def open(
     return Workbench(Path(store) if store else default_store(), plugins=plugins, jobs=jobs, library=library)
 
 
-class Workbench:
+class Workbench(ExplainingBench, TimingBench, SharingBench):
     """A store with everything that can be done to it. `driftline.open` makes one. Not for several threads."""
-
-    def __init__(
-        self, store: Path, *, plugins: Sequence[str] = (), jobs: int | None = None, library: Library | None = None
-    ) -> None:
-        load_plugins(plugins)
-        self._plugins = tuple(str(Path(path).resolve()) for path in plugins)
-        self._jobs = jobs or usual_jobs()
-        self._library = builtin() if library is None else library
-        self._store = Store.create(store)
-        self._checker: Checker | None = None
-
-    @property
-    def store(self) -> Store:
-        """The open store, for what has no method here."""
-        return self._store
-
-    # -- what can be done --------------------------------------------------------------------------------------------
 
     def check(
         self, program: Any, example: Any = None, *, listener: Listener = ignore, **settings: Unpack[CheckSettings]
@@ -379,131 +333,6 @@ class Workbench:
             )
             return audit.run()
 
-    def failing(self, subject: str, *, listener: Listener = ignore, **settings: Unpack[FailingSettings]) -> Failing:
-        """A failure to explain: a bug or a case of the store, or a program, which is checked first and must fail.
-
-        `target` is another than the bug's own, or the one that the program is checked on. `inputs`, `dims`, `shapes`
-        and `seed` say on what a program is checked, as for `check`.
-        """
-        target, inputs = settings.get("target"), settings.get("inputs", "example")
-        check_strategy(inputs)
-        return find_failing(
-            subject,
-            self._store,
-            self._warm(),
-            target=Target.parse(target) if target else None,
-            inputs=inputs,
-            sizes=Sizes.of(settings.get("dims") or {}, settings.get("shapes") or {}),
-            options=CheckOptions(seed=settings.get("seed", 0), plugins=self._plugins),
-            listener=listener,
-        )
-
-    def diagnose(
-        self,
-        subject: str | Failing,
-        *,
-        seconds: float = 300.0,
-        bisect: bool = False,
-        listener: Listener = ignore,
-        **settings: Unpack[FailingSettings],
-    ) -> Diagnosis:
-        """Explain a failure: where it lies, how small it gets, what it depends on.
-
-        `subject` and `settings` are those of `failing`, or `subject` is what it returned. With `bisect`, other releases
-        of the compiler are installed and asked too. The explanation is kept with the bug, as are those of the methods
-        below. `seconds` do not include the check of a program.
-        """
-        return diagnose_failing(
-            self._warm(),
-            self._store,
-            self._found(subject, listener, settings),
-            budget=seconds,
-            bisect=bisect,
-            library=self._library,
-            listener=listener,
-        )
-
-    def reduce(
-        self,
-        subject: str | Failing,
-        *,
-        seconds: float = 300.0,
-        listener: Listener = ignore,
-        **settings: Unpack[FailingSettings],
-    ) -> Reduced:
-        """Make a failing program as small as it gets, so that it still fails in the same way."""
-        failing = self._found(subject, listener, settings)
-        return reduce_failing(
-            self._warm(),
-            self._store,
-            failing,
-            budget=seconds,
-            alone=True,
-            library=self._library,
-            listener=listener,
-        )
-
-    def localize(
-        self,
-        subject: str | Failing,
-        *,
-        seconds: float = 180.0,
-        listener: Listener = ignore,
-        **settings: Unpack[FailingSettings],
-    ) -> Localized:
-        """Find the operators of a failing program that fail by themselves."""
-        failing = self._found(subject, listener, settings)
-        return localize_failing(self._warm(), self._store, failing, budget=seconds, listener=listener)
-
-    def ablate(
-        self,
-        subject: str | Failing,
-        *,
-        seconds: float = 180.0,
-        listener: Listener = ignore,
-        **settings: Unpack[FailingSettings],
-    ) -> Ablated:
-        """Find the options, passes and rewrite rules without which a failure is gone."""
-        failing = self._found(subject, listener, settings)
-        return ablate_failing(self._warm(), self._store, failing, budget=seconds, listener=listener)
-
-    def bisect(
-        self,
-        subject: str | Failing,
-        *,
-        package: str = "",
-        good: str = "",
-        bad: str = "",
-        releases: Sequence[str] = (),
-        installed: bool = False,
-        keep: bool = False,
-        max_download: int = ReleaseWish.download,
-        listener: Listener = ignore,
-        **settings: Unpack[FailingSettings],
-    ) -> Bisected:
-        """Find the releases of a compiler that show a failure: the first bad one, the first good one again.
-
-        All releases of the compiler's package that install are asked, unless `package` names another one of it, `good`
-        and `bad` the ends of the search, or `releases` those to ask. They are downloaded, at most `max_download` bytes
-        each, and removed again unless told to `keep` them; with `installed`, only what is here already is asked.
-        """
-        wish = ReleaseWish(package, good, bad, tuple(releases), installed, keep, max_download)
-
-        def tried(trial: Trial) -> None:
-            listener(ReleaseAsked(trial.release, str(trial.answer), trial.seconds))
-
-        failing = self._found(subject, listener, settings)
-        found = bisect_failing(self._warm(), failing, wish, report=says(listener, "bisect"), tried=tried)
-        keep_bisection(self._store, found)
-        return found
-
-    def _found(self, subject: str | Failing, listener: Listener, settings: FailingSettings) -> Failing:
-        if isinstance(subject, str):
-            return self.failing(subject, listener=listener, **settings)
-        if settings:
-            raise DriftlineError(f"{', '.join(settings)}: give this to `failing`, which found the failure.")
-        return subject
-
     def instabilities(
         self,
         models: str | Path,
@@ -531,42 +360,6 @@ class Workbench:
             parse_specs(specs),
         )
         return run_models(self._warm(), self._store, plan, library=self._library, listener=listener)
-
-    def report(self, out: str | Path | None = None, *, format: str | None = None) -> ReportView:
-        """What is in the store, for readers; written to `out` if given, in the format of its suffix or that named."""
-        from driftline.report.formats import choose_format
-        from driftline.report.gather import gather_store
-        from driftline.report.pages import write_paged
-
-        place = Path(out) if out is not None else None
-        chosen = choose_format(format, place)
-        if place is not None:
-            return write_paged(self._store, place, chosen, self._library)
-        return gather_store(self._store, self._library)
-
-    def bugs(self) -> list[Bug]:
-        """Every bug that was found so far."""
-        return self._store.bugs()
-
-    # -- opening and closing -----------------------------------------------------------------------------------------
-
-    def close(self) -> None:
-        """End the workers and close the store."""
-        if self._checker:
-            self._checker.pool.close()
-            self._checker = None
-        self._store.close()
-
-    def __enter__(self) -> Workbench:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _warm(self) -> Checker:
-        if self._checker is None:
-            self._checker = Checker(Pool(), self._jobs)
-        return self._checker
 
 
 def _targets(names: Sequence[str] | None) -> list[Target] | None:

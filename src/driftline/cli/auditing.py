@@ -1,0 +1,38 @@
+"""What `driftline patterns audit` and `driftline passes test` share: progress, Ctrl-C, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from driftline.cli.common import Activity, note
+from driftline.core.errors import InternalError
+from driftline.core.quoting import shell
+
+if TYPE_CHECKING:
+    from driftline.events import Listener
+    from driftline.patterns.audit import AuditResult
+
+
+def run_audit(
+    words: str,
+    seconds: float,
+    ask: Callable[[Listener], AuditResult],
+    show: Callable[[AuditResult], None],
+    resume: Sequence[object],
+) -> int:
+    """Run it under a progress display that says `words`, and show what came out. `resume` is the command that goes on
+    with it after Ctrl-C."""
+    try:
+        with Activity(words, seconds) as activity:
+            result = ask(activity)
+    except KeyboardInterrupt:
+        note(f"driftline: interrupted; everything so far is kept. {activity.so_far()} Go on with: {shell(resume)}")
+        return 130
+    show(result)
+    if result.internal_errors:
+        from driftline.cli import report_internal_error
+
+        report_internal_error(result.internal_errors[0])
+        return InternalError.exit_code
+    return 1 if result.bugs else 0

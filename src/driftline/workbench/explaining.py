@@ -1,0 +1,180 @@
+"""What explains a failure that is known: run it again, and the searches for where it lies and what it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict, Unpack
+
+from driftline.campaign import replay as replaying
+from driftline.campaign.ablation import Ablated, ablate_failing
+from driftline.campaign.bisection import Bisected, ReleaseWish, Trial, bisect_failing, keep_bisection
+from driftline.campaign.diagnosis import Diagnosis, diagnose_failing
+from driftline.campaign.failing import Failing, find_failing
+from driftline.campaign.localization import Localized, localize_failing
+from driftline.campaign.reduction import Reduced, reduce_failing
+from driftline.campaign.session import check_strategy
+from driftline.checking.checker import TargetResult
+from driftline.checking.result import Replay
+from driftline.core.case import CheckOptions
+from driftline.core.errors import DriftlineError
+from driftline.core.target import Target
+from driftline.core.verdict import COSTS
+from driftline.events import Listener, ReleaseAsked, ignore, says
+from driftline.inputs.sizes import Sizes
+from driftline.perf.replay import CostReplay, replay_cost
+from driftline.workbench.opened import OpenBench
+
+
+class FailingSettings(TypedDict, total=False):
+    """On which target a failure is explained, and how a program is checked for it; see `Workbench.failing`."""
+
+    target: str | None
+    inputs: str
+    dims: Mapping[str, int | Sequence[int]] | None
+    shapes: Mapping[str, Sequence[int] | Sequence[Sequence[int]]] | None
+    seed: int
+
+
+class ExplainingBench(OpenBench):
+    """The methods that take a bug, a case or a failing program."""
+
+    def replay(self, bug: str, *, target: str | None = None, listener: Listener = ignore) -> Replay | CostReplay:
+        """Run a bug again, on its own target or on another one: does it still fail? `answer` says so.
+
+        A bug that is about cost (slow, slow-compile, memory) is measured again. Schedules of TVM are replayed by
+        `driftline schedules replay`.
+        """
+        wanted = Target.parse(target) if target else None
+        stored = self._store.bug(bug)
+        if stored.fingerprint.kind in COSTS:
+            return replay_cost(self._store, stored.id, self._warm(), wanted, listener=listener)
+        return replaying.replay(self._store, stored.id, self._warm(), wanted)
+
+    def replay_case(self, case: str, *, target: str | None = None) -> TargetResult:
+        """Run a stored case by itself, whether or not a bug is known by it."""
+        return replaying.replay_case(self._store, case, self._warm(), Target.parse(target) if target else None)
+
+    def failing(self, subject: str, *, listener: Listener = ignore, **settings: Unpack[FailingSettings]) -> Failing:
+        """A failure to explain: a bug or a case of the store, or a program, which is checked first and must fail.
+
+        `target` is another than the bug's own, or the one that the program is checked on. `inputs`, `dims`, `shapes`
+        and `seed` say on what a program is checked, as for `check`.
+        """
+        target, inputs = settings.get("target"), settings.get("inputs", "example")
+        check_strategy(inputs)
+        return find_failing(
+            subject,
+            self._store,
+            self._warm(),
+            target=Target.parse(target) if target else None,
+            inputs=inputs,
+            sizes=Sizes.of(settings.get("dims") or {}, settings.get("shapes") or {}),
+            options=CheckOptions(seed=settings.get("seed", 0), plugins=self._plugins),
+            listener=listener,
+        )
+
+    def diagnose(
+        self,
+        subject: str | Failing,
+        *,
+        seconds: float = 300.0,
+        bisect: bool = False,
+        listener: Listener = ignore,
+        **settings: Unpack[FailingSettings],
+    ) -> Diagnosis:
+        """Explain a failure: where it lies, how small it gets, what it depends on.
+
+        `subject` and `settings` are those of `failing`, or `subject` is what it returned. With `bisect`, other releases
+        of the compiler are installed and asked too. The explanation is kept with the bug, as are those of the methods
+        below. `seconds` do not include the check of a program.
+        """
+        return diagnose_failing(
+            self._warm(),
+            self._store,
+            self._found(subject, listener, settings),
+            budget=seconds,
+            bisect=bisect,
+            library=self._library,
+            listener=listener,
+        )
+
+    def reduce(
+        self,
+        subject: str | Failing,
+        *,
+        seconds: float = 300.0,
+        listener: Listener = ignore,
+        **settings: Unpack[FailingSettings],
+    ) -> Reduced:
+        """Make a failing program as small as it gets, so that it still fails in the same way."""
+        failing = self._found(subject, listener, settings)
+        return reduce_failing(
+            self._warm(),
+            self._store,
+            failing,
+            budget=seconds,
+            alone=True,
+            library=self._library,
+            listener=listener,
+        )
+
+    def localize(
+        self,
+        subject: str | Failing,
+        *,
+        seconds: float = 180.0,
+        listener: Listener = ignore,
+        **settings: Unpack[FailingSettings],
+    ) -> Localized:
+        """Find the operators of a failing program that fail by themselves."""
+        failing = self._found(subject, listener, settings)
+        return localize_failing(self._warm(), self._store, failing, budget=seconds, listener=listener)
+
+    def ablate(
+        self,
+        subject: str | Failing,
+        *,
+        seconds: float = 180.0,
+        listener: Listener = ignore,
+        **settings: Unpack[FailingSettings],
+    ) -> Ablated:
+        """Find the options, passes and rewrite rules without which a failure is gone."""
+        failing = self._found(subject, listener, settings)
+        return ablate_failing(self._warm(), self._store, failing, budget=seconds, listener=listener)
+
+    def bisect(
+        self,
+        subject: str | Failing,
+        *,
+        package: str = "",
+        good: str = "",
+        bad: str = "",
+        releases: Sequence[str] = (),
+        installed: bool = False,
+        keep: bool = False,
+        max_download: int = ReleaseWish.download,
+        listener: Listener = ignore,
+        **settings: Unpack[FailingSettings],
+    ) -> Bisected:
+        """Find the releases of a compiler that show a failure: the first bad one, the first good one again.
+
+        All releases of the compiler's package that install are asked, unless `package` names another one of it, `good`
+        and `bad` the ends of the search, or `releases` those to ask. They are downloaded, at most `max_download` bytes
+        each, and removed again unless told to `keep` them; with `installed`, only what is here already is asked.
+        """
+        wish = ReleaseWish(package, good, bad, tuple(releases), installed, keep, max_download)
+
+        def tried(trial: Trial) -> None:
+            listener(ReleaseAsked(trial.release, str(trial.answer), trial.seconds))
+
+        failing = self._found(subject, listener, settings)
+        found = bisect_failing(self._warm(), failing, wish, report=says(listener, "bisect"), tried=tried)
+        keep_bisection(self._store, found)
+        return found
+
+    def _found(self, subject: str | Failing, listener: Listener, settings: FailingSettings) -> Failing:
+        if isinstance(subject, str):
+            return self.failing(subject, listener=listener, **settings)
+        if settings:
+            raise DriftlineError(f"{', '.join(settings)}: give this to `failing`, which found the failure.")
+        return subject
