@@ -11,9 +11,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 from documents import ROOT, blocks, commands, pages, words_of
 from test_session import plain
+
+sys.path.insert(0, str(ROOT / "tests" / "report"))
+
+from filled_store import add_bug, fill
+
+from driftline.cli import run
+from driftline.core.verdict import Kind
+from driftline.store import Store
 
 IN_OTHER_TESTS = {
     "README.md": "test_session.py",
@@ -26,31 +36,31 @@ IN_OTHER_TESTS = {
     "docs/how-to/hunt.md": "test_session.py has its code; hunts are run by tests/campaign",
     "docs/how-to/accept-reduced-precision.md": "tests/cli/test_what_counts.py",
     "docs/how-to/serve.md": "tests/serve",
-    "docs/how-to/measure-coverage.md": "tests/coverage",
     "docs/how-to/diagnose.md": "the tutorial diagnoses; the bug is not in every release",
 }
 NOT_RUN = {
     "docs/release.md": "it publishes",
-    "docs/how-to/test-passes.md": "many minutes; tests/patterns tries some passes",
     "docs/how-to/audit-rules.md": "half an hour; tests/patterns audits some rules",
     "docs/how-to/bench.md": "measures for minutes; tests/bench measures a small model",
     "docs/how-to/big-models.md": "a model and hours of the reader's own",
     "docs/how-to/bisect.md": "downloads releases",
-    "docs/how-to/check-a-model.md": "a model of the reader's own",
     "docs/targets.md": "a model of the reader's own; tests/backends/test_own_settings.py",
-    "docs/how-to/compare-targets.md": "models of the reader's own; tests/checking/test_pairwise.py",
     "docs/how-to/find-slow-code.md": "minutes, and programs of the reader's own; tests/perf measures small ones",
     "docs/how-to/hunt-schedules.md": "ten minutes; tests/schedules hunts for less",
     "docs/how-to/language-models.md": "needs a language model; tests/llm has a scripted one",
-    "docs/how-to/look-inside-a-model.md": "models of the reader's own",
     "docs/how-to/measure-instabilities.md": "many minutes; tests/instabilities runs fewer models",
-    "docs/how-to/scale.md": "machines of the reader's own; tests/store and tests/campaign run its commands",
     "docs/how-to/reduce.md": "bugs of the reader's own",
     "docs/explanation/security.md": "a plugin of the reader's own",
     "examples/README.md": "benchmarks/known_bugs.py, by tests/test_known_bugs.py",
 }
-HERE = {
+HERE = {  # some of their commands at least; those that take long, or other machines, are in the tests of their parts
     "docs/tutorial.md",
+    "docs/how-to/check-a-model.md",
+    "docs/how-to/compare-targets.md",
+    "docs/how-to/look-inside-a-model.md",
+    "docs/how-to/measure-coverage.md",
+    "docs/how-to/scale.md",
+    "docs/how-to/test-passes.md",
     "docs/how-to/add-an-accelerator.md",
     "docs/how-to/causes.md",
     "docs/how-to/find-unstable-inputs.md",
@@ -117,6 +127,82 @@ def test_files_of_other_tools(tmp_path: Path) -> None:
     assert run_in(tmp_path, "-m", "driftline", "inputs", "convert", "own.csv", "own.npz").returncode == 0
     assert run_in(tmp_path, "-m", "driftline", "inputs", "convert", "own.npz", "again.csv").returncode == 0
     assert (tmp_path / "again.csv").read_text() == own
+
+
+def fill_store(path: Path, op: str) -> None:
+    with Store.create(path) as store:
+        add_bug(store, Kind.WRONG_VALUE, compiler="onnxruntime", op=op)
+
+
+def test_stores_of_several_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = "docs/how-to/scale.md"
+    monkeypatch.chdir(tmp_path)
+    for number, op in enumerate(("exp", "tanh", "relu"), 1):
+        fill_store(tmp_path / f"shard-{number}", op)
+    wanted = [words for part in ("merge", "push", "pull") for words in typed_on(page, f"driftline store {part}")]
+    for words in [*wanted, *typed_on(page, "driftline report --store all")]:
+        assert run([word.replace("s3://bucket", str(tmp_path / "bucket")) for word in words[1:]]) == 0, words
+    with Store.open(tmp_path / "all") as store:
+        assert len(store.bugs()) == 3, "two by merging, one by pushing and pulling"
+    assert (tmp_path / "report.html").is_file()
+
+
+def test_coverage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DRIFTLINE_STORE", raising=False)
+    fill(tmp_path / ".driftline")
+    for words in typed_on("docs/how-to/measure-coverage.md", "driftline coverage"):
+        assert run(list(words[1:])) in ((0,) if "--fail-under" not in words else (1,)), words
+    assert "operator" in capsys.readouterr().out and (tmp_path / "coverage.html").is_file()
+
+
+NET = """\
+import torch
+
+
+def make():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.GELU()).eval(), (torch.randn(3, 8),)
+"""
+
+
+@pytest.fixture
+def own_models(tmp_path: Path) -> Path:
+    """What the pages call the reader's own: net.py:make, and model.onnx with input_ids of open sizes."""
+    rng = np.random.default_rng(0)
+    words, weight = (rng.standard_normal(shape).astype(np.float32) for shape in ((50, 8), (8, 4)))
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> m (int64[batch,seq] input_ids) => (float[batch,seq,4] y)'
+        " { h = Gather(words, input_ids) z = MatMul(h, weight) y = Softmax<axis = -1>(z) }"
+    )
+    for name, array in (("words", words), ("weight", weight)):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    for name in ("model.onnx", "original.onnx", "deployed.onnx"):
+        onnx.save(model, tmp_path / name)
+    (tmp_path / "net.py").write_text(NET)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize(
+    ("page", "beginning"),
+    [
+        ("docs/how-to/check-a-model.md", "driftline check"),
+        ("docs/how-to/compare-targets.md", "driftline check"),
+        ("docs/how-to/look-inside-a-model.md", "driftline check model.onnx"),
+        ("docs/how-to/look-inside-a-model.md", "driftline check net.py"),
+        ("docs/how-to/look-inside-a-model.md", "driftline check deployed.onnx"),
+        ("docs/how-to/test-passes.md", "driftline passes list"),
+        ("docs/how-to/test-passes.md", "driftline check"),
+    ],
+)
+def test_models_of_the_reader(page: str, beginning: str, own_models: Path) -> None:
+    """Sound models pass, however the page has them checked."""
+    run_typed(page, beginning, own_models)
+    for name in ("pairwise.html", "layers.html"):
+        if any(name in words for words in typed_on(page, beginning)):
+            assert (own_models / name).is_file()
 
 
 @pytest.mark.slow

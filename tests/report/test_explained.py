@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from filled_store import add_bug
 
 from driftline.causes import Cause, Library, Witness
 from driftline.cli import run
+from driftline.core.evidence import Element, Evidence, Fault, InputClass, Region
 from driftline.core.plugins import one_command
 from driftline.core.verdict import Kind
 from driftline.report import markdown, words
@@ -51,6 +53,26 @@ def test_nothing_is_explained_yet(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "explained so far" not in shown
     assert f"driftline diagnose {bug.id} --store {tmp_path / 's'}  # where it lies" in shown
     assert f"driftline bisect {bug.id}" in shown
+
+
+def test_evidence_is_told_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evidence = Evidence(
+        sample=0, output="y", dtype="float32", elements=3, wrong=2, wrong_nonfinite=1, z=41.27, certain=True,
+        worst=(Element((0, 1), math.nan, 0.0, math.nan), Element((0, 2), 1.0, 2.0, noise=1e-7)),
+        faults=(Fault.NAN_LOST,), regions=(Region.SCATTERED,), needs=(InputClass.NAN,),
+    )  # fmt: skip
+    with Store.create(tmp_path / "s") as store:
+        show_bug(add_bug(store, Kind.WRONG_VALUE, evidence=evidence), store)
+    shown = capsys.readouterr().out
+    for line in (
+        "  2 of 3 elements of y (float32) wrong, 1 in being NaN or infinite; they lie: scattered",
+        "  at [0, 1]: expected nan, got 0.0, unoptimised nan",
+        "  at [0, 2]: expected 1.0, got 2.0, rounding explains 1e-07",
+        "  41.3 sigma off, where sigma is the noise of legal rounding, more than any legal rounding could do",
+        "  faults: nan-lost",
+        "  it goes away without these in the inputs: nan",
+    ):
+        assert line in shown.splitlines(), shown
 
 
 def test_what_was_found_is_shown_and_the_rest_is_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

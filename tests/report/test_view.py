@@ -9,11 +9,13 @@ import numpy as np
 from filled_store import add_bug, pair
 
 from driftline.core.evidence import NOTHING, Element, Evidence
+from driftline.core.program import Program
 from driftline.core.verdict import Kind
 from driftline.report.gather import gather
 from driftline.report.mismatch import describe_tensor, from_arrays, from_evidence, is_ordinary
 from driftline.report.view import FIXED, FLAKY, KNOWN, OPEN, ReportView
 from driftline.store import Store
+from driftline.store.checks import CheckLog
 
 ANY = Element((0,), 0.0, 1.0)
 
@@ -35,13 +37,20 @@ def test_the_verdict_says_what_was_tested_and_found(view: ReportView) -> None:
 def test_a_store_without_hunts_claims_nothing_about_passes(bare_store: Path) -> None:
     view = gather(bare_store)
     assert view.statistics is None
-    assert view.verdict.startswith("Single checks found 10 distinct bugs")
+    assert view.verdict.startswith("Checks and audits found 10 distinct bugs")
     assert view.environment.versions["tvm"] == "0.27.0"
 
 
 def test_an_empty_store_is_no_trouble(tmp_path: Path) -> None:
     Store.create(tmp_path).close()
-    assert "no new bug" in gather(tmp_path).verdict
+    assert gather(tmp_path).verdict == "Nothing was tested in this store yet."
+
+
+def test_programs_of_single_checks_are_counted(tmp_path: Path) -> None:
+    program = Program("onnx", "onnx", "0" * 64, tmp_path / "net.onnx", "net.onnx")
+    with Store.create(tmp_path) as store:
+        CheckLog(store).keep(program, [("onnxruntime", "1.31.1", "pass"), ("tvm", "0.27.0", "pass")])
+    assert gather(tmp_path).verdict == "1 program checked on 2 targets: no new bug."
 
 
 def test_statistics_add_up_and_tell_what_was_not_tested(view: ReportView) -> None:

@@ -162,6 +162,7 @@ def test_two_stores_compared(client: httpx.Client, filled: Path) -> None:
 def test_the_report_is_that_of_the_command(client: httpx.Client) -> None:
     answer = client.get("/report")
     assert "What was tested, and what was not" in answer.text
+    assert '<a href="/bugs">back to the bugs</a>' in answer.text
     assert "script-src" not in answer.headers["content-security-policy"]  # default-src 'none' holds for scripts
     assert "default-src 'none'" in answer.headers["content-security-policy"]
 
@@ -209,6 +210,7 @@ def test_a_report_that_could_not_be_made_is_tried_again(tmp_path: Path, monkeypa
 def test_coverage_is_that_of_the_command(client: httpx.Client) -> None:
     answer = client.get("/coverage")
     assert "four levels of a test pyramid" in answer.text
+    assert '<a href="/bugs">back to the bugs</a>' in answer.text
     assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 

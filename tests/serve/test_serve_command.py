@@ -20,6 +20,7 @@ from driftline.cli import run
 from driftline.core.verdict import Kind
 from driftline.serve import records
 from driftline.serve.keeper import STOPPED, JobKeeper
+from driftline.serve.progress_writer import STARTING
 from driftline.serve.settings import ServeSettings
 from driftline.store import Store
 from driftline.testing import planted_plugin
@@ -55,7 +56,7 @@ def test_it_prints_an_address_answers_and_stops_its_jobs_at_the_end(
             job = client.post("/jobs/new/check", data={"text": program, "targets": "onnx-reference"})
             assert job.headers["location"] == "/jobs/1"
             keeper = JobKeeper(ServeSettings(store=store, library=builtin()))
-            eventually(lambda: keeper.job(1).progress.doing, 120)
+            eventually(lambda: keeper.job(1).progress.doing not in ("", STARTING), 120)
             with client.stream("GET", "/jobs/1/stream") as stream:  # a page that is open does not keep it from ending
                 next(stream.iter_lines())
                 server.send_signal(signal.SIGINT)

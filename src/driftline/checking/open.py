@@ -3,6 +3,7 @@ example."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -56,10 +57,12 @@ def open_program(text: str, pool: Pool, options: CheckOptions, sizes: Sizes = NO
     if entry:
         return _open_source(Path(f"{module}.py"), entry, pool, options)
     path = Path(text)
-    if path.suffix == ".py":
-        raise DriftlineError(f"{text}: say which callable of the file makes the program, as in {text}:program.")
     if not path.is_file():
         raise _no_file(path)
+    if path.suffix == ".py":
+        example, *others = _factories(path) or ["program"]
+        told = f" It also has: {', '.join(others[:8])}." if others else ""
+        raise DriftlineError(f"{text}: say which callable of the file makes the program, as in {text}:{example}.{told}")
     if path.suffix == ".onnx":
         return _open_file(path, "onnx", "onnx", pool, options)
     if path.suffix == ".pt2":
@@ -80,6 +83,20 @@ def _open_model(name: str, pool: Pool, options: CheckOptions) -> LoadedProgram:
     find(name).require_packages()
     bundle = SourceBundle("model.py", "program", {"model.py": source_text(name)})
     return open_source(bundle, pool, options, name=f"{MODEL}{name}")
+
+
+def _factories(path: Path) -> list[str]:
+    """Functions of a file that can be called without arguments, by its text: the file is not run."""
+    try:
+        parsed = ast.parse(path.read_text())
+    except (OSError, ValueError, SyntaxError):
+        return []
+    functions = [node for node in parsed.body if isinstance(node, ast.FunctionDef)]
+    return [
+        one.name
+        for one in functions
+        if len(one.args.posonlyargs) + len(one.args.args) == len(one.args.defaults) and None not in one.args.kw_defaults
+    ]
 
 
 def _no_file(path: Path) -> DriftlineError:

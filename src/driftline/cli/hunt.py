@@ -15,6 +15,7 @@ from driftline.cli.common import (
     parse_budget,
     plugin_option,
     print_json,
+    progress_line,
     seed_option,
     store_option,
 )
@@ -203,6 +204,7 @@ def hunt(
     table = settings_of_run("llm").llm if resume or (wanted and "llm" in wanted) else None
     with Workbench(store, plugins=plugins, jobs=jobs, library=library) as bench:
         try:
+            progress_line("Importing the compilers ...")
             with HuntProgress() as progress:
                 result = bench.hunt(
                     seconds=seconds,

@@ -24,7 +24,8 @@ _SIGNS = {CellState.DECLINED: "-", CellState.UNJUDGED: "?"}
 _WIDTHS = {"model": 40, "operator": 60, "pass": 80, "construction": 100}  # of the pyramid, in percent
 
 
-def coverage_page(coverage: Coverage) -> str:
+def coverage_page(coverage: Coverage, *, home: str = "") -> str:
+    """The page. `home` is an address that it links back to, where it is a page of a site."""
     return (
         page_environment("driftline.coverage")
         .get_template("coverage.html")
@@ -34,6 +35,7 @@ def coverage_page(coverage: Coverage) -> str:
             unfolded=len(coverage.compilers) <= _OPEN,
             states=[(state, _CLASSES[state], _example(state)) for state in CellState],
             made=now(),
+            home=home,
             driftline=__version__,
         )
     )

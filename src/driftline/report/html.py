@@ -39,7 +39,8 @@ UNFOLDED = 10  # with more bugs than this, programs are folded away: the page is
 _UNSTYLED = re.compile(r'<span class="(?:n|o|p|w|nn|bp|si|se|fm|vm|nd|nb|na|nv|err)">([^<]*)</span>')
 
 
-def render(report: ReportView) -> str:
+def render(report: ReportView, *, home: str = "") -> str:
+    """The page. `home` is an address that it links back to, where it is a page of a site."""
     groups = [
         (
             "Less precise",
@@ -62,6 +63,7 @@ def render(report: ReportView) -> str:
             open_bugs=report.group(OPEN),
             kinds=_kinds(report),
             most=max((count for row in report.matrix.values() for count in row.values()), default=0),
+            home=home,
             aside=sum(len(report.group(name)) for name in (REDUCED, KNOWN, ACCEPTED, FLAKY)),
         )
     )

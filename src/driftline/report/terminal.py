@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 from rich.console import Console
 from rich.markup import escape
@@ -25,6 +23,7 @@ from driftline.core.text import first_line
 from driftline.core.verdict import Judgement
 from driftline.report.annotated import causes_of, is_accepted, words_of
 from driftline.report.baseline import Compared
+from driftline.report.evidence_text import evidence_lines
 from driftline.report.explained import StepResults, explained_so_far
 from driftline.report.mismatch import describe_tensor
 from driftline.report.program import program_text
@@ -201,9 +200,10 @@ def show_bug(bug: Bug, store: Store, library: Library | None = None) -> None:
         out.print(f"inputs: {escape(sample.origin)}")
         for name, array in sample.arrays.items():
             out.print(escape(f"  {spec_of(name, array)} = {describe_tensor(name, array).values}"))
-    evidence = replace(finding.evidence, log="", traceback="").to_json()
-    if evidence:
-        out.print(f"evidence: {escape(json.dumps(evidence))}")
+    if lines := evidence_lines(finding.evidence):
+        out.print("evidence:")
+    for line in lines:
+        out.print(escape(f"  {line}"), soft_wrap=True)
     failure = finding.execution.get("failure")
     if failure and failure["traceback"]:
         out.print(Panel(escape(uncoloured(failure["traceback"])), title="traceback", title_align="left"))

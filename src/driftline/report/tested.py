@@ -12,6 +12,7 @@ from driftline.report.growth import GrowthOf
 from driftline.report.model_use import model_use
 from driftline.report.view import BugView, EnvironmentView, LaneView, Statistics
 from driftline.store import Store
+from driftline.store.checks import CheckLog
 from driftline.store.hunts import Hunt, HuntLog, TurnBody
 from driftline.store.schedules import ScheduleLog
 
@@ -21,6 +22,15 @@ def hunts_of(log: HuntLog) -> list[Hunt]:
         return log.hunts()
     except StoreError:  # a store of an earlier Driftline that may not be written knows no hunts
         return []
+
+
+def checked_of(store: Store) -> tuple[int, int]:
+    """How many programs single checks ran, and on how many targets."""
+    try:
+        rows = CheckLog(store).all()
+    except StoreError:  # a store of an earlier Driftline that may not be written
+        return 0, 0
+    return len({row.program for row in rows}), len({row.target for row in rows})
 
 
 def environment_of(hunts: Sequence[Hunt], bugs: Sequence[BugView]) -> EnvironmentView:

@@ -88,8 +88,9 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def verdict_line(bugs: Sequence[BugView], statistics: Statistics | None) -> str:
-    """What was tested, and how many distinct bugs were found in which compilers."""
+def verdict_line(bugs: Sequence[BugView], statistics: Statistics | None, checked: tuple[int, int] = (0, 0)) -> str:
+    """What was tested, and how many distinct bugs were found in which compilers. `checked`: how many programs single
+    checks ran, and on how many targets."""
     fresh = [bug for bug in bugs if bug.group == OPEN]
     per = Counter(bug.compiler for bug in fresh).most_common()
     where = ", ".join(f"{count} in {name}" for name, count in per)
@@ -109,10 +110,15 @@ def verdict_line(bugs: Sequence[BugView], statistics: Statistics | None) -> str:
     apart = f" ({', '.join(aside)}, counted apart)" if aside else ""
     if alike := sum(bug.like is not None for bug in fresh):
         found += f"; {alike} of them {'looks' if alike == 1 else 'look'} like another one"
-    if statistics is None:
-        return f"Single checks found {found}{apart}. How many programs passed is not recorded."
-    targets = plural(sum(lane.programs > 0 for lane in statistics.lanes), "target")
-    tested = f"{plural(statistics.programs, 'program')} on {targets} in {duration(statistics.seconds)}"
+    if statistics:
+        targets = plural(sum(lane.programs > 0 for lane in statistics.lanes), "target")
+        tested = f"{plural(statistics.programs, 'program')} on {targets} in {duration(statistics.seconds)}"
+    elif any(checked):
+        tested = f"{plural(checked[0], 'program')} checked on {plural(checked[1], 'target')}"
+    elif bugs:
+        return f"Checks and audits found {found}{apart}."
+    else:
+        return "Nothing was tested in this store yet."
     return f"{tested}: {found}{apart}." if not fresh else f"{tested} showed {found}{apart}."
 
 

@@ -122,14 +122,14 @@ class Site:
     def _make_report(self) -> str:
         with self._open() as store:
             view = gather_store(store, self._settings.library, full=IN_FULL)
-        return html.render(replace(view, pages="bugs"))
+        return html.render(replace(view, pages="bugs"), home="/bugs")
 
     def _coverage(self, request: Request) -> Response:
         return HTMLResponse(self._coverage_page.text(), headers={"Content-Security-Policy": _REPORT_POLICY})
 
     def _make_coverage(self) -> str:
         with self._open() as store:
-            return coverage_page(coverage_of(store))
+            return coverage_page(coverage_of(store), home="/bugs")
 
     def _compare(self, request: Request) -> Response:
         others = {str(path): path for path in self._settings.compare}

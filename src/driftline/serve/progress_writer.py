@@ -33,6 +33,7 @@ from driftline.serve import records
 from driftline.serve.records import JobProgress, LaneRow, SeenBug, TargetRow
 
 EVERY = 0.3  # seconds between two writes of the progress
+STARTING = "Starting: frameworks and compilers are being imported."  # which may take a minute, and says nothing itself
 
 
 class ProgressWriter:
@@ -41,7 +42,9 @@ class ProgressWriter:
     def __init__(self, folder: Path, progress: JobProgress) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._progress = replace(progress, began=time.time(), code=None, outcome="", ended=0.0, targets=())
+        self._progress = replace(
+            progress, began=time.time(), code=None, outcome="", ended=0.0, targets=(), doing=STARTING
+        )
         self._before = {lane.target: lane for lane in progress.lanes}
         self._dirty = True
         self._over = threading.Event()
@@ -92,6 +95,8 @@ class ProgressWriter:
             self._hear(event)
 
     def _hear(self, event: Event) -> None:
+        if self._progress.doing == STARTING:
+            self._set(doing="")
         if isinstance(event, Working):
             self._set(doing=f"{event.part}: {event.words}" if event.words else event.part)
         elif isinstance(event, BugSeen):
