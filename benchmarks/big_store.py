@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from driftline.core.case import CheckOptions
 from driftline.core.program import SourceBundle
 from driftline.core.text import to_json
 from driftline.core.verdict import Fingerprint
+from driftline.serve.kept_page import SETTLED
 from driftline.store import Store
 from driftline.store.hunts import HuntLog, Turn, TurnBody
 
@@ -109,6 +111,23 @@ def timed(what: str, *command: str) -> None:
     )
 
 
+def serve(path: Path) -> None:
+    """Ask the page for the report twice: the second time it is kept."""
+    command = [sys.executable, "-m", "driftline", "serve", "--read-only", "--json", "--port", "0", "--store", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdout
+        told = ""
+        while not told.endswith("}\n"):
+            told += server.stdout.readline()
+        time.sleep(SETTLED / 1e9)  # what was written just now is not kept
+        for what in ("report", "report", "coverage", "coverage", "bugs"):
+            began = time.monotonic()
+            with urllib.request.urlopen(f"http://127.0.0.1:{json.loads(told)['port']}/{what}") as answer:
+                size = len(answer.read())
+            print(f"serve: /{what:26} {time.monotonic() - began:6.2f} s  {size / 1e6:.1f} MB", flush=True)
+        server.terminate()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", type=Path)
@@ -133,6 +152,7 @@ def main() -> None:
         sizes = [other.stat().st_size for other in page.with_name("report-bugs").glob("*.html")]
         if sizes:
             print(f"{len(sizes)} pages of single bugs, the largest {max(sizes) / 1e3:.1f} kB")
+        serve(path)
 
 
 if __name__ == "__main__":

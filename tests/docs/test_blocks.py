@@ -40,13 +40,10 @@ IN_OTHER_TESTS = {
 }
 NOT_RUN = {
     "docs/release.md": "it publishes",
-    "docs/how-to/audit-rules.md": "half an hour; tests/patterns audits some rules",
     "docs/how-to/bench.md": "measures for minutes; tests/bench measures a small model",
     "docs/how-to/big-models.md": "a model and hours of the reader's own",
     "docs/how-to/bisect.md": "downloads releases",
-    "docs/targets.md": "a model of the reader's own; tests/backends/test_own_settings.py",
     "docs/how-to/find-slow-code.md": "minutes, and programs of the reader's own; tests/perf measures small ones",
-    "docs/how-to/hunt-schedules.md": "ten minutes; tests/schedules hunts for less",
     "docs/how-to/language-models.md": "needs a language model; tests/llm has a scripted one",
     "docs/how-to/measure-instabilities.md": "many minutes; tests/instabilities runs fewer models",
     "docs/how-to/reduce.md": "bugs of the reader's own",
@@ -54,9 +51,12 @@ NOT_RUN = {
     "examples/README.md": "benchmarks/known_bugs.py, by tests/test_known_bugs.py",
 }
 HERE = {  # some of their commands at least; those that take long, or other machines, are in the tests of their parts
+    "docs/targets.md",
     "docs/tutorial.md",
+    "docs/how-to/audit-rules.md",
     "docs/how-to/check-a-model.md",
     "docs/how-to/compare-targets.md",
+    "docs/how-to/hunt-schedules.md",
     "docs/how-to/look-inside-a-model.md",
     "docs/how-to/measure-coverage.md",
     "docs/how-to/scale.md",
@@ -195,6 +195,9 @@ def own_models(tmp_path: Path) -> Path:
         ("docs/how-to/look-inside-a-model.md", "driftline check deployed.onnx"),
         ("docs/how-to/test-passes.md", "driftline passes list"),
         ("docs/how-to/test-passes.md", "driftline check"),
+        ("docs/how-to/audit-rules.md", "driftline patterns list"),
+        ("docs/how-to/hunt-schedules.md", "driftline schedules list"),
+        ("docs/targets.md", "driftline check"),
     ],
 )
 def test_models_of_the_reader(page: str, beginning: str, own_models: Path) -> None:
