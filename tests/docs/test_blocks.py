@@ -160,9 +160,18 @@ NET = """\
 import torch
 
 
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 4)
+
+    def forward(self, x):
+        return torch.nn.functional.gelu(self.linear(x))
+
+
 def make():
     torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.GELU()).eval(), (torch.randn(3, 8),)
+    return Net().eval(), (torch.randn(3, 8),)
 """
 
 
