@@ -23,6 +23,7 @@ from driftline.report.export.checklist import causes, common_points, fuzzer_poin
 from driftline.report.export.script import Exported
 from driftline.report.export.subject import Subject
 from driftline.report.program import program_text
+from driftline.report.words import sentence
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 OUTPUT = 3000  # characters of what the script prints
@@ -43,7 +44,7 @@ class IssueDraft:
 
     def describe(self) -> str:
         subject = self.subject
-        lines = [_sentence(markdown(subject.reason)), ""]
+        lines = [f"{markdown(subject.reason).rstrip('.')}.", ""]  # it begins with the name of an output, or an error
         lines += [self.suspects(), "", "#### Checklist", "", written(common_points(subject, self.script))]
         return "\n".join(lines)
 
@@ -59,7 +60,7 @@ class IssueDraft:
         told += [markdown(cause) for cause in known_causes(subject)]
         told += [f"{cause}." for cause in causes(subject)]
         if not told and subject.ablation:
-            told.append(_sentence(markdown(str(subject.ablation.get("note") or "no option or pass makes it go away"))))
+            told.append(sentence(markdown(str(subject.ablation.get("note") or "no option or pass makes it go away"))))
         if subject.bisection:
             found = subject.bisection
             told.append(markdown(f"Releases of {found['package']}: {found['summary']}."))
@@ -179,7 +180,3 @@ def processor() -> str:
     except OSError:
         pass
     return f"CPU: {name}, {os.cpu_count()} cores{f', {flags}' if flags else ''}"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:].rstrip('.')}."
