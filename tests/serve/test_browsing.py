@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -193,7 +194,7 @@ def test_the_report_is_made_again_when_the_store_has_changed(tmp_path: Path, mon
 def test_a_report_that_could_not_be_made_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_page, "SETTLED", 0)
     store = small_store(tmp_path)
-    answers = iter([StoreError("busy"), "page"])
+    answers: Iterator[StoreError | str] = iter([StoreError("busy"), "page"])
 
     def make() -> str:
         answer = next(answers)

@@ -109,6 +109,9 @@ def test_jobs_queue_for_cores_and_outlive_the_server(
     assert "Its process died" in page and ">Resume</button>" in page
     started(client.post(f"/jobs/{second}/resume"))
     eventually(lambda: other.job(second).state == RUNNING and other.job(second).record.pid != pid, LONG)
+    psutil.Process(other.job(second).record.pid).suspend()  # it cannot hear that it is to stop
+    assert client.post(f"/jobs/{second}/stop").status_code == 303
+    assert ">Stop now, without tidying up</button>" in client.get(f"/jobs/{second}").text
     assert client.post(f"/jobs/{second}/stop").status_code == 303
     eventually(lambda: other.job(second).state == STOPPED, LONG)
     assert client.post(f"/jobs/{first}/remove").headers["location"] == "/jobs"
