@@ -59,10 +59,11 @@ class TimingBench(OpenBench):
         checks = CheckOptions(seed=seed, timeout=timeout, plugins=self._plugins)
         grown = GrowthEffort(sizes_to(nodes), seconds=seconds, timeout=timeout) if growth else None
         options = PerfOptions(baselines, ratio, Effort(repeat, seconds, timeout), grown, exponent)
+        sizes = Sizes.of(dims or {}, shapes or {})
         checker = self._warm()
         opened = open_program(program, checker.pool, checks, sizes)
         chosen, _ = choose_targets(opened.program, wanted)
-        case = sample_case(opened, checks, Sizes.of(dims or {}, shapes or {}))
+        case = sample_case(opened, checks, sizes)
         other = require_twin(checker, opened, open_program(twin, checker.pool, checks, sizes), case) if twin else None
 
         def keep(own: Side, other: Side, row: PerfRow) -> PerfRow:
