@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from driftline.campaign.hunt import by_target
+from driftline.campaign.crew import LocalCrew
+from driftline.campaign.hunt import Hunter, by_target
 from driftline.campaign.lane import Lane
 from driftline.campaign.matching import Matching
 from driftline.campaign.orders import SuspectOrder
-from driftline.campaign.triage import Triage
+from driftline.campaign.plan import HuntPlan
+from driftline.campaign.triage import ExaminedSuspect, Triage
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions
@@ -20,9 +24,10 @@ from driftline.core.wire import decode, encode
 from driftline.execute.pool import Pool
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
 from driftline.store import Store
-from driftline.store.hunts import Suspect, SuspectBody
+from driftline.store.hunts import HuntLog, Suspect, SuspectBody, Turn, TurnBody
 from driftline.testing import planted
 
+FAULTY = str(Path(__file__).with_name("faulty_pairs.py"))
 ROW = TensorType("float32", (4,))
 PLUGIN = str(Path(planted.__file__).resolve())
 TARGET = Target.parse("planted-wrong-on:op=abs")
@@ -53,6 +58,69 @@ def test_what_holds_a_known_bug_is_settled_and_what_may_be_new_is_not(pool: Pool
         known = {one.id: found for one, found in Matching(triage, TARGET, "torch", options).settled(waiting)}
     assert {number: found.state for number, found in known.items()} == {1: "bug", 2: "gone", 3: "bug"}
     assert [[held.id for held, _ in known[number].bugs] for number in (1, 3)] == [[bug.id], [bug.id]]
+
+
+def test_a_known_bug_does_not_hide_another_one_of_the_same_program(pool: Pool, tmp_path: Path) -> None:
+    """Of a compiler that is wrong about abs (which is known) and exp, and dies of a tan that follows an abs."""
+    load_plugins([FAULTY])
+    target = Target.parse("faulty-pairs")
+    waiting = [
+        suspect(1, "neg", "abs", "sin"),
+        suspect(2, "abs", "sin", "exp"),
+        suspect(3, "exp", "abs"),
+        suspect(4, "abs", "tan"),
+    ]
+    with Store.create(tmp_path / "store") as store:
+        options = CheckOptions(plugins=(FAULTY,))
+        triage = Triage(Checker(pool, jobs=1), store)
+        lone = decode(ProgramRequest, suspect(0, "abs").body.request)
+        ((bug, _),) = triage.examine(SuspectOrder(target, "onnx", lone, options)).bugs
+        settled = {one.id: found for one, found in Matching(triage, target, "onnx", options, 2).settled(waiting)}
+    assert [bug.id for bug, _ in settled[1].bugs] == [bug.id]
+    assert list(settled) == [1], "exp is wrong too, and a crash is no wrong number: these may be new"
+
+
+def test_a_setting_that_a_failure_needs_is_part_of_its_name(pool: Pool, tmp_path: Path) -> None:
+    load_plugins([FAULTY])
+    plain, changed = Target.parse("faulty-pairs"), Target.parse("faulty-pairs:opt=off")
+    options = CheckOptions(plugins=(FAULTY,))
+
+    def named(target: Target, operator: str) -> list[tuple[str, str, bool]]:
+        request = decode(ProgramRequest, suspect(0, operator).body.request)
+        found = triage.examine(SuspectOrder(target, "onnx", request, options)).bugs
+        return [(bug.id, bug.fingerprint.detail, new) for bug, new in found]
+
+    with Store.create(tmp_path / "store") as store:
+        triage = Triage(Checker(pool, jobs=1), store)
+        ((known, detail, _),) = named(plain, "abs")
+        assert named(changed, "abs") == [(known, detail, False)], "the setting does not matter to this one"
+        ((needing, detail, new),) = named(changed, "cos")
+        assert detail == "cos with opt=off of float" and new
+        (finding,) = store.bug(needing).findings
+        assert "with opt=off" in store.load_case(finding.case_id).program.pattern
+    assert operators_named_in(detail) == {"cos"}
+
+
+def test_waiting_suspects_get_what_is_left_of_the_grace(pool: Pool, tmp_path: Path) -> None:
+    """Not a second grace: a budget of 100 s ends after 105 s at the latest."""
+    deadlines = []
+
+    class Watch(LocalCrew):
+        def match(self, *_: object) -> Iterator[tuple[Suspect, ExaminedSuspect]]:
+            deadlines.append(pool.deadline - time.monotonic())
+            return iter(())
+
+    plan = HuntPlan(("onnxruntime",), ("graph",), seconds=100.0)
+    lane = Lane(Target("onnxruntime"), "onnx", 0, 10, {"graph": ["abs"]}, {}, ("random",))
+    with Store.create(tmp_path / "store") as store:
+        hunter = Hunter(pool, store, plan, listener=lambda event: None, crew=Watch(pool, store, 1))
+        hunter._lanes = {lane.name: lane}
+        hunter._hunt = HuntLog(store).begin(plan.to_json(), {})
+        one = suspect(1, "abs")
+        HuntLog(store).add_turn(hunter._hunt, Turn(lane.name, 0, TurnBody(programs=1)), [one.body])
+        hunter._started = time.monotonic() - 103.0
+        hunter._match_waiting()
+    assert len(deadlines) == 1 and deadlines[0] <= 2.0
 
 
 def test_a_suspect_is_run_on_the_target_on_which_it_failed() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from driftline.backends import resolve
+from driftline.campaign.plan import choose_lanes
 from driftline.campaign.varied import DRAWN, vary_settings
 from driftline.checking.settings import require_settings
 from driftline.cli import run
@@ -19,11 +20,18 @@ WANTED = [Target("inductor"), Target.parse("openvino:mode=accuracy"), Target("on
 
 
 def test_the_seed_says_what_is_drawn() -> None:
-    first = vary_settings(WANTED, 1, Processor(ARM))
-    assert vary_settings(WANTED, 1, Processor(ARM)) == first
-    assert len({tuple(vary_settings(WANTED, seed, Processor(ARM))) for seed in range(5)}) == 5
+    first, _ = vary_settings(WANTED, 1, Processor(ARM))
+    assert vary_settings(WANTED, 1, Processor(ARM))[0] == first
+    assert len({tuple(vary_settings(WANTED, seed, Processor(ARM))[0]) for seed in range(5)}) == 5
     assert [target for target in first if target in WANTED] == WANTED
     assert len(first) == 2 * (1 + DRAWN) + 1  # onnxscript has no option with values
+
+
+def test_what_is_skipped_is_told() -> None:
+    every, skipped = choose_lanes(None)
+    drawn, still = vary_settings(None, 1)
+    assert still == skipped and skipped, "ablation targets and compilers that are not here are named with their reasons"
+    assert set(every) < set(drawn)
 
 
 @pytest.mark.parametrize("processor", [Processor(ARM), Processor(X86, frozenset(("sse4_1", "avx", "avx2", "fma")))])
@@ -57,6 +65,6 @@ def test_a_hunt_with_settings(tmp_path: Path, capfd: pytest.CaptureFixture[str])
     command = f"hunt --targets onnxruntime --settings vary --programs 4 --json --store {tmp_path / 's'}"
     assert run(command.split()) in (0, 1)
     told = json.loads(capfd.readouterr().out)
-    drawn = vary_settings([Target("onnxruntime")], 0)
+    drawn, _ = vary_settings([Target("onnxruntime")], 0)
     assert len(drawn) == 1 + DRAWN
     assert told["programs"] == {str(target): 4 for target in drawn} and told["judged"] > 0

@@ -13,6 +13,7 @@ from driftline.campaign.orders import SuspectOrder, TurnOrder
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.cluster import node
 from driftline.cluster.node import examine_there, screen_there, unpack
+from driftline.cluster.taking import slim, take_over
 from driftline.core.case import CheckOptions
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
@@ -50,10 +51,8 @@ def test_a_turn_comes_back_in_its_order() -> None:
 
 
 def test_what_an_examination_finds_is_recorded_by_the_hunt(tmp_path: Path) -> None:
-    from driftline.cluster.taking import slim, take_over
-
     order = SuspectOrder(TARGET, "torch", program(0, "exp", "abs"), OPTIONS)
-    first = pickle.loads(pickle.dumps(examine_there(order, None, "one hunt", ()))).value
+    first = pickle.loads(pickle.dumps(examine_there(order, None, ()))).value
     assert first is not None and first.examined.state == "bug"
     ((there, new),) = first.examined.bugs
     assert new and there.fingerprint.detail == "abs of float"
@@ -69,7 +68,7 @@ def test_what_an_examination_finds_is_recorded_by_the_hunt(tmp_path: Path) -> No
         )
         findings = tuple(replace(finding, case_id=str(n)) for n in range(5))  # as many as a hunt keeps
         known = slim(replace(kept, findings=findings))
-    again = examine_there(order, None, "another hunt", (known,)).value
+    again = examine_there(order, None, (known,)).value
     assert again is not None and [(bug.id, new) for bug, new in again.examined.bugs] == [(kept.id, False)]
     assert not again.files, "a bug that is known well is only counted"
 
@@ -80,12 +79,17 @@ def test_an_error_that_the_hunt_has_not_recorded_yet_is_sent_again() -> None:
     load_plugins([raising])
     options = CheckOptions(plugins=(raising,))
     order = SuspectOrder(Target("raising-abs"), "onnx", program(0, "abs"), options)
-    first = examine_there(order, None, "one hunt", ()).value
+    first = examine_there(order, None, ()).value
     assert first is not None and first.files
-    second = examine_there(order, None, "one hunt", ()).value
+    second = examine_there(order, None, ()).value
     assert second is not None and second.files
-    third = examine_there(order, None, "one hunt", tuple(bug for bug, _ in first.examined.bugs)).value
+    known = tuple(slim(bug) for bug, _ in first.examined.bugs)
+    third = examine_there(order, None, known).value
     assert third is not None and third.examined.bugs and not third.files, "now it has"
+    other = replace(order, request=program(1, "neg", "abs"))
+    further = examine_there(other, None, known).value
+    assert further is not None and [bug.id for bug, _ in further.examined.bugs] == [bug.id for bug in known]
+    assert not further.files, "the same message, in a larger program: the hunt's store is enough to know it"
 
 
 def test_a_compiler_that_cannot_start_is_told() -> None:

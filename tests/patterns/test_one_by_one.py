@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +12,12 @@ import pytest
 from driftline.backends import BACKENDS, resolve
 from driftline.backends.tvm_passes import PLAIN_RELAX, PLAIN_TENSOR_IR, known_passes
 from driftline.campaign.session import record
+from driftline.checking.batch_requests import PreparedProgram
 from driftline.checking.checker import Checker
 from driftline.core.errors import DriftlineError
 from driftline.core.plugins import load_plugins
-from driftline.core.rule import Reach
+from driftline.core.program import Program
+from driftline.core.rule import Reach, Rule
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
 from driftline.coverage.gather import coverage_of
@@ -21,6 +25,8 @@ from driftline.execute.pool import Pool
 from driftline.patterns.audit import Audit, AuditPlan, chosen_compilers, resumed_plan
 from driftline.patterns.one_by_one import PassesOneByOne
 from driftline.patterns.onnx_audit import GuiltyRule, OnnxAudit
+from driftline.patterns.onnx_models import OnnxModels
+from driftline.patterns.survey import Made, SurveySeen
 from driftline.store import Store
 
 needs_tvm = pytest.mark.skipif(not BACKENDS.get("tvm").installed().available, reason="TVM is not installed")
@@ -160,6 +166,50 @@ def test_a_rule_and_a_pass_of_onnxscript_alone(checker: Checker) -> None:
 def test_passes_of_xla_alone(pool: Pool) -> None:
     passes = PassesOneByOne("xla", names=["algsimp", "cse", "simplify-sorts"])
     [made] = passes.models(pool, 0).make([("layer_norm", 0)])
-    [seen] = passes.ask(pool, passes.target(), [made])
+    [seen] = passes.ask(pool, passes.target(), [made], {})
     assert seen.fired == ("algsimp", "cse")
     assert seen.differing == {} and not seen.failed
+
+
+class _ManyIdioms(OnnxModels):
+    """Models of which nothing but the name matters."""
+
+    def idioms(self) -> list[str]:
+        return [f"idiom{number}" for number in range(60)]
+
+    def make(self, wanted: Sequence[tuple[str, int]]) -> list[Made]:
+        program = Program("onnx", "onnx", "0" * 64, Path("unused"), "unused")
+        answer = PreparedProgram(program, "", "", (), grad=False, company="plain")
+        return [Made(arm, number, answer) for arm, number in wanted]
+
+
+class _Recorded(PassesOneByOne):
+    """One pass, which changes every model; keeps what was told with each question."""
+
+    def __init__(self, late: bool) -> None:
+        super().__init__("onnxscript", names=["one"])
+        self.told: dict[str, int] = {}
+        self._late = late
+
+    def rules(self, pool: Pool) -> list[Rule]:
+        return [Rule("onnxscript.one", self.compiler, "", "one", "pass")]
+
+    def models(self, pool: Pool, seed: int) -> OnnxModels:
+        return _ManyIdioms(pool, seed)
+
+    def ask(self, pool: Pool, target: Target, models: Sequence[Made], fired: Mapping[str, int]) -> list[SurveySeen]:
+        if self._late and len(self.told) % 2:
+            threading.Event().wait(0.01)  # others overtake it
+        self.told |= {f"{made.number} {made.arm}": fired.get("one", 0) for made in models}
+        return [SurveySeen(fired=("one",)) for _ in models]
+
+
+def test_what_a_batch_knows_does_not_depend_on_how_many_are_in_work(pool: Pool) -> None:
+    told = []
+    for jobs in (1, 3, 64):
+        passes = _Recorded(late=jobs > 1)
+        audit = OnnxAudit(Checker(pool, jobs=jobs), passes, budget=60, idioms=_ManyIdioms(pool, 0).idioms(), rounds=0)
+        assert not list(audit.run())
+        told.append(passes.told)
+    assert told[0] == told[1] == told[2] and len(told[0]) == 120
+    assert len(set(told[0].values())) > 2, "later batches know more"

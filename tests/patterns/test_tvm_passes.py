@@ -46,7 +46,7 @@ def test_every_rule_can_be_left_out_or_has_no_target_without_it(pool: Pool) -> N
 
 def test_passes_that_change_a_module_are_seen(pool: Pool) -> None:
     [made] = OnnxModels(pool, 0).make([("same_twice", 0)])
-    [answer] = TvmRules().ask(pool, Target("tvm"), [made])
+    [answer] = TvmRules().ask(pool, Target("tvm"), [made], {})
     assert {"LegalizeOps", "CallTIRRewrite", "EliminateCommonSubexpr", "FuseOps"} <= set(answer.fired)
     assert "s_tir.ThreadSync" not in answer.fired
     assert answer.differing == {}

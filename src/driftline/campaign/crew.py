@@ -78,7 +78,7 @@ class LocalCrew:
     def match(
         self, suspects: Sequence[Suspect], target: Target, form: str, options: CheckOptions
     ) -> Iterator[tuple[Suspect, ExaminedSuspect]]:
-        return Matching(self._triage, target, form, options).settled(suspects)
+        return Matching(self._triage, target, form, options, self.jobs).settled(suspects)
 
     def interrupt(self) -> None:
         self._pool.interrupt()

@@ -244,9 +244,10 @@ class Hunter:
             raise self._failure
 
     def _wait_for(self, threads: Sequence[threading.Thread], at_once: bool = False) -> None:
-        """Until all have ended; what still runs after the end of the budget, or when it is to end at once, is ended."""
+        """Until all have ended; what still runs after the end of the budget, or when it is to end at once, is ended.
+        Half of the grace is for it, the other half for suspects that wait (`_match_waiting`)."""
         while running := [thread for thread in threads if thread.is_alive()]:
-            if at_once or self._time_left() < -self._grace:
+            if at_once or self._time_left() < -self._grace / 2:
                 self._roster.stop()
                 if self._author:
                     self._author.close()
@@ -414,9 +415,9 @@ class Hunter:
                 self._examining.discard(suspect.id)
 
     def _match_waiting(self) -> None:
-        """What there was no time for is held against the bugs that are known, until the grace is over too."""
+        """What there was no time for is held against the bugs that are known, in what is left of the grace."""
         before = self._pool.deadline
-        self._pool.deadline = time.monotonic() + self._grace
+        self._pool.deadline = time.monotonic() + self._time_left() + self._grace
         try:
             for lane in self._lanes.values():
                 if lane.name not in self._given_up:

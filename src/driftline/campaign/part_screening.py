@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from driftline.backends import resolve
 from driftline.checking.batch import Screened, Screening, case_of, native_of
 from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
 from driftline.core.case import CheckOptions
+from driftline.core.identity import with_setting
+from driftline.core.processor import this_processor
+from driftline.core.rule import ONE_PASS
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 from driftline.diagnose.reduce.generated import everything_returned
@@ -74,6 +78,30 @@ class PartScreening:
         inputs = self._written(self.inputs(failing))
         return replace(failing.request, graph=graph, inputs=inputs, strategies=(origin,))
 
+    def needed_settings(self, failing: Screened) -> tuple[str, ...]:
+        """The settings of the target without which it passes, as circumstances: an experiment for each."""
+        names = changed_settings(self._target)
+        if not names:
+            return ()
+        again = self.again(failing)
+        if self.screen([again])[0].judgement != "fail":  # it takes more than this sample: nothing can be concluded
+            return ()
+        values = dict(self._target.options)
+        needed = []
+        for name in names:
+            rest = tuple((key, value) for key, value in self._target.options if key != name)
+            answer = self._screening.screen([again], replace(self._target, options=rest))[0]
+            if answer.judgement == "pass":
+                needed.append(with_setting(name, values[name]))
+        return tuple(needed)
+
     def _written(self, arrays: Arrays) -> str:
         with Shelf(self._screening.folder / "arrays") as shelf:
             return shelf.put_samples([arrays])
+
+
+def changed_settings(target: Target) -> list[str]:
+    """Those options of a target that are settings of its compiler: what a hunt may vary, and the compiler's own."""
+    backend = resolve(target)
+    varied = {name for each in backend.varied_settings(this_processor()) for name in each}
+    return [name for name, _ in target.options if name != ONE_PASS and (name in varied or backend.is_setting(name))]

@@ -7,9 +7,10 @@ part names the cause as far as it is known: three programs that fail because of 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from driftline.campaign.annotation import examined
@@ -26,7 +27,7 @@ from driftline.core.case import Case
 from driftline.core.errors import InternalError
 from driftline.core.evidence import Evidence, InputClass
 from driftline.core.execution import Execution, Outcome, Stage
-from driftline.core.identity import AFTER_ANOTHER_CALL, WITH_GRADIENT, identify
+from driftline.core.identity import AFTER_ANOTHER_CALL, WITH_GRADIENT, identify, operators_named_in
 from driftline.core.program import Program
 from driftline.core.spelling import spelled_alike
 from driftline.core.target import Target
@@ -38,11 +39,12 @@ from driftline.generate.table import OPERATORS
 from driftline.inputs.without import without
 from driftline.oracle.judge import Reference
 from driftline.store import Bug, Store
+from driftline.store.store import Finding
 
-_VALUE_KINDS = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE, Kind.WRONG_SHAPE, Kind.WRONG_DTYPE)
+VALUE_KINDS = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE, Kind.WRONG_SHAPE, Kind.WRONG_DTYPE)
 OTHER_INPUTS = 4
 CHECKED_FINDINGS = 2  # of one bug; what looks the same after that is not checked by itself again
-KEPT_FINDINGS = 5  # of one bug, with their programs and tensors; further sightings are counted only
+KEPT_FINDINGS = 5  # of one bug and target, with their programs and tensors; further sightings are counted only
 PATIENCE = 120.0  # seconds for one suspect
 
 
@@ -69,24 +71,21 @@ class ExaminedSuspect:
     reason: str = ""
 
 
-@dataclass
-class Knowledge:
-    """What is known beside what stands in the store."""
-
-    bugs: dict[str, Bug] = field(default_factory=dict)  # of the hunt's own store, when the examiner has another one
-    errors: dict[tuple[str, ...], dict[str, frozenset[str]]] = field(default_factory=dict)  # message -> bug, operators
-
-
 class Triage:
     """Examines suspects, and records in `store` what they are."""
 
     def __init__(
-        self, checker: Checker, store: Store, library: Library | None = None, knowledge: Knowledge | None = None
+        self,
+        checker: Checker,
+        store: Store,
+        library: Library | None = None,
+        elsewhere: Mapping[str, Bug] = MappingProxyType({}),
     ) -> None:
+        """`elsewhere`: the bugs of the hunt's own store, when this one is another."""
         self.library = builtin() if library is None else library
         self._checker = checker
         self._store = store
-        self._knowledge = knowledge or Knowledge()
+        self._elsewhere = elsewhere
 
     def examine(self, order: SuspectOrder) -> ExaminedSuspect:
         options = order.options
@@ -101,16 +100,14 @@ class Triage:
         if whole.kind != Kind.ERROR or not whole.made:
             return None
         operators = spelled_alike(name for name, _ in whole.coverage)
-        for bug_id, held in list(self._knowledge.errors.get(_error_key(target, whole.evidence), {}).items()):
-            if held <= operators and (bug := self._unsettled(bug_id)):
+        for told in sorted([*self._store.bugs(), *self._elsewhere.values()], key=lambda bug: bug.id):
+            fingerprint = told.fingerprint
+            if fingerprint.kind != Kind.ERROR or not operators_named_in(fingerprint.detail) <= operators:
+                continue
+            bug = self._unsettled(told.id)
+            if bug and any(_is_error_of(finding, target, whole.evidence) for finding in bug.findings):
                 return bug
         return None
-
-    def remember_error(self, bug: Bug, target: Target, part: Screened) -> None:
-        """An error that was examined, by its message and the operators of its smallest program."""
-        if part.kind == Kind.ERROR and part.made:
-            held = spelled_alike(operators_in(part))
-            self._knowledge.errors.setdefault(_error_key(target, part.evidence), {})[bug.id] = held
 
     @property
     def pool(self) -> Pool:
@@ -120,11 +117,14 @@ class Triage:
         """What is said to be wrong in the bugs of a target."""
         return [bug.fingerprint.detail for bug in self._store.bugs() if bug.fingerprint.backend == target.backend]
 
-    def known_value(self, target: Target, part: Screened, least: int = CHECKED_FINDINGS) -> Bug | None:
-        """A smallest part that fails as one did that was checked and confirmed `least` times is only counted."""
-        if part.kind not in _VALUE_KINDS or not part.made:
+    def known_value(
+        self, target: Target, part: Screened, settings: Sequence[str] = (), least: int = CHECKED_FINDINGS
+    ) -> Bug | None:
+        """A smallest part that fails as one did that was checked and confirmed `least` times is only counted. It needs
+        these settings of its target (`PartScreening.needed_settings`)."""
+        if part.kind not in VALUE_KINDS or not part.made:
             return None
-        program = described(part.made.program, part)
+        program = described(part.made.program, part, settings)
         execution = Execution(target.backend, Outcome.OK, Stage.RUN)
         verdict = Verdict(Judgement.FAIL, part.reason, Kind(part.kind), part.evidence)
         bug = self._unsettled(identify(program, program.operators, target, execution, verdict).bug_id)
@@ -132,7 +132,7 @@ class Triage:
 
     def known(self, bug_id: str) -> Bug | None:
         """The bug of this name, if it was seen before."""
-        return self._store.bug(bug_id) if self._store.has_bug(bug_id) else self._knowledge.bugs.get(bug_id)
+        return self._store.bug(bug_id) if self._store.has_bug(bug_id) else self._elsewhere.get(bug_id)
 
     def _unsettled(self, bug_id: str) -> Bug | None:
         bug = self.known(bug_id)
@@ -181,12 +181,13 @@ class _Examination:
 
     def _look_at(self, part: Screened, found: dict[str, tuple[Bug, bool]], doubts: list[str]) -> bool:
         """Check a part by itself, and add the bug or the doubt. Is it flaky?"""
-        if known := self._triage.known_value(self._target, part):
+        settings = self._parts.needed_settings(part)
+        if known := self._triage.known_value(self._target, part, settings):
             found.setdefault(known.id, (known, False))
             return False
-        result, reference, case = self._checked(part)
+        result, reference, case = self._checked(part, settings)
         if not _fails(result) and _may_be_right_at_first(part):
-            result, reference, case = self._checked(part, after_others=True)
+            result, reference, case = self._checked(part, settings, after_others=True)
         if result is None or not _fails(result):
             if result and result.verdict.evidence.accepted:
                 self._accepted = result.verdict.reason
@@ -196,20 +197,21 @@ class _Examination:
             doubts.append(reported)
             return False
         bug, new = reported
-        self._triage.remember_error(bug, self._target, part)
         found[bug.id] = (bug, new or found.get(bug.id, (bug, False))[1])
         return result.flaky
 
     # -- checking and recording --------------------------------------------------------------------------------------
 
-    def _checked(self, part: Screened, *, after_others: bool = False) -> tuple[TargetResult | None, Reference, Case]:
+    def _checked(
+        self, part: Screened, settings: Sequence[str], *, after_others: bool = False
+    ) -> tuple[TargetResult | None, Reference, Case]:
         """The ordinary check of a part, by itself. `after_others`: on the inputs before the failing ones too, for what
         is right in a first call alone."""
         assert part.made
         varying = _is_varying(part)
         before = range(part.sample) if after_others else ()
         case = case_of(part.made, self._target, self._options, [] if varying else [*before, part.sample])
-        case = replace(case, program=described(case.program, part, after_others=after_others))
+        case = replace(case, program=described(case.program, part, settings, after_others=after_others))
         outcome = self._checker.check(case, review=partial(reviewed, self._checker))
         result = outcome.results[0] if outcome.results else None
         if result and result.internal_error:
@@ -221,7 +223,7 @@ class _Examination:
     ) -> tuple[Bug, bool] | str:
         """Keep a failure, or say why no compiler can be blamed for it. A new bug is examined more closely."""
         if bug := self._triage.known(fingerprint(case, result).bug_id):
-            if len(bug.findings) >= KEPT_FINDINGS:
+            if sum(_is_on(finding, self._target) for finding in bug.findings) >= KEPT_FINDINGS:
                 return bug, False
             kept = record(self._store, case, result, reference, again=True)
             assert kept
@@ -249,7 +251,7 @@ class _Examination:
         from the operator table is played in torch as well, and for any other one a second compiler must agree with the
         reference. Otherwise no compiler is blamed.
         """
-        if self._form == "torch" or result.verdict.kind not in _VALUE_KINDS:
+        if self._form == "torch" or result.verdict.kind not in VALUE_KINDS:
             return ""
         if part.made and part.made.graph:
             contradiction = self._contradiction(part)
@@ -305,7 +307,7 @@ class _Examination:
 
     def _needs(self, part: Screened) -> tuple[InputClass, ...]:
         """Sorts of numbers in the inputs without which it does not fail: an experiment for each sort that they have."""
-        if part.kind not in _VALUE_KINDS:
+        if part.kind not in VALUE_KINDS:
             return ()
         given = self._parts.inputs(part)
         options = [(sort, changed) for sort in InputClass if (changed := without(given, sort)) is not None]
@@ -340,17 +342,26 @@ def operators_in(part: Screened) -> tuple[str, ...]:
     return operators_named(part.made.graph) if part.made.graph else usual_names(part.coverage)
 
 
-def described(program: Program, part: Screened, *, after_others: bool = False) -> Program:
-    """The program of a part with what it computes: its operators, and a pattern for people."""
+def described(program: Program, part: Screened, settings: Sequence[str] = (), *, after_others: bool = False) -> Program:
+    """The program of a part with what it computes: its operators, and a pattern for people. `settings`: those of the
+    target that its failure needs."""
     assert part.made
     graph = part.made.graph
     words = pattern(graph) if graph else named(part.coverage)
-    circumstances = [WITH_GRADIENT] if graph and graph.grad else []
-    if after_others:
-        circumstances.append(AFTER_ANOTHER_CALL)
-        words += f" {AFTER_ANOTHER_CALL}"
+    said = [*([AFTER_ANOTHER_CALL] if after_others else []), *settings]  # a pattern shows its gradient itself
+    words = " ".join((words, *said))
+    circumstances = [*([WITH_GRADIENT] if graph and graph.grad else []), *said]
     return replace(program, operators=operators_in(part), pattern=words, circumstances=tuple(circumstances))
 
 
-def _error_key(target: Target, found: Evidence) -> tuple[str, ...]:
-    return target.backend, found.stage, found.exception, found.message
+def _is_on(finding: Finding, target: Target) -> bool:
+    """Was this seen with the same compiler and the same options, of whatever release?"""
+    seen = Target.parse(finding.target)
+    return (seen.backend, seen.options) == (target.backend, target.options)
+
+
+def _is_error_of(finding: Finding, target: Target, found: Evidence) -> bool:
+    """Was this very error seen on the target? With other settings it may be another bug."""
+    seen = finding.evidence
+    same = (seen.stage, seen.exception, seen.message) == (found.stage, found.exception, found.message)
+    return same and _is_on(finding, target)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from driftline.backends import resolve
 from driftline.campaign.plan import choose_lanes
+from driftline.checking.checker import Skipped
 from driftline.core.errors import DriftlineError
 from driftline.core.processor import Processor, this_processor
 from driftline.core.target import Target
@@ -25,11 +26,14 @@ def check_settings_way(way: str) -> None:
         raise DriftlineError(f"--settings {way}: write --settings vary.{did_you_mean(way, [VARY])}")
 
 
-def vary_settings(wanted: Sequence[Target] | None, seed: int, processor: Processor | None = None) -> list[Target]:
-    """The targets of a hunt, each followed by itself with one setting changed, a few times."""
-    chosen, _ = choose_lanes(wanted)
+def vary_settings(
+    wanted: Sequence[Target] | None, seed: int, processor: Processor | None = None
+) -> tuple[list[Target], list[Skipped]]:
+    """The targets of a hunt, each followed by itself with one setting changed, a few times; and those that are
+    skipped."""
+    chosen, skipped = choose_lanes(wanted)
     here = processor or this_processor()
-    return list(dict.fromkeys(each for target in chosen for each in (target, *_drawn(target, seed, here))))
+    return list(dict.fromkeys(each for target in chosen for each in (target, *_drawn(target, seed, here)))), skipped
 
 
 def _drawn(target: Target, seed: int, processor: Processor) -> list[Target]:

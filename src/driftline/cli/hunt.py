@@ -145,7 +145,7 @@ def hunt(
     """
     from driftline.campaign.hunt import hunt_so_far
     from driftline.campaign.session import require_target
-    from driftline.campaign.varied import check_settings_way, vary_settings
+    from driftline.campaign.varied import check_settings_way
     from driftline.checking.accept import parse_accept
     from driftline.core.plugins import load_plugins, plugin_words
     from driftline.core.target import parse_targets
@@ -177,8 +177,6 @@ def hunt(
         check_settings_way(varying)
         if resume:
             raise DriftlineError("--resume goes on with the settings that were drawn then; leave out --settings.")
-        drawn = vary_settings(parse_targets(targets) if targets is not None else None, seed)
-        targets = ",".join(map(str, drawn))
     if budget and programs:
         raise DriftlineError("Give --budget or --programs, not both.")
     seconds = parse_budget(budget) if budget else None
@@ -213,6 +211,7 @@ def hunt(
                     generators=wanted,
                     inputs=_names(inputs),
                     seed=seed,
+                    settings=varying or "",
                     cluster=cluster or "",
                     timeout=timeout,
                     accept=agreed,

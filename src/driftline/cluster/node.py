@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 from driftline import __version__
 from driftline.campaign.crew import screened
 from driftline.campaign.orders import SuspectOrder, TurnOrder
-from driftline.campaign.triage import ExaminedSuspect, Knowledge, Triage
+from driftline.campaign.triage import ExaminedSuspect, Triage
 from driftline.causes import Library
 from driftline.checking.batch import Screened
 from driftline.checking.checker import Checker
@@ -52,19 +52,15 @@ def screen_there(order: TurnOrder) -> Carried[list[Screened]]:
     return _carried(lambda pool: screened(pool, order), order.options.plugins)
 
 
-def examine_there(
-    order: SuspectOrder, library: Library | None, hunt: str, known: tuple[Bug, ...]
-) -> Carried[ExaminedThere]:
-    """An examination; `known` are bugs of the hunt's store. What was found here before counts once it is among them:
-    until then the hunt could not look it up."""
+def examine_there(order: SuspectOrder, library: Library | None, known: tuple[Bug, ...]) -> Carried[ExaminedThere]:
+    """An examination; `known` are bugs of the hunt's store."""
 
     def examine(pool: Pool) -> ExaminedThere:
-        knowledge = _knowledge(hunt)
-        knowledge.bugs |= {bug.id: bug for bug in known}
+        elsewhere = {bug.id: bug for bug in known}
         with TemporaryDirectory(prefix="driftline-node-") as folder:
             path = Path(folder) / "store"
             with Store.create(path) as store:
-                examined = Triage(Checker(pool, jobs=1), store, library, knowledge).examine(order)
+                examined = Triage(Checker(pool, jobs=1), store, library, elsewhere).examine(order)
                 recorded = bool(store.bugs())
             return ExaminedThere(examined, _packed(path) if recorded else {})
 
@@ -94,8 +90,6 @@ class _Node:
     """What a process on a node keeps between orders."""
 
     pool: Pool | None = None
-    hunt: str = ""
-    knowledge: Knowledge = field(default_factory=Knowledge)
 
 
 _NODE = _Node()
@@ -109,12 +103,6 @@ def _pool() -> Pool:
         _NODE.pool = Pool()
         atexit.register(_NODE.pool.close)
     return _NODE.pool
-
-
-def _knowledge(hunt: str) -> Knowledge:
-    if _NODE.hunt != hunt:
-        _NODE.hunt, _NODE.knowledge = hunt, Knowledge()
-    return _NODE.knowledge
 
 
 def _carried(work: Callable[[Pool], _Value], plugins: tuple[str, ...]) -> Carried[_Value]:

@@ -6,7 +6,6 @@ an order holds all that it needs, so the hunt does not notice. This process alon
 
 from __future__ import annotations
 
-import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -44,7 +43,6 @@ class RayCrew:
     def __init__(self, store: Store, library: Library | None) -> None:
         self._store = store
         self._library = ray.put(library)
-        self._hunt = secrets.token_hex(8)
         self._known = {bug.id: slim(bug) for bug in sound_bugs(store)}
         self._lock = threading.Lock()
         self._interruptions = 0
@@ -66,7 +64,7 @@ class RayCrew:
         with self._lock:
             known = tuple(bug for bug in self._known.values() if bug.fingerprint.backend == order.target.backend)
         task = self._on_nodes(self._examine, order.target)
-        there: ExaminedThere = self._value(task.remote(order, self._library, self._hunt, known))
+        there: ExaminedThere = self._value(task.remote(order, self._library, known))
         if not there.files:
             return replace(
                 there.examined, bugs=tuple((self._store.bug(bug.id), False) for bug, _ in there.examined.bugs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from driftline.core.target import Target
+from driftline.core.verdict import Kind
 from driftline.store import Bug, Store
 
 
@@ -29,5 +30,8 @@ def take_over(theirs: Store, mine: Store, name: str) -> Bug:
 
 
 def slim(bug: Bug) -> Bug:
-    """What an examiner asks of a known bug: its name, its status, how many findings it has."""
-    return replace(bug, findings=tuple(replace(one, verdict={}, execution={}) for one in bug.findings))
+    """What an examiner asks of a known bug: its name, its status, how many findings it has; of an error, which."""
+    error = bug.fingerprint.kind == Kind.ERROR
+    kept = [{"evidence": one.verdict.get("evidence")} if error else {} for one in bug.findings]
+    findings = [replace(one, verdict=verdict, execution={}) for one, verdict in zip(bug.findings, kept, strict=True)]
+    return replace(bug, findings=tuple(findings))

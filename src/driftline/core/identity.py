@@ -1,6 +1,7 @@
 """Which bug is this? Compiler, stage, kind, and the operators and dtypes of the smallest program that is known to fail.
 
-Where one pass of a compiler was tried alone, its name is part of it. Nothing else has a say: no table, no wording of
+Where one pass of a compiler was tried alone, its name is part of it, and so is a setting of the compiler without which
+the program was seen to pass. Nothing else has a say: no table, no wording of
 ours or of a compiler's, no processor, no shapes and numbers. What is known of a bug's cause is said beside its name
 (`driftline.causes`), and never changes it.
 """
@@ -23,6 +24,12 @@ MOST_OPERATORS = 8  # a program of more is known by itself: what it shares with 
 # Circumstances of a program that are part of its name.
 AFTER_ANOTHER_CALL = "after another call"  # it is right in a first call
 WITH_GRADIENT = "with gradient"
+
+
+def with_setting(name: str, value: str) -> str:
+    """A circumstance too: the program passes when the compiler is not told this."""
+    return f"with {name}={value}"
+
 
 _ENDINGS = (Kind.ERROR, Kind.CRASH)
 # Faults that are bugs of their own kind, whatever the operator: everything else is "wrong numbers".

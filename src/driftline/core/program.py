@@ -46,7 +46,7 @@ class Program:
     outputs: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()
     pattern: str = ""  # what a small one computes, as people write it: `relu(clamp(float))`
-    circumstances: tuple[str, ...] = ()  # what else a failure of it depends on: `with gradient`, `after another call`
+    circumstances: tuple[str, ...] = ()  # what else a failure of it depends on: see `identity.py`
     data: tuple[str, ...] = ()  # files beside `path` that hold weights, named by their content
     weights: int = 0  # bytes of its weights, as far as they are known
     state: str = ""  # digest of weights, example inputs and data files, which the text alone does not fix

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from driftline.core.registry import import_string
 from driftline.core.rule import Rule
@@ -58,8 +58,9 @@ class Auditee:
         """Where its programs come from."""
         return OnnxModels(pool, seed)
 
-    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[SurveySeen]:
-        """What it does with each model."""
+    def ask(self, pool: Pool, target: Target, models: Sequence[Made], fired: Mapping[str, int]) -> list[SurveySeen]:
+        """What it does with each model. `fired`: how many models each rule has fired on before; the same whatever else
+        is asked at the same time."""
         raise NotImplementedError
 
 

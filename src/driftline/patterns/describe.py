@@ -51,7 +51,7 @@ def _onnx_program(checker: Checker, rule: Rule) -> dict[str, Any]:
     idioms = [(arm, number) for number in range(WAYS) for arm in models.idioms()]
     for at in range(0, len(idioms), BATCH):
         made = models.make(idioms[at : at + BATCH])
-        answers = asked.ask(checker.pool, asked.target(rule), made)
+        answers = asked.ask(checker.pool, asked.target(rule), made, {})
         for model, answer in zip(made, answers, strict=True):
             if rule.name in answer.fired:
                 return {"program": _text(model.answer.program.path), "free": list(CHANGES)}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from driftline.backends import BACKENDS, resolve
@@ -35,7 +34,6 @@ class PassesOneByOne(Auditee):
         self.ways = 2 if compiler in _RULES_ALONE else 1
         self._plugins = plugins
         self._names = names
-        self._alone: Counter[str] = Counter()
 
     def rules(self, pool: Pool) -> list[Rule]:
         request = PassListRequest(self.compiler, self._plugins)
@@ -85,19 +83,18 @@ class PassesOneByOne(Auditee):
     def without(self, target: Target, rule: Rule) -> Target | None:
         return self.target()
 
-    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[SurveySeen]:
+    def ask(self, pool: Pool, target: Target, models: Sequence[Made], fired: Mapping[str, int]) -> list[SurveySeen]:
         names = tuple(self._names or ())
-        found = self._ask(pool, models, names)
+        watched = tuple(name for name in names if fired.get(name, 0) < ALONE)
+        found = self._ask(pool, models, names, watched)
         for place, seen in enumerate(found):
             if seen.crash:
                 found[place] = self._ended_by(pool, models[place], names) or seen
-        for seen in found:
-            self._alone.update(seen.fired)
         return found
 
-    def _ask(self, pool: Pool, models: Sequence[Made], names: tuple[str, ...]) -> list[SurveySeen]:
-        watched = tuple(name for name in names if self._alone[name] < ALONE)
-
+    def _ask(
+        self, pool: Pool, models: Sequence[Made], names: tuple[str, ...], watched: tuple[str, ...]
+    ) -> list[SurveySeen]:
         def request(asked: Models) -> PassAuditRequest:
             return PassAuditRequest(asked, self.compiler, names, watched, self._plugins)
 
@@ -106,11 +103,11 @@ class PassesOneByOne(Auditee):
     def _ended_by(self, pool: Pool, model: Made, names: Sequence[str]) -> SurveySeen | None:
         """What is seen with each pass for itself, where one of them ends the process; nothing when the program does so
         without any pass."""
-        if self._ask(pool, [model], ())[0].crash:
+        if self._ask(pool, [model], (), ())[0].crash:
             return None
         seen = SurveySeen()
         for name in names:
-            (one,) = self._ask(pool, [model], (name,))
+            (one,) = self._ask(pool, [model], (name,), (name,))
             differing = {name: one.crash} if one.crash else one.differing
             seen = replace(
                 seen,

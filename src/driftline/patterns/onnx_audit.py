@@ -31,6 +31,9 @@ from driftline.patterns.agenda import growing
 from driftline.patterns.auditees import Auditee
 from driftline.patterns.survey import Made, SurveySeen
 
+# A batch knows which rules fired in those before it but the last few, done or not: so what is asked does not depend on
+# how many are in work at once, which are never more.
+LAG = 8
 PASSES = 4  # so many suspects of one rule and change may turn out sound before the rest is not looked at
 # When idioms as they are give way to the generators' programs, and these to changed models, if they are not through
 # before: with a compiler that takes seconds for each, the budget would go to nothing else.
@@ -122,6 +125,7 @@ class OnnxAudit:
         self._options = CheckOptions(seed=seed, timeout=60.0, plugins=plugins)
         self._rng = random.Random(seed)
         self._firing: dict[str, dict[str, None]] = defaultdict(dict)  # bases by the rule that they fire
+        self._fired: Counter[str] = Counter()  # models that each rule fired on
         self._judged: Counter[tuple[str, str]] = Counter()
         self._done: set[tuple[str, str]] = set()  # rules with the change, or the unchanged base, that breaks them
         self._plainly: set[tuple[str, str]] = set()  # rules with the kind of failure that needs no change
@@ -175,13 +179,15 @@ class OnnxAudit:
         wanted = [pair for pair in wanted if _name(target, *pair) not in self._known]
         end = self._begun + share * self._budget
         done = 0
+        fired_before = [Counter(self._fired)] * LAG  # by the number of the batch
 
-        def asked(batch: _Batch) -> tuple[_Batch, list[Made], list[SurveySeen]]:
+        def asked(numbered: tuple[int, _Batch]) -> tuple[_Batch, list[Made], list[SurveySeen]]:
+            number, batch = numbered
             models = self._models.make(batch)
-            return batch, models, self._auditee.ask(self._checker.pool, target, models)
+            return batch, models, self._auditee.ask(self._checker.pool, target, models, fired_before[number])
 
         batches = itertools.takewhile(lambda _: time.monotonic() <= end, growing(wanted, self._auditee.batch))
-        for batch, models, answers in ahead(asked, batches, self._checker.jobs):
+        for batch, models, answers in ahead(asked, enumerate(batches), min(LAG, self._checker.jobs)):
             self.tally.models += len(models)
             fired = len(self.tally.fired())
             done += len(batch)
@@ -201,11 +207,13 @@ class OnnxAudit:
                 yield from self._judge(target, made, answer, outcome)
                 self._note(made.arm, outcome)
                 self._keep({_name(target, made.arm, made.number): asdict(outcome)})
+            fired_before.append(Counter(self._fired))
 
     def _note(self, arm: str, outcome: ModelOutcome) -> None:
         base, _, change = arm.partition("~")
         for name in outcome.matched:
             self.tally.raise_to(name, Reach.MATCHED)
+        self._fired.update(outcome.fired)
         for name in outcome.fired:
             self.tally.raise_to(name, Reach.FIRED)
             if not change:

@@ -82,7 +82,7 @@ class OnnxRuntimeRules(Auditee):
     def exact(self, rule: Rule) -> bool:
         return rule.name not in _INEXACT
 
-    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[SurveySeen]:
+    def ask(self, pool: Pool, target: Target, models: Sequence[Made], fired: Mapping[str, int]) -> list[SurveySeen]:
         wanted = tuple(name for name in self._names if self.target(self._rules[name]) == target)
         rules = tuple(sorted(REWRITE_RULES))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from driftline.backends import resolve
 from driftline.checking.kinds import worker_for_target
@@ -53,7 +53,7 @@ class OnnxScriptRules(Auditee):
             return True
         return verdict.evidence.size > GROSS
 
-    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[SurveySeen]:
+    def ask(self, pool: Pool, target: Target, models: Sequence[Made], fired: Mapping[str, int]) -> list[SurveySeen]:
         return survey(pool, self._worker(), AUDIT, OnnxScriptAuditRequest, models)
 
     def _worker(self) -> WorkerKind:

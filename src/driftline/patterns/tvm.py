@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from driftline.backends import resolve
 from driftline.backends.tvm_names import PIPELINE, REQUIRED, TRANSFORMS
@@ -53,7 +53,7 @@ class TvmRules(Auditee):
             else Target(self.compiler, None, (("skip", rule.name),))
         )
 
-    def ask(self, pool: Pool, target: Target, models: Sequence[Made]) -> list[SurveySeen]:
+    def ask(self, pool: Pool, target: Target, models: Sequence[Made], fired: Mapping[str, int]) -> list[SurveySeen]:
         transforms = tuple(name for name in TRANSFORMS if name not in _INEXACT)
 
         def request(models: Models) -> TvmAuditRequest:

@@ -16,6 +16,7 @@ from driftline.campaign.diagnosis import unreported
 from driftline.campaign.explanations import explain_bugs
 from driftline.campaign.hunt import Hunter, HuntResult, NothingHunted
 from driftline.campaign.plan import HuntPlan, ModelPlan, last_model, new_plan, resumed_plan
+from driftline.campaign.varied import check_settings_way, vary_settings
 from driftline.campaign.watching import (
     WatchResult,
     release_of,
@@ -99,6 +100,7 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
         generators: Sequence[str] | None = None,
         inputs: Sequence[str] = HuntPlan.inputs,
         seed: int = 0,
+        settings: str = "",
         timeout: float = 60.0,
         accept: Sequence[str] = (),
         resume: bool = False,
@@ -119,7 +121,8 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
         on with the last hunt that was interrupted, or with that of `number`, with what was asked for then; a longer
         time may be given. `diagnose` explains every new bug afterwards. `accept` is arithmetic that is no finding, as
         for `check`: "reduced-precision" is all of it. `shard` is one of several parts of a hunt, such as "3/8": no
-        program is in two of them. `spent` are seconds of the time that went by before the call.
+        program is in two of them. `spent` are seconds of the time that went by before the call. `settings="vary"` also
+        hunts each compiler with one of its settings changed, a few times; the seed says which.
 
         `cluster` is where programs are run and examined: "ray://HOST:10001", "HOST:6379" or "auto" of a Ray cluster, or
         "local:2" for two nodes on this machine. Programs, turns and bugs are those of a hunt without it.
@@ -133,12 +136,18 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
         skipped: list[Skipped] = []
         going = None
         if resume:
-            if targets is not None or generators is not None or shard:
-                raise DriftlineError("A resumed hunt has its targets, generators and shard; do not give others.")
+            if targets is not None or generators is not None or shard or settings:
+                raise DriftlineError(
+                    "A resumed hunt has its targets, settings, generators and shard; do not give others."
+                )
             going, plan = resumed_plan(self._store, seconds=seconds or 0.0, programs=programs, number=number)
         else:
-            plan, skipped = new_plan(
-                _targets(targets),
+            wanted = _targets(targets)
+            if settings:
+                check_settings_way(settings)
+                wanted, skipped = vary_settings(wanted, seed)
+            plan, others = new_plan(
+                wanted,
                 generators=generators,
                 inputs=inputs,
                 seed=seed,
@@ -149,6 +158,7 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
                 accept=accept,
                 shard=shard,
             )
+            skipped += others
         joining = ClusterAddress.parse(cluster) if cluster else None
         if joining and LLM in plan.generators:
             raise DriftlineError(
