@@ -8,13 +8,16 @@ import inspect
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypedDict, Unpack, runtime_checkable
 
-from driftline.campaign.session import check_program, check_strategy
+from driftline.campaign.across import IsaFamily, check_way, require_families
+from driftline.campaign.pairing import with_matrices
+from driftline.campaign.session import check_program, check_strategy, choose_targets
 from driftline.causes import Library
 from driftline.checking.accept import parse_accept
-from driftline.checking.checker import Checker
+from driftline.checking.checker import Checker, Skipped
 from driftline.checking.open import LoadedProgram, open_program
 from driftline.checking.result import CheckResult
 from driftline.core.case import CheckOptions
@@ -57,6 +60,8 @@ class CheckSettings(TypedDict, total=False):
     oracle: str
     accept: Sequence[str]
     stress: bool
+    across: str
+    pairwise: bool
 
 
 def check(
@@ -78,6 +83,8 @@ def check(
     oracle: str = "shadow",
     accept: Sequence[str] = (),
     stress: bool = False,
+    across: str = "",
+    pairwise: bool = False,
 ) -> CheckResult:
     """Run a program on many compilers and say which of them is wrong.
 
@@ -93,6 +100,9 @@ def check(
     `accept` says which less precise arithmetic is good enough: "half-accumulation", "onnxruntime=requantise". A row
     that agrees only under such arithmetic has the judgement `reduced-precision`, or passes if it is accepted. No
     project file is read. `stress`: several threads call a compiled program at the same time, too.
+
+    `pairwise`: the result has all targets against each other, too (`result.pairwise`). `across="isa"`: each compiler
+    runs on every instruction set of this machine that it can be told to use, and `result.across` compares those.
     """
     with Store.create(Path(store) if store else default_store()) as kept:
         return check_with(
@@ -114,6 +124,8 @@ def check(
             oracle=oracle,
             accept=accept,
             stress=stress,
+            across=across,
+            pairwise=pairwise,
         )
 
 
@@ -145,10 +157,22 @@ def check_with(
         accept=parse_accept(given.get("accept", ()), "accept"),
         stress=given.get("stress", False),
     )
-    return check_program(
+    across = given.get("across", "")
+    if across:
+        check_way(across)
+    opened = open_live(program, example, checker.pool, options, sizes)
+    families: list[IsaFamily] = []
+    left_out: list[str] = []
+    missing: list[Skipped] = []
+    if across:
+        chosen, missing = choose_targets(opened.runs, wanted)
+        families, told = require_families(chosen)
+        left_out = [told] if told else []
+        wanted = [target for family in families for target in family.members]
+    result = check_program(
         checker,
         store,
-        open_live(program, example, checker.pool, options, sizes),
+        opened,
         targets=_unique(wanted),
         inputs=strategy,
         samples=given.get("samples", 1),
@@ -158,6 +182,9 @@ def check_with(
         listener=listener,
         library=library,
     )
+    outcome = replace(result.outcome, skipped=(*result.outcome.skipped, *missing))
+    result = replace(result, outcome=outcome, notes=(*result.notes, *left_out))
+    return with_matrices(store, result, all_targets=given.get("pairwise", False), families=families)
 
 
 def _unique(targets: list[Target] | None) -> list[Target] | None:

@@ -104,6 +104,7 @@ class HuntStarted(Event):
     resumed: int
     spent: float  # seconds, before it was resumed
     number: int = 0  # of the hunt in the store
+    run: str = ""  # its name, which stays when stores are merged
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,7 @@ class AuditStarted(Event):
     compilers: tuple[str, ...]
     seconds: float
     spent: float
+    run: str = ""  # its name, which stays when stores are merged
 
 
 @dataclass(frozen=True)

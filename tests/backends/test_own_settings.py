@@ -175,3 +175,9 @@ def test_a_variable_that_is_read_once_has_a_process_of_its_own() -> None:
     backend = BACKENDS.get("openvino")
     plain, limited = (worker_for_target(backend, Target.parse(t), ()) for t in ("openvino", "openvino:isa=avx2"))
     assert plain != limited and ("ONEDNN_MAX_CPU_ISA", "AVX2") in limited.variables
+
+
+@pytest.mark.parametrize("options", [{"cpu": "generic"}, {"flags": "iree-llvmcpu-target-cpu=generic"}, {}])
+def test_a_script_for_iree_names_the_processor_once(options: dict[str, str]) -> None:
+    [call] = BACKENDS.get("iree").script_calls("onnx", options)
+    assert call.text.count("--iree-llvmcpu-target-cpu=") == 1

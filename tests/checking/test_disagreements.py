@@ -57,3 +57,5 @@ def test_what_differs_by_rounding_is_no_disagreement() -> None:
     (found,) = disagreements(outcome)
     assert (found.output, found.place) == ("chosen", (1,))
     assert str(found).startswith("chosen[1]: eager 0; inductor 1: ")
+    assert found.by_rounding, "--disagreements fail does not count it"
+    assert not replace(found, clauses=("torch.empty", "rounding-decides")).by_rounding

@@ -12,6 +12,7 @@ from onnx import numpy_helper
 from driftline.campaign.session import check_program
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_program
+from driftline.checking.pairwise import pairwise
 from driftline.checking.result import CheckResult
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.plugins import load_plugins
@@ -69,6 +70,8 @@ def test_errors_that_bfloat16_hides_are_found_without_being_asked_for(checker: C
     assert eager.verdict.reason == "agrees with the reference"
     assert result.notes[-1].endswith("errors show that half precision hides: one-element-off, scale-off, eager.")
     assert len(result.bugs) == 2
+    distances = pairwise(result.outcome).pairs
+    assert len(distances) == 6 and not any(pair.incomparable for pair in distances), "all in the program's own dtype"
     plain = checked(checker, tmp_path, written(tmp_path), "scale-off", lifted=False)
     assert [row.verdict.judgement for row in plain.results] == [Judgement.PASS]
 

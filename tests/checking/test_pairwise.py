@@ -11,6 +11,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 from rich.console import Console
 
@@ -235,3 +236,19 @@ class ByWidth(Eager):
             return honest
         return lambda arrays: {name: array * 2 for name, array in honest(arrays).items()}
 """
+
+
+def test_matrices_from_python(checker: Checker, tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Add(x, x) }'
+    )
+    with Store.create(tmp_path / "store") as store:
+        result = check_with(
+            checker, store, model, targets=["onnxruntime,onnx-reference"], inputs="random", pairwise=True
+        )
+        assert result.pairwise and result.pairwise.members == ("reference", "onnxruntime", "onnx-reference")
+        assert not result.across
+        with pytest.raises(DriftlineError, match="Did you mean 'isa'"):
+            check_with(checker, store, model, targets=["onnxruntime"], across="isaa")
+        with pytest.raises(DriftlineError, match="cannot be told which instruction set"):
+            check_with(checker, store, model, targets=["onnx-reference"], inputs="random", across="isa")

@@ -12,12 +12,14 @@ import pytest
 from driftline.campaign.session import check_program
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.open import open_program
-from driftline.core.case import CheckOptions
+from driftline.checking.repeated import RepeatedCalls
+from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
 from driftline.core.tensors import TensorSpec
 from driftline.core.verdict import Judgement, Kind
 from driftline.inputs.other import other_inputs
+from driftline.programs.onnx_parameters import parameter_inputs
 from driftline.store import Store
 
 PLUGIN = str(Path(__file__).with_name("forgetful_compilers.py"))
@@ -115,3 +117,27 @@ def test_other_inputs_keep_what_a_program_may_rely_on() -> None:
         0,
     )
     assert mixed is not None and mixed["i"].tolist() == [1, 0]
+
+
+def test_parameters_of_operators_stay_as_they_are(checker: Checker, tmp_path: Path) -> None:
+    """Smaller scales are another program, of which not even the shape is the same."""
+    text = """<ir_version: 8, opset_import: ["": 18]>
+        g (float[1,1,2,2] x, float[4] scales, int64[1] rows, int64[1] columns) => (float[N,M] y) {
+            shape = Concat <axis = 0> (rows, columns)
+            resized = Resize <mode = "nearest"> (x, , scales)
+            y = Reshape (resized, shape)
+        }"""
+    model = onnx.parser.parse_model(text)
+    assert parameter_inputs(model) == {"scales", "rows", "columns"}
+    onnx.save(model, str(tmp_path / "resize.onnx"))
+    program = open_program(str(tmp_path / "resize.onnx"), checker.pool, OPTIONS).program
+    arrays = {
+        "x": np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)[..., ::-1].copy(),
+        "scales": np.float32([1, 1, 2, 3]),
+        "rows": np.array([4]),
+        "columns": np.array([6]),
+    }
+    case = Case(program, (Inputs(arrays, "example"),), (Target("onnxruntime"),), OPTIONS)
+    between, last = RepeatedCalls(checker, case, checker.reference(case)).inputs
+    changed = [name for name, array in arrays.items() if between.arrays[name].tobytes() != array.tobytes()]
+    assert changed == ["x"] and last.arrays is arrays

@@ -23,6 +23,8 @@ from test_store import add, make_case
 from driftline.cli import run
 from driftline.core.errors import DriftlineError, StoreError
 from driftline.core.verdict import Status
+from driftline.serve.records import JobProgress
+from driftline.serve.work import number_to_resume
 from driftline.store import Store
 from driftline.store.audits import AuditLog, AuditMemory
 from driftline.store.checks import CheckLog
@@ -318,3 +320,41 @@ def test_the_command_says_what_it_did(tmp_path: Path, clock: Any, capsys: pytest
     assert "There is no store in" in capsys.readouterr().err and not (tmp_path / "e").exists()
     with pytest.raises(DriftlineError, match="into itself"):
         merge_stores([a], a)
+
+
+def test_the_same_work_begun_at_the_same_moment_on_two_machines_stays_two(tmp_path: Path, clock: Any) -> None:
+    for name in ("a", "b"):
+        with Store.create(tmp_path / name) as kept:
+            clock(1)
+            memory = AuditMemory(kept, AuditLog(kept).begin({"compilers": ["tvm"]}))
+            memory.keep("fired", "rule", {"machine": name})
+            ScheduleLog(kept).begin({"functions": ["matmul"]})
+            HuntLog(kept).begin({"seed": 0}, {"python": "3"})
+    for _ in range(2):
+        merge_stores([tmp_path / "a", tmp_path / "b"], tmp_path / "all")
+    with Store.open(tmp_path / "all") as merged:
+        entries = AuditLog(merged).entries()
+        assert [entry.plan for entry in entries] == [{"compilers": ["tvm"]}] * 2
+        told = [AuditMemory(merged, entry).kept("fired")["rule"]["machine"] for entry in entries]
+        assert sorted(told) == ["a", "b"]
+        assert len(ScheduleLog(merged).hunts()) == len(HuntLog(merged).hunts()) == 2
+
+
+def test_a_hunt_keeps_its_name_when_it_gets_another_number(tmp_path: Path, clock: Any) -> None:
+    """Jobs of the page find what they began by it."""
+    began = {}
+    for name, minute in (("mine", 5), ("earlier", 1)):
+        with Store.create(tmp_path / name) as kept:
+            clock(minute)
+            began[name] = HuntLog(kept).begin({"seed": 0}, {}), AuditLog(kept).begin({})
+    merge_stores([tmp_path / "earlier"], tmp_path / "mine")
+    with Store.open(tmp_path / "mine") as merged:
+        hunt, audit = began["mine"]
+        assert hunt.id == audit.id == 1
+        assert HuntLog(merged).number_of(hunt.run) == AuditLog(merged).number_of(audit.run) == 2
+        assert HuntLog(merged).number_of("") == HuntLog(merged).number_of("another") == 0
+        progress = JobProgress(number=1, run=hunt.run)
+        assert number_to_resume(HuntLog(merged), progress) == 2
+        assert number_to_resume(HuntLog(merged), JobProgress(number=1)) == 1, "of an older release"
+        with pytest.raises(DriftlineError, match="start it again"):
+            number_to_resume(HuntLog(merged), JobProgress(number=1, run="another"))

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -86,18 +87,47 @@ def test_what_others_pushed_stays(tmp_path: Path, address: str) -> None:
 
 
 def test_a_push_that_comes_between_is_merged_too(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one begins when the first is about to put its database in place, and waits for it."""
     one, two = made(tmp_path, "one", "a"), made(tmp_path, "two", "b")
-    really, waiting = remote._merged_with, [two]
+    other = threading.Thread(target=push, args=(two, address))
+    really = RemotePlace.write
 
-    def interrupted(place: RemotePlace, folder: Path, *, there: bool) -> object:
-        answer = really(place, folder, there=there)
-        if waiting:
-            push(waiting.pop(), address)
-        return answer
+    def interrupted(self: RemotePlace, name: str, source: Path) -> None:
+        if name == "store.db" and not other.ident:
+            other.start()
+            other.join(0.5)  # it would end in this time, did it not wait
+        really(self, name, source)
 
-    monkeypatch.setattr(remote, "_merged_with", interrupted)
+    monkeypatch.setattr(RemotePlace, "write", interrupted)
     push(one, address)
+    other.join()
     assert details_of_pull(address, tmp_path / "back") == {"a", "b"}
+    assert not [name for name in RemotePlace(address).sizes() if name.startswith("pushing-")]
+
+
+def test_the_marker_of_a_push_that_was_killed_is_no_obstacle_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = tmp_path / "far"
+    far.mkdir()
+    (far / "pushing-0123456789abcdef").touch()
+    monkeypatch.setattr(remote, "_PATIENCE", 0.0)
+    with pytest.raises(StoreError, match=r"Another push to .* is under way, or was killed"):
+        push(made(tmp_path, "mine", "a"), str(far))
+    os.utime(far / "pushing-0123456789abcdef", (0, 0))
+    push(tmp_path / "mine", str(far))
+    assert details_of_pull(str(far), tmp_path / "back") == {"a"}
+
+
+def test_more_than_the_limit_is_not_fetched(tmp_path: Path, address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    push(made(tmp_path, "mine", "a"), address)
+    size = sum(RemotePlace(address).sizes().values())
+    with pytest.raises(StoreError, match="give more with --limit"):
+        pull(address, tmp_path / "back", limit=size - 1)
+    assert not (tmp_path / "back").exists()
+    assert run(["store", "pull", address, str(tmp_path / "back"), "--limit", "0.0000001"]) == 2
+    assert "are fetched; give more with --limit" in capsys.readouterr().err
+    assert pull(address, tmp_path / "back", limit=size).objects == 2
 
 
 def test_a_push_while_a_hunt_writes_is_one_moment(tmp_path: Path, address: str) -> None:

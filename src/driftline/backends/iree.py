@@ -175,8 +175,10 @@ class Iree(Backend):
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
         if framework != "onnx":
             return ()
-        flags = ["iree-llvmcpu-target-cpu=host", "iree-input-demote-f64-to-f32=false"]
-        flags += self.flags(options)
+        flags = self.flags(options)
+        named = {flag.partition("=")[0] for flag in flags}
+        usual = ("iree-llvmcpu-target-cpu=host", "iree-input-demote-f64-to-f32=false")
+        flags = [*(flag for flag in usual if flag.partition("=")[0] not in named), *flags]
         text = _SCRIPT.format(flags=", ".join(string(f"--{flag}") for flag in flags))
         packages = ("iree-base-compiler", "iree-base-runtime")
         return [ScriptCall("compiled(model, inputs)", text, _SCRIPT_IMPORTS, packages)]

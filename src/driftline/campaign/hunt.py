@@ -160,6 +160,7 @@ class Hunter:
                     before,
                     hunt.seconds,
                     hunt.id,
+                    hunt.run,
                 )
             )
             for bug in self._sighted(hunt).values():  # before it was resumed

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 from driftline.campaign.across import IsaFamily
-from driftline.checking.pairwise import pairwise
+from driftline.checking.pairwise import Pairwise, pairwise
 from driftline.checking.result import CheckResult
 from driftline.core.target import Target
 from driftline.store import Store
@@ -15,23 +15,24 @@ from driftline.store.diagnoses import Diagnoses
 STEP = "pairwise"
 
 
-def compare_all(store: Store, result: CheckResult) -> dict[str, Any]:
-    """The matrix as docs/json.md describes it."""
-    return _compared(store, result, None, "")
-
-
-def compare_families(store: Store, result: CheckResult, families: Sequence[IsaFamily]) -> list[dict[str, Any]]:
-    """A matrix for each compiler: its instruction sets against each other."""
+def with_matrices(
+    store: Store, result: CheckResult, *, all_targets: bool, families: Sequence[IsaFamily] = ()
+) -> CheckResult:
+    """The result with the matrices that were asked for: of all targets, and of each compiler's instruction sets."""
     name = result.outcome.case.runs.name
-    return [
-        _compared(store, result, family.members, f"{name} on {family.target}, by instruction set")
-        for family in families
-    ]
+    return replace(
+        result,
+        pairwise=_compared(store, result, None, "") if all_targets else None,
+        across=tuple(
+            _compared(store, result, family.members, f"{name} on {family.target}, by instruction set")
+            for family in families
+        ),
+    )
 
 
-def _compared(store: Store, result: CheckResult, only: Sequence[Target] | None, title: str) -> dict[str, Any]:
-    body = pairwise(result.outcome, only, title).to_json()
+def _compared(store: Store, result: CheckResult, only: Sequence[Target] | None, title: str) -> Pairwise:
+    matrix = pairwise(result.outcome, only, title)
     for target, bug in result.bugs.items():
         if only is None or target in only:
-            Diagnoses(store).save(bug.id, STEP, body)
-    return body
+            Diagnoses(store).save(bug.id, STEP, matrix.to_json())
+    return matrix

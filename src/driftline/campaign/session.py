@@ -395,11 +395,11 @@ def _in_float32(verdict: Verdict) -> Verdict:
 
 
 def _with_lifted(row: TargetResult, lifted: TargetResult | None) -> TargetResult:
-    """A row with what its float32 form adds to it."""
+    """A row with what its float32 form adds to it: the verdict, while its results stay those of the program itself."""
     if lifted is None or lifted.verdict.judgement in (Judgement.PASS, Judgement.REJECTED):
         return row
     if _is_wrong(lifted.verdict):
-        return lifted
+        return replace(lifted, execution=row.execution)
     told = f"{row.verdict.reason}; {lifted.verdict.judgement} {lifted.verdict.reason}"
     return replace(row, verdict=replace(row.verdict, reason=told))
 

@@ -229,7 +229,7 @@ class _Examination:
             assert kept
             return kept, False
         others = dict(self._asked(part))
-        doubt = self._doubt(part, result, others)
+        doubt = self._doubt(part, case, result, reference, others)
         if doubt:
             return doubt
         more: dict[str, Any] = {
@@ -244,22 +244,29 @@ class _Examination:
         assert kept
         return kept, True
 
-    def _doubt(self, part: Screened, result: TargetResult, others: Mapping[str, Opinion]) -> str:
+    def _doubt(
+        self, part: Screened, case: Case, result: TargetResult, reference: Reference, others: Mapping[str, Opinion]
+    ) -> str:
         """Is our reference itself in doubt? The reason, or nothing.
 
-        torch programs mean what torch does. The reference of other programs is somebody's implementation too: a program
-        from the operator table is played in torch as well, and for any other one a second compiler must agree with the
-        reference. Otherwise no compiler is blamed.
+        A program in the text of a framework means what the framework does, one operation after another. What the
+        operator table wrote is played in torch as well, since what we wrote may be wrong. The reference of an ONNX
+        program is somebody's implementation too: there the two that we have, or more of the other compilers than not,
+        must agree. Otherwise no compiler is blamed.
         """
         if self._form == "torch" or result.verdict.kind not in VALUE_KINDS:
             return ""
         if part.made and part.made.graph:
             contradiction = self._contradiction(part)
             return f"torch and the {self._form} reference disagree: {contradiction}" if contradiction else ""
+        if self._form != "onnx":
+            return ""
         kind = str(result.verdict.kind)
         supporters = sum(answer.judgement == "pass" for answer in others.values())
         opponents = sum(answer.judgement == "fail" and answer.kind == kind for answer in others.values())
-        if supporters > opponents:
+        if supporters > opponents or (
+            supporters == opponents and self._checker.references_agree(case, result, reference)
+        ):
             return ""
         return f"{supporters} other compilers agree with the reference and {opponents} do not"
 
@@ -286,7 +293,7 @@ class _Examination:
 
     def _asked(self, part: Screened) -> Iterator[tuple[str, Opinion]]:
         """What the other compilers say to the same program."""
-        witness = self._form != "torch" and not (part.made and part.made.graph)
+        witness = self._form == "onnx" and not (part.made and part.made.graph)
         for peer in self._order.witnesses if witness else self._order.peers:
             if str(peer) == str(self._target) or (time.monotonic() > self._deadline and not witness):
                 continue

@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,7 +25,14 @@ from driftline.checking.convert import Conversions
 from driftline.checking.deployed import as_run, compared, fitting
 from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
 from driftline.checking.pace import cheap_first
-from driftline.checking.reference_sources import ReferenceSource, is_big, quality, reference_sources
+from driftline.checking.reference_sources import (
+    EVALUATOR,
+    PLAYER_ALONE,
+    ReferenceSource,
+    is_big,
+    quality,
+    reference_sources,
+)
 from driftline.checking.refusals import Refusals, plain_form
 from driftline.checking.repeated import RepeatedCalls, SeenIn
 from driftline.checking.room import jobs_for
@@ -54,6 +61,7 @@ from driftline.oracle.reference import COMPUTE, ReferenceRequest, SampleFiles
 from driftline.oracle.rule import ShadowAnswer
 from driftline.oracle.shadow.task import PLAY, ShadowRequest
 from driftline.programs.convert import accepts_directly, find_converter
+from driftline.programs.onnx_parameters import FIND_PARAMETERS, ParametersRequest
 
 CONFIRMATIONS = 1
 FLAKY_RUNS = 4
@@ -281,6 +289,23 @@ class Checker:
         told += "" if big else ", and the target agrees with the latter"
         return Verdict(Judgement.INCONCLUSIVE, told, evidence=Evidence(disputed=verdict.reason))
 
+    def references_agree(self, case: Case, result: TargetResult, reference: Reference) -> bool:
+        """Do the two references of an ONNX program, each all by itself, say the same as the one that was used? Each is
+        judged as if it were the target."""
+        for witness in (EVALUATOR, PLAYER_ALONE):
+            found = self._testimony(case, witness, exact=False)
+            if found.problem or any(sample.failure for sample in found.samples):
+                return False
+            means = replace(
+                result.execution,
+                outcome=Outcome.OK,
+                outputs=tuple(sample.native for sample in found.samples),
+                converter="",
+            )
+            if self.judge(case, result.target, means, reference).judgement is not Judgement.PASS:
+                return False
+        return True
+
     def _fails_again(self, case: Case, target: Target, reference: Reference, first: Verdict) -> bool:
         execution = self.execute(case, target, fresh=True)
         again = self.judge(case, target, execution, reference)
@@ -421,6 +446,15 @@ class Checker:
                 best = found
         assert best is not None
         return best
+
+    def parameters(self, case: Case) -> Collection[str]:
+        """The inputs that are parameters of operators, such as shapes and scales, where that is known: of ONNX models.
+        All, where it cannot be found out."""
+        if case.program.framework != "onnx":
+            return ()
+        worker = worker_for_framework("onnx", case.options.plugins)
+        report = self._run(worker, FIND_PARAMETERS, ParametersRequest(case.program.path.resolve()), case, ours=True)
+        return report.answer.names if report.answer else tuple(case.samples[0].arrays)
 
     def _testimony(self, case: Case, witness: ReferenceSource, *, exact: bool = True) -> Reference:
         """What the program means to one witness, computed in a worker of its framework; `exact`: in float64 too."""

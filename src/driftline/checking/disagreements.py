@@ -17,7 +17,7 @@ from driftline.core.tensors import Array, Arrays, is_float
 from driftline.core.verdict import Judgement
 from driftline.oracle.judge import NoShadow, ReferenceSample
 from driftline.oracle.rule import QUICK_RUNS
-from driftline.oracle.specification import CLAUSES
+from driftline.oracle.specification import CLAUSES, ROUNDING_DECIDES
 
 MOST = 3  # disagreements reported for one check, at most one for each set of clauses
 
@@ -32,9 +32,15 @@ class Disagreement:
     place: tuple[int, ...]
     values: tuple[tuple[str, tuple[str, ...]], ...]  # what is returned, and by which targets
 
+    @property
+    def by_rounding(self) -> bool:
+        """Is it rounding alone that decides, and nothing that a specification could settle?"""
+        return set(self.clauses) == {ROUNDING_DECIDES}
+
     def to_json(self) -> dict[str, Any]:
         return {
             "clauses": list(self.clauses),
+            "by_rounding": self.by_rounding,
             "sample": self.sample,
             "output": self.output,
             "place": list(self.place),

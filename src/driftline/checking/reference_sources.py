@@ -31,6 +31,7 @@ class ReferenceSource:
 
 EVALUATOR = ReferenceSource("onnx", "onnx", "the reference evaluator of the ONNX project")
 PLAYER = ReferenceSource("onnx-player", "torch", "Driftline's player of ONNX models on torch")
+PLAYER_ALONE = ReferenceSource("onnx-player-alone", "torch", "Driftline's player of ONNX models, without the evaluator")
 _FRAMEWORKS = {
     "torch": ReferenceSource("torch", "torch", "torch, eager, without oneDNN"),
     "jax": ReferenceSource("jax", "jax", "JAX, operation by operation"),

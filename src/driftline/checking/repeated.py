@@ -7,6 +7,7 @@ constant. Where a further call fails, the case that shows it has these calls as 
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -34,6 +35,7 @@ class _Judges(Protocol):
     """What is asked of a `Checker`."""
 
     def reference(self, case: Case) -> Reference: ...
+    def parameters(self, case: Case) -> Collection[str]: ...
     def judge(self, case: Case, target: Target, execution: Execution, reference: Reference) -> Verdict: ...
 
 
@@ -48,7 +50,7 @@ class RepeatedCalls:
         self._lock = threading.Lock()
         self._other_reference: Reference | None = None
         self._stateless: bool | None = None  # found out when a further call seems to fail
-        self._other = _other(case) if _can_be_called_again(case, reference) else None
+        self._other = _other(checker, case) if _can_be_called_again(case, reference) else None
         self.inputs: tuple[Inputs, ...] = ()  # of the further calls, in their order
         if _can_be_called_again(case, reference) and case.samples[0].arrays:
             self.inputs = (*([self._other] if self._other else []), case.samples[0])
@@ -124,12 +126,13 @@ def _is_known(reference: Reference) -> bool:
     return bool(reference.samples) and not reference.problem and not any(s.failure for s in reference.samples)
 
 
-def _other(case: Case) -> Inputs | None:
+def _other(checker: _Judges, case: Case) -> Inputs | None:
     """Inputs for a call between. Several samples are several inputs already, and of a big model the meaning of one is
     dear enough."""
     if len(case.samples) > 1 or is_big(case):
         return None
-    arrays = other_inputs(case.program.inputs, case.samples[0].arrays, case.options.seed)
+    given = case.samples[0].arrays
+    arrays = other_inputs(case.program.inputs, given, case.options.seed, checker.parameters(case))
     if arrays is None:
         return None
     made = Inputs(arrays, f"{case.samples[0].origin}, reversed")

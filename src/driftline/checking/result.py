@@ -8,6 +8,7 @@ from pathlib import Path
 
 from driftline.checking.checker import CheckOutcome, TargetResult
 from driftline.checking.disagreements import Disagreement
+from driftline.checking.pairwise import Pairwise
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement
 from driftline.store import Bug
@@ -22,6 +23,8 @@ class CheckResult:
     store: Path
     notes: tuple[str, ...] = ()  # sentences about the whole check
     disagreements: tuple[Disagreement, ...] = ()  # of targets with each other, where the specification is silent
+    pairwise: Pairwise | None = None  # all targets against each other, where that was asked for
+    across: tuple[Pairwise, ...] = ()  # of each compiler, its instruction sets against each other
 
     @property
     def results(self) -> tuple[TargetResult, ...]:

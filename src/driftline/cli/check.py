@@ -113,7 +113,8 @@ class _WithPresets(click.Command):
     type=click.Choice(["tell", "fail"]),
     default="tell",
     show_default=True,
-    help="Targets that disagree with each other where the specification is silent: only a line, or exit code 1.",
+    help="Targets that disagree with each other where the specification is silent: only a line, or exit code 1."
+    " A choice that rounding decides is a line in either case.",
 )
 @accept_option
 @fail_on_option
@@ -201,7 +202,7 @@ def check(
     from driftline.campaign.across import IsaFamily, check_way, require_families
     from driftline.campaign.explanations import ExplainedBugs
     from driftline.campaign.layering import check_taps
-    from driftline.campaign.pairing import compare_all, compare_families
+    from driftline.campaign.pairing import with_matrices
     from driftline.campaign.session import (
         check_program,
         check_strategy,
@@ -305,8 +306,10 @@ def check(
             ),
         )
         views = look_layers(result, kept, pool, taps) if layers else []
-        by_isa = compare_families(kept, result, families)
-        matrices = [*([compare_all(kept, result)] if pairwise else []), *by_isa]
+        result = with_matrices(kept, result, all_targets=pairwise, families=families)
+        whole = [result.pairwise.to_json()] if result.pairwise else []
+        by_isa = [matrix.to_json() for matrix in result.across]
+        matrices = [*whole, *by_isa]
         explained = (
             explain([bug.id for bug in result.bugs.values()], kept, pool, library) if diagnose else ExplainedBugs()
         )
@@ -334,7 +337,8 @@ def check(
     accepted_here = [target for target, bug in result.bugs.items() if is_accepted(bug, library)]
     excused = (*(compared.known if compared else ()), *accepted_here)
     code = exit_code(result, counted, excused, wanted or ())
-    if disagreements == "fail" and result.disagreements and code in (0, 5):
+    open_ones = [one for one in result.disagreements if not one.by_rounding]
+    if disagreements == "fail" and open_ones and code in (0, 5):
         code = 1
     for skipped in result.outcome.skipped:
         if code == 4 and skipped.target in (wanted or ()):

@@ -84,8 +84,16 @@ def push(source: Path, address: str, as_json: bool) -> int:
 @store.command()
 @click.argument("address", metavar="URL")
 @click.argument("into", type=click.Path(path_type=Path, file_okay=False), metavar="STORE")
+@click.option(
+    "--limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=20.0,
+    show_default=True,
+    metavar="GIB",
+    help="Refuse to fetch more than this: what lies at the URL may be anything.",
+)
 @json_option
-def pull(address: str, into: Path, as_json: bool) -> int:
+def pull(address: str, into: Path, limit: float, as_json: bool) -> int:
     """Bring what was pushed to a URL into a store, which is made if it is not there.
 
     What the store holds already stays: rows are merged as by `driftline store merge`, and only objects that are missing
@@ -100,7 +108,7 @@ def pull(address: str, into: Path, as_json: bool) -> int:
     """
     from driftline.store.remote import pull as fetch
 
-    return _told(fetch(address, into), f"{address} is pulled into {into}", as_json)
+    return _told(fetch(address, into, limit=int(limit * (1 << 30))), f"{address} is pulled into {into}", as_json)
 
 
 def _told(done: Transfer, what: str, as_json: bool) -> int:

@@ -5,7 +5,7 @@ A domain that is not known is kept: positive numbers, rows that sum to one, a po
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -15,16 +15,19 @@ from driftline.inputs.make import random_inputs
 SMALLER = 0.875  # exact in every float type, and it keeps signs, zeros, infinities and orders
 
 
-def other_inputs(specs: Sequence[TensorSpec], arrays: Arrays, seed: int) -> Arrays | None:
-    """Floats reversed along all axes; integers, which may be indices or lengths, stay unless there is nothing else.
-    `None` where nothing can be changed."""
-    made = {name: _turned(array) if _is_number(array) else array for name, array in arrays.items()}
+def other_inputs(
+    specs: Sequence[TensorSpec], arrays: Arrays, seed: int, parameters: Collection[str] = ()
+) -> Arrays | None:
+    """Floats reversed along all axes; integers, which may be indices or lengths, stay unless there is nothing else. So
+    do inputs that are known to be parameters, and not data. `None` where nothing can be changed."""
+    data = {name: array for name, array in arrays.items() if name not in parameters}
+    made = {**arrays, **{name: _turned(array) for name, array in data.items() if _is_number(array)}}
     if _differ(made, arrays):
         return made
     drawn = random_inputs(specs, arrays, seed + 1).arrays
     made = {
         name: drawn[name] if name in drawn and drawn[name].shape == array.shape and not ascends(array) else array
-        for name, array in arrays.items()
+        for name, array in data.items()
         if not _is_number(array)
     }
     made = {**arrays, **made}

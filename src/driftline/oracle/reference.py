@@ -32,6 +32,7 @@ REFERENCES = {
     "torch": "driftline.oracle.references.torch_reference:TorchReference",
     "onnx": "driftline.oracle.references.onnx_reference:OnnxEvaluatorReference",
     "onnx-player": "driftline.oracle.references.onnx_player_reference:PlayedOnnx",
+    "onnx-player-alone": "driftline.oracle.references.onnx_player_reference:PlayedAlone",
     "jax": "driftline.oracle.references.jax_reference:JaxReference",
     "tensorflow": "driftline.oracle.references.tensorflow_reference:TensorFlowReference",
 }

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+ROUNDING_DECIDES = "rounding-decides"
+
 
 @dataclass(frozen=True)
 class Clause:
@@ -231,7 +233,7 @@ _ONNX = (
 )
 _ANY = (
     Clause(
-        "rounding-decides",
+        ROUNDING_DECIDES,
         (),
         "what is computed from a choice among nearly equal elements, or from a number that is finite or not by a"
         " rounding error, may be anything",

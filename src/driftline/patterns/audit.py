@@ -243,7 +243,8 @@ class Audit:
 
     def run(self) -> AuditResult:
         memory, plan = self._memory, self.result.plan
-        self._listener(AuditStarted(self._entry.id, plan.compilers, plan.seconds, self._entry.seconds))
+        entry = self._entry
+        self._listener(AuditStarted(entry.id, plan.compilers, plan.seconds, entry.seconds, entry.run))
         try:
             require_device(self._checker.pool, plan.device)
             listed = self._list()

@@ -106,7 +106,7 @@ class ProgressWriter:
         elif isinstance(event, TurnDone):
             self._turn(event)
         elif isinstance(event, AuditStarted):
-            self._set(number=event.number, seconds=event.seconds, began=time.time() - event.spent)
+            self._set(number=event.number, run=event.run, seconds=event.seconds, began=time.time() - event.spent)
             self._keep(f"Auditing {', '.join(event.compilers)}.")
         elif isinstance(event, CheckStarted):
             self._set(targets=tuple(TargetRow(str(target)) for target in event.targets))
@@ -136,6 +136,7 @@ class ProgressWriter:
     def _hunt(self, event: HuntStarted) -> None:
         self._set(
             number=event.number,
+            run=event.run,
             seconds=event.seconds,
             began=time.time() - event.spent,
             lanes=tuple(self._before.get(target, LaneRow(target)) for target in event.targets),

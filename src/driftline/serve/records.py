@@ -76,7 +76,8 @@ class JobProgress:
     doing: str = ""
     began: float = 0.0  # a Unix time; what it had spent before it was resumed is taken off
     seconds: float = 0.0  # the budget; 0: none
-    number: int = 0  # of the hunt or audit in the store: what is resumed
+    number: int = 0  # of the hunt or audit in the store, when it began
+    run: str = ""  # its name there: numbers change when stores are merged
     lanes: tuple[LaneRow, ...] = ()
     targets: tuple[TargetRow, ...] = ()
     bugs: tuple[SeenBug, ...] = ()

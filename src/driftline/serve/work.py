@@ -20,7 +20,9 @@ from driftline.report.annotated import accepted_among
 from driftline.serve import records
 from driftline.serve.orders import AuditOrder, CheckOrder, DiagnosisOrder, HuntOrder
 from driftline.serve.progress_writer import ProgressWriter
-from driftline.serve.records import JobRecord
+from driftline.serve.records import JobProgress, JobRecord
+from driftline.store.audits import AuditLog
+from driftline.store.hunts import HuntLog
 from driftline.workbench import Workbench
 
 
@@ -37,7 +39,7 @@ def do(record: JobRecord, bench: Workbench, folder: Path, heard: ProgressWriter)
 
 
 def _hunt(order: HuntOrder, bench: Workbench, heard: ProgressWriter) -> tuple[int, str]:
-    if number := heard.progress.number:
+    if number := number_to_resume(HuntLog(bench.store), heard.progress):
         found = bench.hunt(resume=True, number=number, diagnose=order.diagnose, listener=heard)
     else:
         found = bench.hunt(
@@ -58,8 +60,16 @@ def _hunt(order: HuntOrder, bench: Workbench, heard: ProgressWriter) -> tuple[in
     return 0, f"{tested}: no bug."
 
 
+def number_to_resume(log: HuntLog | AuditLog, progress: JobProgress) -> int:
+    """The number that the job's hunt or audit has now, or 0 if it did not begin. A merge may have given it another."""
+    number = log.number_of(progress.run) if progress.run else progress.number
+    if progress.run and not number:
+        raise DriftlineError("What this job began is not in the store any more; start it again.")
+    return number
+
+
 def _audit(order: AuditOrder, bench: Workbench, heard: ProgressWriter) -> tuple[int, str]:
-    if number := heard.progress.number:
+    if number := number_to_resume(AuditLog(bench.store), heard.progress):
         found = bench.audit(resume=True, number=number, listener=heard)
     else:
         found = bench.audit(

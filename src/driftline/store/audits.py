@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from driftline.core.text import to_json
+from driftline.store.run_names import split_run_name, with_run_name
 from driftline.store.store import Store, now
 
 LISTED = "listed"  # the step that keeps every rule of a compiler, also those that were not asked for
@@ -25,6 +26,7 @@ class AuditEntry:
     started: str
     finished: str  # empty while it runs, or when it was killed
     seconds: float
+    run: str = ""  # its name, which stays when stores are merged
 
 
 class AuditLog:
@@ -36,7 +38,8 @@ class AuditLog:
     def begin(self, plan: Mapping[str, Any]) -> AuditEntry:
         with self._store.transaction() as database:
             row = database.execute(
-                "INSERT INTO audits (plan, started, finished, seconds) VALUES (?, ?, '', 0)", (to_json(plan), now())
+                "INSERT INTO audits (plan, started, finished, seconds) VALUES (?, ?, '', 0)",
+                (to_json(with_run_name(plan)), now()),
             )
         return self._entry(int(row.lastrowid or 0))
 
@@ -49,13 +52,18 @@ class AuditLog:
         rows = self._store.query("SELECT id FROM audits WHERE id = ?", (number,))
         return self._entry(number) if rows else None
 
+    def number_of(self, run: str) -> int:
+        """The present number of an audit by its name; 0 where there is none."""
+        return next((one.id for one in self.entries() if run and one.run == run), 0)
+
     def entries(self) -> list[AuditEntry]:
         """All audits, the oldest first."""
         return [self._entry(number) for (number,) in self._store.query("SELECT id FROM audits ORDER BY id")]
 
     def _entry(self, number: int) -> AuditEntry:
         row = self._store.query("SELECT id, plan, started, finished, seconds FROM audits WHERE id = ?", (number,))[0]
-        return AuditEntry(row[0], json.loads(row[1]), row[2], row[3], row[4])
+        plan, run = split_run_name(json.loads(row[1]))
+        return AuditEntry(row[0], plan, row[2], row[3], row[4], run)
 
 
 class AuditMemory:

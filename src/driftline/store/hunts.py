@@ -14,6 +14,7 @@ from typing import Any
 from driftline.core.errors import DriftlineError
 from driftline.core.text import to_json
 from driftline.core.wire import Json, encode
+from driftline.store.run_names import split_run_name, with_run_name
 from driftline.store.store import Store, now
 from driftline.store.tries import ModelTry
 
@@ -28,6 +29,7 @@ class Hunt:
     started: str
     finished: str  # empty while it runs, or when it was killed
     seconds: float
+    run: str = ""  # its name, which stays when stores are merged
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class HuntLog:
         with self._store.transaction() as database:
             row = database.execute(
                 "INSERT INTO hunts (plan, environment, started, finished, seconds) VALUES (?, ?, ?, '', 0)",
-                (to_json(plan), to_json(environment), now()),
+                (to_json(plan), to_json(with_run_name(environment)), now()),
             )
         return self.hunt(int(row.lastrowid or 0))
 
@@ -103,7 +105,12 @@ class HuntLog:
         plan, environment = (self._store.sound_json(text, f"Hunt {row[0]}") for text in row[1:3])
         if not isinstance(plan, dict) or not isinstance(environment, dict):
             return None
-        return Hunt(row[0], plan, environment, row[3], row[4], row[5])
+        environment, run = split_run_name(environment)
+        return Hunt(row[0], plan, environment, row[3], row[4], row[5], run)
+
+    def number_of(self, run: str) -> int:
+        """The present number of a hunt by its name; 0 where there is none."""
+        return next((hunt.id for hunt in self.hunts() if run and hunt.run == run), 0)
 
     def hunt(self, number: int) -> Hunt:
         rows = self._store.query(f"SELECT {_HUNT} FROM hunts WHERE id = ?", (number,))

@@ -2,16 +2,20 @@
 
 What lies at the address is a store again (`store.db`, `objects/`), and both ways are a merge, so nothing that others
 pushed is lost. Objects go first and only once, by their digests; the database follows as one file that is put in its
-place whole. What is pushed while a hunt runs is the store as it was at one moment.
+place whole. What is pushed while a hunt runs is the store as it was at one moment. One push at a time replaces the
+database: who is about to says so by a marker beside it, and goes on only if there is no other marker.
 """
 
 from __future__ import annotations
 
 import contextlib
+import random
 import re
+import secrets
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -29,7 +33,11 @@ from driftline.store.store import Store, explained
 
 _OBJECT = re.compile(r"objects/([0-9a-f]{2})/([0-9a-f]{62}|[0-9a-f]{64}\.data)")
 _DATABASE = "store.db"
-_TRIES = 5  # times that a database is merged again since others pushed meanwhile
+_MARKER = "pushing-"  # how the name of a marker begins
+_PATIENCE = 300.0  # seconds that a push waits for others
+_STALE = 900.0  # seconds after which a marker is that of a process which was killed
+GIB = 1 << 30
+LIMIT = 20 * GIB  # of what is fetched, unless told otherwise: what lies elsewhere may be anything
 
 
 @dataclass
@@ -106,6 +114,41 @@ class RemotePlace:
                     " Wait until it is closed, or use driftline store merge, which reads such a store."
                 )
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other push replaces the database inside the block. Two that begin at once both see the other's marker, and
+        both step back for a while; who is in already stays."""
+        name = _MARKER + secrets.token_hex(8)
+        until = time.monotonic() + _PATIENCE
+        while not self._marked_alone(name):
+            if time.monotonic() > until:
+                raise StoreError(
+                    f"Another push to {self.address} is under way, or was killed within the last quarter of an hour;"
+                    " run the command again later."
+                )
+            time.sleep(random.uniform(0.05, 0.5))
+        try:
+            yield
+        finally:
+            self._remove(name)
+
+    def _marked_alone(self, name: str) -> bool:
+        with tempfile.NamedTemporaryFile() as empty:
+            self.write(name, Path(empty.name))
+        with self._explained():
+            self._files.invalidate_cache()
+            found = [path for path in self._files.ls(self._root, detail=False) if _MARKER in path.rpartition("/")[2]]
+            others = [path for path in found if not path.endswith(name)]
+            mine = self._files.modified(f"{self._root}/{name}")
+            waiting = [path for path in others if (mine - self._files.modified(path)).total_seconds() < _STALE]
+        if waiting:
+            self._remove(name)
+        return not waiting
+
+    def _remove(self, name: str) -> None:
+        with self._explained(), contextlib.suppress(FileNotFoundError):
+            self._files.rm_file(f"{self._root}/{name}")
+
     def write(self, name: str, source: Path) -> None:
         """Put a file there, whole or not at all."""
         path = f"{self._root}/{name}"
@@ -152,19 +195,15 @@ def push(store: Path, address: str) -> Transfer:
         done = Transfer(address, MergeResult(Path(address), 1))
         place.require_quiet()
         told = _send_objects(store, place, done)
-        for _ in range(_TRIES):
-            before = place.state(_DATABASE)
-            whole, result = _merged_with(place, folder, there=before is not None)
-            done.merged = result
+        with place.alone():
+            there = place.state(_DATABASE) is not None
+            whole, done.merged = _merged_with(place, folder, there=there)
             for sentence in told:
-                result.damaged.add(sentence)
-            if before is not None and not result.added and not result.updated:
-                return done
-            if place.state(_DATABASE) == before:
+                done.merged.damaged.add(sentence)
+            if not there or done.merged.added or done.merged.updated:
                 place.require_quiet()
                 place.write(_DATABASE, whole)
-                return done
-        raise StoreError(f"Others push to {address} all the time; run the command again.")
+        return done
 
 
 def _merged_with(place: RemotePlace, folder: Path, *, there: bool) -> tuple[Path, MergeResult]:
@@ -211,8 +250,9 @@ def _send_objects(store: Path, place: RemotePlace, done: Transfer) -> list[str]:
     return told
 
 
-def pull(address: str, store: Path) -> Transfer:
-    """Bring what lies at an address into a store, which is made if it is not there."""
+def pull(address: str, store: Path, *, limit: int = LIMIT) -> Transfer:
+    """Bring what lies at an address into a store, which is made if it is not there; nothing if that is more than
+    `limit` bytes."""
     place = RemotePlace(address)
     with tempfile.TemporaryDirectory(prefix="driftline-pull-") as name:
         theirs = Path(name) / "theirs"
@@ -220,6 +260,7 @@ def pull(address: str, store: Path) -> Transfer:
         if place.state(_DATABASE) is None:
             raise StoreError(f"There is no store at {address}; driftline store push brings one there.")
         place.require_quiet()
+        _require_room(place, store, limit)
         place.read(_DATABASE, theirs / _DATABASE)
         try:
             require_source(theirs)
@@ -235,15 +276,31 @@ def pull(address: str, store: Path) -> Transfer:
         return done
 
 
+def _missing(sizes: dict[str, int], store: Path) -> dict[str, int]:
+    """The objects there that are not here, with their sizes."""
+    return {
+        name: size
+        for name, size in sizes.items()
+        if _OBJECT.fullmatch(name) and not ((store / name).is_file() and (store / name).stat().st_size == size)
+    }
+
+
+def _require_room(place: RemotePlace, store: Path, limit: int) -> None:
+    """Refuse more than the limit before any of it is fetched: no more of a file is read than its size."""
+    sizes = place.sizes()
+    size = sizes.get(_DATABASE, 0) + sum(_missing(sizes, store).values())
+    if size > limit:
+        raise StoreError(
+            f"{place.address} holds {size / GIB:.3g} GiB that are not here, and at most {limit / GIB:.3g} GiB are"
+            " fetched; give more with --limit if you trust it."
+        )
+
+
 def _fetch_objects(place: RemotePlace, store: Path, folder: Path, done: Transfer) -> list[str]:
     """Fetch what is missing here, and say what is damaged there."""
     kept = Objects(store.resolve() / "objects", store)
     told: list[str] = []
-    missing = {
-        name: size
-        for name, size in place.sizes().items()
-        if _OBJECT.fullmatch(name) and not ((store / name).is_file() and (store / name).stat().st_size == size)
-    }
+    missing = _missing(place.sizes(), store)
     progress = Countdown(f"Fetching objects of {place.address}", len(missing))
     for name, size in missing.items():
         path = folder / "object"

@@ -10,6 +10,7 @@ from typing import Any
 
 from driftline.core.text import to_json
 from driftline.core.wire import encode
+from driftline.store.run_names import split_run_name, with_run_name
 from driftline.store.store import Store, now
 
 
@@ -47,7 +48,7 @@ class ScheduleLog:
         with self._store.transaction() as database:
             row = database.execute(
                 "INSERT INTO schedule_hunts (plan, started, finished, seconds) VALUES (?, ?, '', 0)",
-                (to_json(plan), now()),
+                (to_json(with_run_name(plan)), now()),
             )
         return self._entries("WHERE id = ?", int(row.lastrowid or 0))[0]
 
@@ -80,4 +81,4 @@ class ScheduleLog:
     def _entries(self, which: str, *values: object) -> list[ScheduleHuntEntry]:
         columns = "id, plan, started, finished, seconds"
         rows = self._store.query(f"SELECT {columns} FROM schedule_hunts {which}", tuple(values))
-        return [ScheduleHuntEntry(row[0], json.loads(row[1]), row[2], row[3], row[4]) for row in rows]
+        return [ScheduleHuntEntry(row[0], split_run_name(json.loads(row[1]))[0], *row[2:]) for row in rows]

@@ -78,7 +78,7 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
 
         It takes what `driftline.check` takes: a live torch model with example inputs, an ONNX model, or the name of a
         program; `targets`, `inputs`, `samples`, `dims`, `shapes`, `grad`, `seed`, `timeout`, `signed_zero`, `lift`,
-        `oracle`, `accept`, `stress`. Workers stay warm between calls.
+        `oracle`, `accept`, `stress`, `across`, `pairwise`. Workers stay warm between calls.
         """
         return check_with(
             self._warm(),

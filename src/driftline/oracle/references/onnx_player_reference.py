@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 
 from driftline.core.tensors import Arrays
@@ -14,8 +16,10 @@ from driftline.programs.torch_tensors import array_from_tensor, tensor_from_arra
 class PlayedOnnx:
     """The model on torch, with weights that are mapped from its files."""
 
+    alone: ClassVar[bool] = False
+
     def __init__(self, program: OpenedProgram) -> None:
-        self._player = OnnxPlayer(load_structure(program.path), program.path.parent)
+        self._player = OnnxPlayer(load_structure(program.path), program.path.parent, alone=self.alone)
 
     def native(self, arrays: Arrays) -> Arrays:
         return {name: array_from_tensor(tensor) for name, tensor in self.tensors(arrays).items()}
@@ -32,3 +36,9 @@ class PlayedOnnx:
             else:
                 found[name] = value
         return found
+
+
+class PlayedAlone(PlayedOnnx):
+    """Without the standard's evaluator: a witness that is independent of it."""
+
+    alone = True

@@ -33,7 +33,9 @@ NodeWatcher = Callable[[BlockNode, Sequence[Value]], None]  # a node and its res
 class OnnxPlayer:
     """A model that can be run on tensors."""
 
-    def __init__(self, model: Any, folder: Path | None = None) -> None:
+    def __init__(self, model: Any, folder: Path | None = None, *, alone: bool = False) -> None:
+        """`alone`: without the standard's evaluator, to which rare operators are left otherwise."""
+        self._alone = alone
         if model.graph.sparse_initializer:
             raise Unplayable("sparse initialisers")
         self._opsets = _opsets(model)
@@ -100,6 +102,8 @@ class OnnxPlayer:
             if body is not None:
                 defaults = function_defaults(node.proto, opset)
                 return self._call(read_function(body), _opsets(body) or opsets, defaults, inputs, attributes)
+        if self._alone:
+            raise unknown
         try:
             return evaluate_node(resolved(node.proto, attributes), opset, inputs)
         except Unplayable:
