@@ -5,9 +5,10 @@
     python benchmarks/detection.py --read detection.jsonl                    # the table, also while it runs
 
 The plants are in `_detection_plants.py`: copies of eager and of the ONNX evaluator, each wrong in one class of ways. A
-hunt knows nothing of them but the name of its target. A line is written when a hunt is over, and what has a line is not
-hunted again: stop and start it as you like. A plant is *found* when a bug of its hunt names one of its operators; its
-bugs are its *names*; it is *blamed right* when all of them do. A twin is *silent* when its hunt reports nothing.
+hunt knows nothing of them but the name of its target. A line is written when a hunt is over, and what has a line with
+the same seed and time is not hunted again: stop and start it as you like. A plant is *found* when a bug of its hunt
+names one of its operators; its bugs are its *names*; it is *blamed right* when all of them do. A twin is *silent* when
+its hunt reports nothing.
 Found within three minutes is read off the time of the first report of the same hunt.
 """
 
@@ -23,7 +24,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from _detection_plants import PLANTS, Plant
@@ -52,6 +53,7 @@ class Hunted:
     first: float  # seconds to the first right report; -1: there was none
     unexamined: int  # suspects that nobody looked at
     problems: tuple[str, ...] = ()
+    minutes: float = 0.0  # the budget; 0 in lines that an older version wrote
 
     @property
     def name(self) -> str:
@@ -79,16 +81,16 @@ def main() -> int:
     names = [n for n in PLANTS if not arguments.only or any(fnmatch.fnmatch(n, p) for p in arguments.only)]
     if not names:
         parser.error(f"no plant is called {', '.join(arguments.only)}; known: {', '.join(PLANTS)}")
-    done = {(line.target, line.seed) for line in read(arguments.out)}
+    done = {(line.target, line.seed, line.minutes) for line in read(arguments.out)}
     for name in names:
         for prefix in ("plant",) if arguments.no_twins else ("plant", "twin"):
-            if (f"{prefix}-{name}", arguments.seed) in done:
+            if (f"{prefix}-{name}", arguments.seed, arguments.minutes) in done:
                 continue
             line = hunted(f"{prefix}-{name}", PLANTS[name], arguments)
             with arguments.out.open("a") as file:
                 file.write(json.dumps(asdict(line)) + "\n")
             print(f"{line.target}: {', '.join(line.bugs) or 'nothing'} ({line.programs} programs)", flush=True)
-    return show([line for line in read(arguments.out) if line.name in names])
+    return show([line for line in read(arguments.out) if line.name in names and line.minutes == arguments.minutes])
 
 
 def hunted(target: str, plant: Plant, arguments: argparse.Namespace) -> Hunted:
@@ -100,7 +102,8 @@ def hunted(target: str, plant: Plant, arguments: argparse.Namespace) -> Hunted:
         command += ["--jobs", str(arguments.jobs), "--store", str(store), "--quiet"]
         done = subprocess.run(command, capture_output=True, text=True)
         problems = () if done.returncode in (0, 1) else (f"exit {done.returncode}: {done.stderr.strip()[-300:]}",)
-        return _read_store(store, target, plant, arguments.seed, problems)
+        found = _read_store(store, target, plant, arguments.seed, problems)
+        return replace(found, minutes=arguments.minutes)
 
 
 def _read_store(store: Path, target: str, plant: Plant, seed: int, problems: tuple[str, ...]) -> Hunted:

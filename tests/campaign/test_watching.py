@@ -16,13 +16,13 @@ import pytest
 from driftline.campaign import watching
 from driftline.campaign.hunt import HuntResult
 from driftline.campaign.watching import WatchResult, replay_all, settle, watched_targets
-from driftline.checking.result import Standing
+from driftline.checking.result import ReplayAnswer, Standing
 from driftline.cli import run
 from driftline.core.target import Target
 from driftline.core.verdict import Fingerprint, Status
 from driftline.execute import releases
 from driftline.report.watch import headline, write
-from driftline.store import Store
+from driftline.store import Bug, Store
 from driftline.store.hunts import HuntLog
 from driftline.workbench import Workbench
 
@@ -55,6 +55,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory, plugin: Path) -> Iterator[Wo
     with Workbench(tmp_path / "store", plugins=[str(plugin)]) as bench:
         assert bench.check(str(tmp_path / "abs.onnx"), targets=[NAME]).bugs
         yield bench
+
+
+def unmeasured(bug: Bug, target: Target) -> tuple[ReplayAnswer, str]:
+    raise AssertionError(f"{bug.id} is not about cost")
 
 
 def standings(result: WatchResult) -> list[Standing]:
@@ -103,7 +107,7 @@ def test_what_the_hunt_meets_is_not_fixed_and_what_it_finds_is_new(bench: Workbe
     )  # fmt: skip
     hunt = HuntLog(store).begin({"seed": 0}, {})
     seen = HuntResult(hunt, {known.id: store.bug(known.id), found.id: found}, [found.id])
-    every = replay_all(store, bench._warm(), {NAME: Target(NAME)}, lambda line: None)
+    every = replay_all(store, bench._warm(), {NAME: Target(NAME)}, unmeasured, lambda line: None)
     replayed = [one for one in every if one.bug.id == known.id]
     mended.unlink()
     assert [one.fails for one in replayed] == [False]
@@ -171,3 +175,25 @@ def test_a_night_replays_hunts_and_tells(tmp_path: Path) -> None:
     assert {one["bug"] for one in again["still_fails"]} == {one["bug"] for one in told["new"]}
     with Store.open(tmp_path / "s") as store:
         assert len(store.bugs()) == len(told["new"])
+
+
+def test_a_slow_bug_is_measured_again(bench: Workbench, tmp_path: Path) -> None:
+    case = bench.store.load_case(bench.store.bug(bench.bugs()[0].id).findings[0].case_id)
+    answers = {"abs of float": (ReplayAnswer.STILL_FAILS, "3 times as long"), "exp of float": (ReplayAnswer.PASSES, "")}
+    with Store.create(tmp_path / "store") as store:
+        for detail in answers:
+            store.add_finding(
+                Fingerprint(NAME, "RUN", "slow", detail), case, Target(NAME), summary="slow", status=Status.NEW,
+                verdict={}, execution={},
+            )  # fmt: skip
+        replayed = list(
+            replay_all(
+                store,
+                bench._warm(),
+                {NAME: Target(NAME)},
+                lambda bug, target: answers[bug.fingerprint.detail],
+                lambda line: None,
+            )
+        )
+        told = {one.bug.fingerprint.detail: one.standing for one in settle(store, replayed, None)}
+    assert told == {"abs of float": Standing.STILL_FAILS, "exp of float": Standing.FIXED}

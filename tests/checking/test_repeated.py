@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from driftline.campaign.session import check_program
+from driftline.campaign.session import check_program, fingerprint
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.open import open_program
 from driftline.checking.repeated import RepeatedCalls
@@ -50,6 +50,7 @@ def test_what_is_wrong_in_a_further_call_is_found(checker: Checker, tmp_path: Pa
     row, kept = checked(checker, tmp_path, target)
     assert (row.verdict.judgement, row.verdict.kind) == (Judgement.FAIL, Kind.WRONG_VALUE)
     assert row.verdict.reason.startswith("when it is called again: ")
+    assert row.seen_in and fingerprint(row.seen_in.case, row).detail == "add after another call of float", "as in hunts"
     assert row.failed_runs == (2, 2)
     assert kept == [3]  # the case that is replayed has all three calls
 

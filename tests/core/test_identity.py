@@ -80,6 +80,18 @@ def test_what_makes_another_bug() -> None:
     assert len({plain, *others}) == 1 + len(others)
 
 
+def test_what_is_left_over_from_another_call_has_one_name() -> None:
+    """Whether it is a number, a NaN or a zero, and of which width, depends on what that call computed."""
+    names = {
+        name("tvm", failing(kind, found), replace(program(["exp"], [dtype]), circumstances=("after another call",)))
+        for kind, found in ((Kind.WRONG_VALUE, WRONG), (Kind.WRONG_NONFINITE, LOST), (Kind.WRONG_VALUE, TIES))
+        for dtype in ("float32", "float64", "float16", "bfloat16")
+    }
+    assert len(names) == 1
+    made = replace(program(["exp"], ["float32"]), circumstances=("after another call",))
+    assert name("tvm", ended(Kind.ERROR, "RUN", Failure("KeyError", "no")), made) not in names
+
+
 def test_an_error_goes_by_its_class_and_operators_whatever_it_says() -> None:
     made = program(["gather"], ["int64"])
 

@@ -19,7 +19,7 @@ pytest.importorskip("onnx")
 from onnx_models import BY_NAME, MODELS, Model
 
 from driftline.core.tensors import Array, Arrays
-from driftline.oracle.arithmetic import IEEE, Arithmetic
+from driftline.oracle.arithmetic import IEEE, Arithmetic, declared
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.rule import JudgedOutputs, ShadowAnswer, judge_outputs
 from driftline.oracle.shadow.onnx_shadow import OnnxShadow
@@ -296,6 +296,28 @@ class TestSteps:
         bench.exact = bench.shadow.reference()
         assert bench.judge({"y": np.array([0, 2, 2, 0], np.int8)}).finding is None
         assert bench.judge({"y": np.array([1, 2, 3, 0], np.int8)}).finding is not None
+
+    @pytest.mark.parametrize(
+        ("before", "wrong"), [("m = Relu(x)", True), ("q = Cast<to=3>(x) m = DequantizeLinear(q, s, z)", False)]
+    )
+    def test_a_quantum_off_is_a_policy_only_where_quantised_values_are_quantised_again(
+        self, before: str, wrong: bool
+    ) -> None:
+        model = Model(
+            "requantise", "T[4] x", "int8[4] y",
+            f"s = Constant<value = Tscalar {{0.5}}>() z = Constant<value = int8 {{0}}>() {before}"
+            " y = QuantizeLinear(m, s, z)",
+            opset=19,
+        )  # fmt: skip
+        arithmetic = declared("requantise")
+        bench = Bench(model, "float32", 0, arithmetic)
+        bench.arrays["x"][:] = [1, 2, 3, 4]
+        bench.shadow = OnnxShadow(bench.model, bench.arrays, arithmetic)
+        bench.exact = bench.shadow.reference()
+        right = evaluate(bench.model, bench.arrays)["y"]
+        assert bench.judge({"y": right}).finding is None
+        assert (bench.judge({"y": right + np.array([0, 1, 0, 0], np.int8)}).finding is not None) is wrong
+        assert ("quantised" in bench.shadow.uses) is not wrong
 
     def test_sizes_computed_in_floats_stay_what_they_are(self) -> None:
         """As exporters write it: a size doubled as a float, floored and cast."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from driftline.campaign.watching import replay_all, settle
+from driftline.checking.checker import Checker
+from driftline.checking.result import ReplayAnswer, Standing
 from driftline.core.errors import DriftlineError
+from driftline.core.target import Target
 from driftline.events import BugSeen, Event
 from driftline.execute.pool import Pool
 from driftline.report.export.schedule import export_schedule
@@ -18,7 +24,7 @@ from driftline.schedules.naming import FailureLike
 from driftline.schedules.recording import record, trace_of
 from driftline.schedules.reducing import TraceReduction
 from driftline.schedules.trace import LoopAt, ScheduleStep, Trace
-from driftline.store import Store
+from driftline.store import Bug, Store
 from driftline.store.schedules import BatchBody, ScheduleLog
 
 SPLIT = ScheduleStep("split", loops=(LoopAt("Y", 0),), numbers=(None, 4))
@@ -123,3 +129,29 @@ def test_a_stored_bug_is_shown_and_exported_as_a_script_that_was_run(asker: Sche
     (view,) = gather(store_folder).bugs
     assert view.title == "tvm computes wrong values: loop_partition of row_sum"
     assert 's.loop_partition(s.get_loops("Y")[1], [1, None])' in view.script
+
+
+def unmeasured(bug: Bug, target: Target) -> tuple[ReplayAnswer, str]:
+    raise AssertionError(f"{bug.id} is not about cost")
+
+
+def test_watching_runs_a_schedule_again(asker: ScheduleAsker, checker: Checker, tmp_path: Path) -> None:
+    """A bug of the pinned release still fails; one whose trace is right now is fixed."""
+    (lost,) = asker.perform([LOST])
+    assert lost.fails
+    sound = replace(lost, trace=replace(LOST, steps=(SPLIT,)))
+    with Store.create(tmp_path / "store") as store:
+        for found in (lost, sound):
+            record(store, found, found.trace, 0)
+        replayed = list(replay_all(store, checker, {"tvm": Target("tvm")}, unmeasured, lambda line: None))
+        told = {one.bug.fingerprint.detail: one.standing for one in settle(store, replayed, None)}
+    assert sorted(told.values()) == [Standing.FIXED, Standing.STILL_FAILS]
+    assert next(s for detail, s in told.items() if "loop_partition" in detail) is Standing.STILL_FAILS
+
+
+def test_a_budget_too_short_to_begin_is_not_overrun(pool: Pool, tmp_path: Path) -> None:
+    with Store.create(tmp_path / "store") as store:
+        hunt = ScheduleHunt(pool, store, SchedulePlan(("row_sum",), seconds=0.0), jobs=1)
+        with pytest.raises(DriftlineError, match="give more with --budget"):
+            hunt.run()
+        assert pool.deadline == math.inf and not store.bugs()

@@ -7,7 +7,7 @@ the case that was replayed passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,11 +18,13 @@ from driftline.checking.checker import Checker
 from driftline.checking.result import ReplayAnswer, Standing
 from driftline.core.announce import Announce
 from driftline.core.errors import BackendUnavailable, DriftlineError
+from driftline.core.program import SCHEDULE
 from driftline.core.target import Target
 from driftline.core.text import did_you_mean
-from driftline.core.verdict import Status
+from driftline.core.verdict import COSTS, Status
 from driftline.execute.environments import add_environment
 from driftline.execute.releases import newest_release, public
+from driftline.schedules.replay import answer_of, perform_again
 from driftline.store import Bug, Store, sound_bugs
 from driftline.store.diagnoses import Diagnoses
 from driftline.store.store import now
@@ -113,8 +115,14 @@ class _Replayed:
     reason: str
 
 
-def replay_all(store: Store, checker: Checker, targets: Mapping[str, Target], report: Announce) -> Iterator[_Replayed]:
-    """Run every known bug of these compilers again, on these releases."""
+# Measures a bug that is about cost again (`perf/`): what is so now, and why.
+CostMeasurement = Callable[[Bug, Target], tuple[ReplayAnswer, str]]
+
+
+def replay_all(
+    store: Store, checker: Checker, targets: Mapping[str, Target], measure: CostMeasurement, report: Announce
+) -> Iterator[_Replayed]:
+    """Run every known bug of these compilers again, on these releases: each as `driftline replay` does."""
     names = [bug.id for bug in sound_bugs(store) if Target.parse(bug.findings[0].target).backend in targets]
     for number, bug in enumerate(sound_bugs(store, names), start=1):
         own = Target.parse(bug.findings[0].target)
@@ -122,15 +130,25 @@ def replay_all(store: Store, checker: Checker, targets: Mapping[str, Target], re
         report(f"{number} of {len(names)}: {bug.id}")
         fails: bool | None = None
         try:
-            answer = replay(store, bug.id, checker, target)
-            reason = answer.reason
-            if answer.answer is ReplayAnswer.STILL_FAILS:
+            answer, reason = _again(store, bug, checker, target, measure)
+            if answer is ReplayAnswer.STILL_FAILS:
                 fails = True
-            elif answer.answer is not ReplayAnswer.DIFFERS and bug.status is not Status.FLAKY:
+            elif answer is not ReplayAnswer.DIFFERS and bug.status is not Status.FLAKY:
                 fails = False
         except DriftlineError as error:
             reason = str(error)
         yield _Replayed(bug, target, _failed_before(store, bug), fails, reason)
+
+
+def _again(
+    store: Store, bug: Bug, checker: Checker, target: Target, measure: CostMeasurement
+) -> tuple[ReplayAnswer, str]:
+    if bug.fingerprint.kind in COSTS:
+        return measure(bug, target)
+    if store.load_case(bug.findings[0].case_id).program.form == SCHEDULE:
+        return answer_of(bug, perform_again(store, bug, checker.pool, target))
+    found = replay(store, bug.id, checker, target)
+    return found.answer, found.reason
 
 
 def _failed_before(store: Store, bug: Bug) -> bool:

@@ -16,6 +16,7 @@ from driftline.checking.deployed import fitting
 from driftline.checking.reference_sources import is_big
 from driftline.core.case import Case, Inputs
 from driftline.core.execution import Execution, Outcome
+from driftline.core.identity import AFTER_ANOTHER_CALL
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 from driftline.core.verdict import Judgement, Verdict
@@ -99,7 +100,9 @@ class RepeatedCalls:
         if self._other and _is_known(found := self._meaning_of_other()):
             between, meant = (self._other,), (*meant, *found.samples)
         repeated = replace(first[0], origin=f"{first[0].origin}, once more")
-        case = replace(self._case, samples=(*first, *between, repeated))
+        program = self._case.program
+        program = replace(program, circumstances=(*program.circumstances, AFTER_ANOTHER_CALL))
+        case = replace(self._case, program=program, samples=(*first, *between, repeated))
         reference = replace(self._reference, samples=(*meant, self._reference.samples[0]))
         if case.program.framework != "onnx" and not self._means_the_same(case, reference):
             return None

@@ -151,14 +151,14 @@ def replay(subject: str, store: Path, as_json: bool) -> int:
 def replay_schedule(bug: str, store: Path, as_json: bool) -> int:
     """Run a stored schedule again, and note in the store whether it still fails."""
     from driftline.execute.pool import Pool
-    from driftline.schedules.asking import ScheduleAsker
-    from driftline.schedules.recording import note_replay, trace_of
+    from driftline.schedules.recording import note_replay
+    from driftline.schedules.replay import perform_again
     from driftline.store import Store
 
     _require_tvm()
     with Store.open(store) as kept, Pool() as pool:
         stored = kept.bug(bug)
-        (found,) = ScheduleAsker(pool).perform([trace_of(kept.load_case(stored.findings[0].case_id))], fresh=True)
+        found = perform_again(kept, stored, pool)
         note_replay(kept, stored, found)
     return _show(found, as_json)
 

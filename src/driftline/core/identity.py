@@ -32,6 +32,7 @@ def with_setting(name: str, value: str) -> str:
 
 
 _ENDINGS = (Kind.ERROR, Kind.CRASH)
+_OF_NUMBERS = (Kind.WRONG_VALUE, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN)
 # Faults that are bugs of their own kind, whatever the operator: everything else is "wrong numbers".
 _TELLING = (Fault.TIES, Fault.SUBNORMAL, Fault.BEYOND_RANGE)
 _ANY_WIDTH = (Kind.WRONG_NONFINITE, Kind.CRASH)  # how a NaN is lost, or a process dies, is hardly ever about the width
@@ -74,11 +75,15 @@ def fingerprint_of(
     program: Program, operators: Sequence[str], *, backend: str, stage: str, kind: Kind, found: Evidence
 ) -> Fingerprint:
     what = ""
-    if kind in _ENDINGS:
+    left_over = AFTER_ANOTHER_CALL in program.circumstances and kind in _OF_NUMBERS
+    if left_over:  # the result of another call may be wrong in any way, which says nothing of the bug
+        kind = Kind.WRONG_VALUE
+    elif kind in _ENDINGS:
         what = found.exception or found.signal
     elif kind is Kind.WRONG_VALUE and found.fault in _TELLING:
         what = str(found.fault)
-    detail = f"{_operators(program, operators)} of {_types(program, found, kind)}"
+    any_width = left_over or kind in _ANY_WIDTH
+    detail = f"{_operators(program, operators)} of {_types(program, found, any_width=any_width)}"
     return Fingerprint(backend, stage, str(kind), f"{what} in {detail}" if what else detail)
 
 
@@ -95,13 +100,11 @@ def operators_named_in(detail: str) -> frozenset[str]:
     return frozenset(words.partition(" ")[0].split("+"))
 
 
-def _types(program: Program, found: Evidence, kind: Kind) -> str:
+def _types(program: Program, found: Evidence, *, any_width: bool) -> str:
     """The types that are computed with: an index or a mask beside floats is not. Without inputs, that of the output."""
     dtypes = [spec.dtype for spec in program.inputs] or ([found.dtype] if found.dtype else [])
     numbers = [name for name in dtypes if is_float(name) or name.startswith("complex")]
-    return (
-        "+".join(sorted({dtype_class(name, any_width=kind in _ANY_WIDTH) for name in numbers or dtypes})) or "nothing"
-    )
+    return "+".join(sorted({dtype_class(name, any_width=any_width) for name in numbers or dtypes})) or "nothing"
 
 
 def dtype_class(name: str, *, any_width: bool = False) -> str:

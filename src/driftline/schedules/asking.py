@@ -35,24 +35,24 @@ THREADS = 4  # of a parallel loop: more than there are processors, so that races
 _KINDS = {Ending.DIED: Kind.CRASH, Ending.TIMEOUT: Kind.TIMEOUT, Ending.MEMORY: Kind.OOM}
 
 
-def schedule_worker(space: str = RANDOM) -> WorkerKind:
+def schedule_worker(space: str = RANDOM, target: Target = TVM) -> WorkerKind:
     """A worker of TVM with several threads; for MetaSchedule's spaces, with that imported."""
-    kind = worker_for_target(BACKENDS.get("tvm"), TVM, ())
+    kind = worker_for_target(BACKENDS.get("tvm"), target, ())
     variables = (*kind.variables, ("TVM_NUM_THREADS", str(THREADS)))
     if space == META:
         warm = (*kind.warm, ("driftline.schedules.meta:import_meta", None))
-        return replace(kind, name="tvm schedules, meta", warm=warm, variables=variables)
-    return replace(kind, name="tvm schedules", variables=variables)
+        return replace(kind, name=f"{kind.name} schedules, meta", warm=warm, variables=variables)
+    return replace(kind, name=f"{kind.name} schedules", variables=variables)
 
 
 class ScheduleAsker:
     """Gives schedules to workers. Safe to use from several threads, as the pool is."""
 
-    def __init__(self, pool: Pool, *, space: str = RANDOM, timeout: float = 60.0) -> None:
+    def __init__(self, pool: Pool, *, space: str = RANDOM, target: Target = TVM, timeout: float = 60.0) -> None:
         self._pool = pool
         self._timeout = timeout
         self._space = space
-        self._worker = schedule_worker(space)
+        self._worker = schedule_worker(space, target)
         self._shared = pool.workspace.job_folder()
 
     def draw(self, seeds: Sequence[int], functions: Sequence[str], target: str) -> list[Performed]:

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 
-from driftline.core.errors import DriftlineError
+from driftline.core.errors import NOTHING_COMPARED, DriftlineError
 from driftline.core.verdict import Kind
 from driftline.events import BugSeen, Listener, Working, ignore
-from driftline.execute.pool import Pool, PoolInterrupted
+from driftline.execute.pool import Pool, PoolExpired, PoolInterrupted
 from driftline.schedules.asking import ScheduleAsker
 from driftline.schedules.naming import FailureLike, fingerprint, sentence
 from driftline.schedules.recording import record
@@ -89,6 +89,12 @@ def resumed(store: Store, *, seconds: float = 0.0) -> tuple[ScheduleHuntEntry, S
     return entry, plan
 
 
+class NothingScheduled(DriftlineError):
+    """The time was over before a schedule could be drawn."""
+
+    exit_code = NOTHING_COMPARED
+
+
 class ScheduleHunt:
     """One hunt. Two threads draw and settle; the store and what is known are shared."""
 
@@ -123,8 +129,22 @@ class ScheduleHunt:
 
     def run(self) -> ScheduleHuntResult:
         plan = self.result.plan
-        self._require_target(plan.target)
+        before = self._pool.deadline
         self._pool.deadline = self._begun + plan.seconds
+        try:
+            self._require_target(plan.target)
+            self._work_side_by_side()
+        except PoolExpired as error:
+            raise NothingScheduled(
+                f"The budget of {plan.seconds:.0f} s ended while TVM was being started; give more with --budget."
+            ) from error
+        finally:
+            self._pool.deadline = before
+        self.result.seconds = self._seconds
+        self._log.finish(self._entry, self._seconds)
+        return self.result
+
+    def _work_side_by_side(self) -> None:
         with ThreadPoolExecutor(self._jobs) as threads:
             try:
                 for each in [threads.submit(self._work) for _ in range(self._jobs)]:
@@ -133,9 +153,6 @@ class ScheduleHunt:
                 self._most = 0
                 self._pool.interrupt()
                 raise
-        self.result.seconds = self._seconds
-        self._log.finish(self._entry, self._seconds)
-        return self.result
 
     def _require_target(self, target: str) -> None:
         """Refuse a target for which nothing can be built: that would look like a bug of every schedule."""

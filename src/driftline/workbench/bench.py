@@ -27,7 +27,7 @@ from driftline.campaign.watching import (
 )
 from driftline.causes import load
 from driftline.checking.checker import Checker, Skipped
-from driftline.checking.result import CheckResult
+from driftline.checking.result import CheckResult, ReplayAnswer
 from driftline.cluster.joined import ClusterAddress, cluster_crew
 from driftline.core.case import CheckOptions
 from driftline.core.config import default_store
@@ -200,10 +200,16 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
         for none, or `programs` how many are made for each compiler instead. The result says what is new, back and fixed
         since the last round in this store.
         """
+        from driftline.perf.replay import replay_cost
+
+        def measure(bug: Bug, target: Target) -> tuple[ReplayAnswer, str]:
+            found = replay_cost(self._store, bug.id, self._warm(), target, listener=listener)
+            return found.answer, found.reason
+
         require_compilers(compilers)
         said = says(listener, "watch")
         targets = watched_targets(compilers, release=release, pre=pre, installed=installed, report=said)
-        replayed = list(replay_all(self._store, self._warm(), targets, said))
+        replayed = list(replay_all(self._store, self._warm(), targets, measure, said))
         result = WatchResult({name: release_of(target) for name, target in targets.items()})
         if seconds or programs:
             try:

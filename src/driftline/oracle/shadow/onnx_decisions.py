@@ -19,6 +19,7 @@ _STEPS = {
 # These compute something on the way to the step, so that even exact arguments may fall to either side.
 _COMPUTE_FIRST = {"Mod", "QLinearConv", "QLinearMatMul", "QuantizeLinear", "Resize", "Upsample", "GridSample"}
 QUANTISING = {"QLinearConv", "QLinearMatMul", "QuantizeLinear"}
+READS_CODES = {"QLinearConv", "QLinearMatMul", "DequantizeLinear", "ConvInteger", "MatMulInteger"}
 _CHOICES = {"ArgMax": 0, "ArgMin": 0, "TopK": 1, "MaxPool": 1}  # which result holds the indices
 
 

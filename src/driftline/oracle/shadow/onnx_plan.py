@@ -7,7 +7,7 @@ from typing import Any
 
 from driftline.oracle.arithmetic import Arithmetic
 from driftline.oracle.shadow.onnx_composites import is_composite
-from driftline.oracle.shadow.onnx_decisions import decides
+from driftline.oracle.shadow.onnx_decisions import QUANTISING, READS_CODES, decides
 from driftline.oracle.shadow.onnx_rules import is_exact
 
 RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
@@ -26,6 +26,7 @@ class Plan:
     composite: bool
     decides: bool
     exact: bool
+    requantises: bool  # it makes quantised values of what was computed from such
 
 
 class Planner:
@@ -37,6 +38,8 @@ class Planner:
         self._opset = opset
         self._plans: dict[int, Plan] = {}
         self.operators: set[str] = set()  # all that were planned
+        self.requantises = False  # any of them
+        self._from_codes: set[str] = set()  # values that are computed from quantised ones
 
     def plan(self, node: Any) -> Plan:
         found = self._plans.get(id(node))
@@ -47,6 +50,8 @@ class Planner:
     def _planned(self, node: Any) -> Plan:
         attributes = _attributes(node)
         self.operators.add(str(node.op_type))
+        requantises = self._notes_codes(node)
+        self.requantises |= requantises
         return Plan(
             node=node,
             container=_is_container(node),
@@ -57,7 +62,16 @@ class Planner:
             composite=is_composite(node, self._opset),
             decides=decides(node, self._leaves_floats(node)),
             exact=self._is_exact(node, attributes),
+            requantises=requantises,
         )
+
+    def _notes_codes(self, node: Any) -> bool:
+        """Follow quantised values; a node is planned when it is first run, after those before it. To quantise what was
+        never quantised is one rounding, which the standard lays down: there, a quantum too much is plainly wrong."""
+        derived = any(name in self._from_codes for name in node.input)
+        if derived or node.op_type in READS_CODES:
+            self._from_codes.update(node.output)
+        return node.op_type in QUANTISING and (derived or node.op_type in READS_CODES)
 
     def _is_exact(self, node: Any, attributes: dict[str, Any]) -> bool:
         if node.op_type not in ("Cast", "CastLike"):

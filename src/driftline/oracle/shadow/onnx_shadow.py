@@ -20,7 +20,7 @@ from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.decisions import FEW_ORDERS, ORDERS, Decision, choice_runs, touched
 from driftline.oracle.shadow.onnx_composites import COMPOSITES
-from driftline.oracle.shadow.onnx_decisions import QUANTISING, Choice, axis_of, index_result, own_errors, unsettled_by
+from driftline.oracle.shadow.onnx_decisions import Choice, axis_of, index_result, own_errors, unsettled_by
 from driftline.oracle.shadow.onnx_open import ALTERNATIVES
 from driftline.oracle.shadow.onnx_parts import promoted, taken_apart
 from driftline.oracle.shadow.onnx_plan import RANDOM, Plan, Planner
@@ -81,8 +81,9 @@ class OnnxShadow:
     @property
     def uses(self) -> set[str]:
         operators = self._planner.operators
-        kinds = {"exponential": EXPONENTIAL, "quantised": QUANTISING}
-        return set(self._memory.types.values()) - {""} | {name for name, kind in kinds.items() if operators & kind}
+        found = set(self._memory.types.values()) - {""}
+        found |= {"exponential"} if operators & EXPONENTIAL else set()
+        return found | ({"quantised"} if self._planner.requantises else set())
 
     def reference(self) -> Arrays:
         self._memory.roundings, self._memory.terms = 0, 1
@@ -94,7 +95,7 @@ class OnnxShadow:
 
     def is_deciding(self) -> bool:
         """Did rounding move anything on which a step or a choice depends? Known after some samples."""
-        requantised = self._arithmetic.requantise and self._planner.operators & QUANTISING
+        requantised = self._arithmetic.requantise and self._planner.requantises
         return bool(requantised) or any(decision.open for decision in self._memory.decisions.values())
 
     def pushed(self) -> list[Arrays]:
@@ -236,7 +237,7 @@ class OnnxShadow:
         results = self._evaluated(key, node, [moved.get(i, v) for i, v in enumerate(inputs)], context)
         if isinstance(self._run, OnnxMeasuringRun):
             self._decided[key] = node, [np.shape(result) for result in results]
-        if node.op_type in QUANTISING and results[0].dtype.kind in "iu":
+        if plan.requantises and results[0].dtype.kind in "iu":
             results = (self._run.requantise(results[0], self._arithmetic.requantise), *results[1:])
         results = self._chosen(key, node, inputs, results)
         return self._rounded(key, node, inputs, self._run.leave_open(key, node, inputs, results), plan)
