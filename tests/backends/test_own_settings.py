@@ -177,6 +177,16 @@ def test_a_variable_that_is_read_once_has_a_process_of_its_own() -> None:
     assert plain != limited and ("ONEDNN_MAX_CPU_ISA", "AVX2") in limited.variables
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not BACKENDS.get("tensorflow").installed().available, reason="TensorFlow is not installed")
+def test_flags_of_xla_in_tensorflow(pool: Pool) -> None:
+    require_settings(pool, [Target.parse("tensorflow-xla:xla_cpu_enable_fast_math=true")])
+    with pytest.raises(DriftlineError, match=r"ends the process when it is given these settings: .*xla_no_such_flag"):
+        require_settings(pool, [Target.parse("tensorflow-xla:xla_no_such_flag=1")])
+    [call] = BACKENDS.get("tensorflow-xla").script_calls("tensorflow", {"xla_cpu_enable_fast_math": "true"})
+    assert call.setup == ("os.environ[\"XLA_FLAGS\"] = '--xla_cpu_enable_fast_math=true'",)
+
+
 @pytest.mark.parametrize("options", [{"cpu": "generic"}, {"flags": "iree-llvmcpu-target-cpu=generic"}, {}])
 def test_a_script_for_iree_names_the_processor_once(options: dict[str, str]) -> None:
     [call] = BACKENDS.get("iree").script_calls("onnx", options)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,10 +79,33 @@ class TensorFlowXla(TensorFlow):
     rungs = ("tensorflow",)
     sizes = False  # the graph is traced for the sizes of the example
     arithmetic = "flush-to-zero"  # documented: XLA on a CPU takes subnormal numbers for zero
+    settings = r"xla_\w+"
+    settings_words = "Flags of XLA go by their own names, as in xla_cpu_enable_fast_math=true."
     _dumps = ProcessDumps()
 
+    def variables(self, options: Options) -> Mapping[str, str]:
+        """XLA reads its flags once in a process, and ends it for one that it does not know."""
+        flags = self._flags(options)
+        return {"XLA_FLAGS": flags} if flags else {}
+
+    def _flags(self, options: Options) -> str:
+        return " ".join(f"--{name}={value}" for name, value in self.own_settings(options).items())
+
+    def check_settings(self, settings: Options) -> None:
+        import tensorflow as tf
+
+        tf.function(lambda x: x + 1.0, jit_compile=True)(tf.constant(1.0))
+
+    def settings_text(self, options: Options) -> str:
+        flags = self._flags(options)
+        return f"XLA_FLAGS={flags}" if flags else ""
+
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
-        return [ScriptCall("tf.function(function, jit_compile=True)")] if framework == "tensorflow" else ()
+        if framework != "tensorflow":
+            return ()
+        flags = self._flags(options)
+        imports, setup = (("import os",), (f'os.environ["XLA_FLAGS"] = {flags!r}',)) if flags else ((), ())
+        return [ScriptCall("tf.function(function, jit_compile=True)", imports=imports, setup=setup)]
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
         program.enter(Stage.CONVERT)

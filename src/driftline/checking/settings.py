@@ -12,6 +12,8 @@ from driftline.backends import resolve
 from driftline.checking.kinds import worker_for_target
 from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
+from driftline.core.text import first_line
+from driftline.execute.messages import Ending
 from driftline.execute.pool import Pool, WorkerStartError
 from driftline.execute.requests import CHECK_SETTINGS, SettingsRequest
 
@@ -32,3 +34,9 @@ def require_settings(pool: Pool, targets: Iterable[Target], plugins: tuple[str, 
             continue  # one compiler that cannot start does not end the others' work: its own row or lane says it
         if report.answer and report.answer.problem:
             raise DriftlineError(f"Target {str(target)!r}: {report.answer.problem}")
+        if report.answer is None and report.ending is Ending.DIED:  # some compilers end the process for a mistake
+            said = next((line for line in report.log.splitlines() if any(name in line for name in own)), report.detail)
+            raise DriftlineError(
+                f"Target {str(target)!r}: its compiler ends the process when it is given these settings:"
+                f" {first_line(said, 300)}"
+            )
