@@ -3,11 +3,16 @@
     python benchmarks/llm.py answers DIR --draw 610             # published answers, one file each: how many run?
     python benchmarks/llm.py model --mode sketch --programs 100   # the model that OPENAI_BASE_URL serves
     python benchmarks/llm.py pace --programs 100                # a server that answers at once, against optests
+    python benchmarks/llm.py prompts P.jsonl --programs 240     # what a model would be asked in *change* mode
+    python benchmarks/llm.py ask P.jsonl --answers-from A.jsonl    # by the model that OPENAI_BASE_URL serves; goes on
+    python benchmarks/llm.py judge P.jsonl --answers-from A.jsonl  # what came of the answers so far
 
 `answers` gives every file to a worker as a hunt would, without a compiler and without a repair: which share gets
 through the screen, and which runs in eager, on its own inputs or on other sizes. `model` is a hunt on TorchInductor in
 one mode; shares have a 95 % interval (Wilson). `pace` is the same hunt with a scripted model, which changes a number of
-the example that it is shown, against one of `optests` on the same target: programs a minute.
+the example that it is shown, against one of `optests` on the same target: programs a minute. `prompts`, `ask` and
+`judge` are the three steps of `model --mode change` apart, for models that take hours (`_llm_apart.py`);
+without repairs.
 """
 
 from __future__ import annotations
@@ -25,6 +30,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from _llm_apart import ask, judge, tokens_a_second, write_prompts
 
 from driftline.campaign.authoring import Author
 from driftline.campaign.crew import LocalCrew
@@ -51,6 +58,19 @@ from driftline.testing.chat_server import MODEL, ChatReply, ChatServer, reply
 
 _SCREEN = (NOT_PYTHON, FORBIDDEN_IMPORT, FORBIDDEN_CALL, NO_MODEL)
 BATCH = 10
+# Published answers begin behind the imports, which the harness that ran them put there.
+_IMPORTS = """\
+import math
+import numpy as np
+import torch
+import torch as th
+import torch.linalg as la
+import torch.linalg as linalg
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.autograd import Variable
+from torch.nn import Parameter
+"""
 
 
 def interval(hits: int, of: int, z: float = 1.96) -> str:
@@ -89,7 +109,8 @@ def answers(folder: Path, draw: int, seed: int) -> None:
 
 
 def _read(path: Path) -> str:
-    return code_of(path.read_text(errors="replace"))
+    text = code_of(path.read_text(errors="replace"))
+    return text if re.search(r"^(import|from) torch\b", text, re.M) else _IMPORTS + text
 
 
 def hunted(
@@ -146,6 +167,19 @@ def pace(store: Path, programs: int, seed: int) -> None:
     print(f"share      {100 * rates['llm'] / rates['optests']:6.0f} %")
 
 
+def judged(prompts: Path, given: Path, seed: int) -> None:
+    found = judge(prompts, given, seed, BATCH)
+    ran = found.outcomes["ran"]
+    print(f"run in eager                    {interval(ran, found.asked)}")
+    print(f"  without the search for sizes  {interval(ran - found.resized, found.asked)}")
+    print(f"fire the rule aimed at          {interval(found.fired, found.asked)}")
+    for name, count in found.outcomes.most_common():
+        print(f"  {count:5d}  {name}")
+    print(f"{tokens_a_second(given):.1f} tokens a second; {len(found.failures)} look wrong, before they are confirmed")
+    for failure in found.failures:
+        print(f"  {failure}")
+
+
 def _rate(result: HuntResult, store: Path) -> float:
     """Programs a minute of the turns after the first, in which the compiler is started."""
     with Store.open(store) as opened:
@@ -155,20 +189,32 @@ def _rate(result: HuntResult, store: Path) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("answers", "model", "pace"))
-    parser.add_argument("folder", type=Path, nargs="?", help="of published answers")
+    parser.add_argument("what", choices=("answers", "model", "pace", "prompts", "ask", "judge"))
+    parser.add_argument("file", type=Path, nargs="?", help="a folder of published answers, or the file of prompts")
+    parser.add_argument("--answers-from", type=Path, metavar="FILE", help="answers to the prompts, by key")
+    parser.add_argument("--model", default="", help="whose name the prompts have; default: DRIFTLINE_LLM_MODEL")
+    parser.add_argument("--max-tokens", type=int, default=400, help="of an answer to a prompt")
     parser.add_argument("--draw", type=int, default=610)
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--mode", choices=MODES, default="change")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--store", type=Path, help="kept, with every answer; default: a temporary one")
     told = parser.parse_args(arguments)
-    if (told.what == "answers") != (told.folder is not None):
-        parser.error("`answers` takes a folder, the others take none")
+    if (told.what in ("model", "pace")) == (told.file is not None):
+        parser.error("`model` and `pace` take no file, the others take one")
+    if (told.what in ("ask", "judge")) != (told.answers_from is not None):
+        parser.error("`ask` and `judge` need --answers-from, the others take none")
     with tempfile.TemporaryDirectory() as folder:
         store = told.store or Path(folder) / "store"
         if told.what == "answers":
-            answers(told.folder, told.draw, told.seed)
+            answers(told.file, told.draw, told.seed)
+        elif told.what == "prompts":
+            name = told.model or llm_settings(replay=True).model
+            write_prompts(store, told.file, told.programs, told.seed, name, told.max_tokens)
+        elif told.what == "ask":
+            ask(llm_settings({"timeout": 3600.0}), told.file, told.answers_from)
+        elif told.what == "judge":
+            judged(told.file, told.answers_from, told.seed)
         elif told.what == "model":
             model(store, told.programs, told.seed, told.mode)
         else:

@@ -13,9 +13,9 @@ from driftline.core.private import private_folder
 from driftline.core.target import Target
 from driftline.execute.pool import Pool
 from driftline.generate.authored import bounds, names
+from driftline.generate.authored.program import make_program
 from driftline.generate.authored.sizes import TRIES, other_shapes
 from driftline.generate.authored.sketch import make_sketch
-from driftline.generate.authored.torch_program import make_program
 from driftline.generate.base import GeneratorRequest
 from driftline.llm.answers import code_of, digest_of
 

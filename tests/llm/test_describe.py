@@ -104,6 +104,26 @@ def test_the_command_describes_a_rule_of_inductor(
     assert "aten.mm" in asked and "def mm_plus_mm" in asked
 
 
+def test_the_command_describes_passes_in_the_language_of_their_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with ChatServer([reply(ANSWER)]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("DRIFTLINE_LLM_MODEL", MODEL)
+        assert run(["patterns", "describe", "xla/fusion", "--json"]) == 0
+        assert run(["patterns", "describe", "--only", "tensorflow-xla/f*", "--json"]) == 0
+        assert run(["patterns", "describe", "tflite/gelu", "--json"]) == 0
+        assert run(["patterns", "describe", "xla/fusion", "--json"]) == 0  # known by now
+        assert run(["patterns", "describe", "--only", "xla/nothing*"]) == 2
+    asked = [body["messages"] for body in server.requests]
+    assert len(asked) == 3
+    assert ["JAX" in one[0]["content"] for one in asked] == [True, False, False]
+    assert ["shortest TensorFlow code" in one[1]["content"] for one in asked] == [False, True, True]
+    assert "Joins elementwise operations" in asked[0][1]["content"]
+    assert "no rule of xla" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("variables", "words"),
     [

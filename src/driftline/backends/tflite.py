@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from driftline.backends.base import Availability, Backend, Behaviour, Compiled, Option, Options, Unsupported, option
+from driftline.backends.pass_texts import pass_texts
 from driftline.backends.tensorflow import TENSORFLOW_TRACKER
 from driftline.core.execution import Stage
 from driftline.core.packages import TENSORFLOW
@@ -160,14 +161,16 @@ def _present() -> list[str]:
 
 def _taken_rewrites(folder: Path) -> list[str]:
     """What the converter's optimiser did, told by which operations became fewer and which more: `add relu >
-    fully_connected:RELU`. The folder is emptied."""
+    fully_connected:RELU`; and the fusions that explain it, by their names. The folder is emptied."""
     seen = []
     for before in sorted(folder.rglob("*OptimizePass_before.mlir")):
         after = before.with_name(before.name.replace("_before", "_after"))
         if after.exists():
             old, new = _operations(before.read_text()), _operations(after.read_text())
-            gone, made = (" ".join(sorted(one)) for one in (old - new, new - old))
-            seen += [f"{gone} > {made}".strip()] if gone or made else []
+            less, more = old - new, new - old
+            if less or more:
+                seen.append(f"{' '.join(sorted(less))} > {' '.join(sorted(more))}".strip())
+                seen += [one.name for one in pass_texts(TfLite.name).values() if one.explains(less, more)]
     for path in folder.iterdir():
         shutil.rmtree(path)
     return sorted(set(seen))

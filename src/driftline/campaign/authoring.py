@@ -264,13 +264,13 @@ class Author:
         idea = rng.choice(IDEAS)
         examples = {} if mode == SKETCH else state.examples(rule.id, 1 if mode == CHANGE else SHOWN, rng)
         if mode == CHANGE:
-            messages = change_messages(rule, next(iter(examples.values())), idea)
+            messages = change_messages(rule, next(iter(examples.values())), idea, shown.text.form)
         else:
             needs = self._requirement(state, rule, shown, spent, descriptions)
             if mode == WRITE:
-                messages = write_messages(rule, needs, list(examples.values()), idea)
+                messages = write_messages(rule, needs, list(examples.values()), idea, shown.text.form)
             else:
-                messages = sketch_messages(rule, needs, operator_names("torch"))
+                messages = sketch_messages(rule, needs, operator_names(shown.text.form))
         options = tuple(pair for pair in (shown.options or rule.needs))
         chat = self._chat(messages, request.number, _SKETCH_TOKENS if mode == SKETCH else 0)
         return _Question(replace(request, mode=mode, options=options), mode, tuple(examples), chat)
@@ -288,12 +288,12 @@ class Author:
         also when the description was there before: what is spent must not depend on what the store holds."""
         counted = rule.id in state.described or any(one.rule == rule.id for one in descriptions)
         if not counted and not spent.left:
-            return shown.text.tree
+            return shown.text.tree or shown.text.words
         found = self._analyst.describe(rule, shown.text)
         if not counted:
             record = ModelTry(rule.id, DESCRIBE, self._analyst.name, found.problem.partition(" (")[0] or DESCRIBED)
             descriptions.append(self._paid(record, found.answer) if found.answer else record)
-        return found.requirement.words() if found.requirement else shown.text.tree
+        return found.requirement.words() if found.requirement else shown.text.tree or shown.text.words
 
     def _answer(self, question: _Question) -> ChatAnswer:
         return self._model.ask(question.chat, f"{question.mode} for {question.asked.arm}")

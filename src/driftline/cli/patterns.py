@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,10 @@ def _compilers_option(function: Any) -> Any:
 @_compilers_option
 @json_option
 def list_rules(only: str, compilers: str | None, as_json: bool) -> int:
-    """List every rule: its id, where it stands, what it needs, and why it cannot fire here, if so."""
+    """List every rule: its id, where it stands, what it needs, and why it cannot fire here, if so.
+
+    With --compilers xla, tensorflow-xla or tflite: the passes and fusions that language models can aim at.
+    """
     from driftline.patterns.audit import chosen
     from driftline.report.audits import show_rules
 
@@ -91,7 +95,7 @@ def list_rules(only: str, compilers: str | None, as_json: bool) -> int:
 def show(rule: str, as_json: bool) -> int:
     """Show one rule: its pattern as a tree, its source, a program that fires it, and what it leaves free.
 
-    RULE is an id or a name from `driftline patterns list`.
+    RULE is an id or a name from `driftline patterns list`; `xla/fusion` where several compilers have one of that name.
     """
     from driftline.patterns.describe import describe
     from driftline.report.audits import show_rule
@@ -124,7 +128,8 @@ def describe_command(
 ) -> int:
     """Ask a language model what a program needs for a rule to fire: a pattern in pseudo-code, and constraints.
 
-    RULE is an id or a name from `driftline patterns list`; give --only or --all for several. What it says is kept in
+    RULE is an id or a name from `driftline patterns list`; give --only or --all for several, of inductor or of the
+    compiler that the pattern begins with, as in 'xla/*'. What it says is kept in
     the store, and asked for again only when the rule's source, the question or the model changes. The source of the
     rule goes to the server that OPENAI_BASE_URL or driftline.toml names. Exit codes: 0 all described, 1 some have no
     description; 2 and 4 as everywhere.
@@ -135,6 +140,7 @@ def describe_command(
     from driftline.llm.requirement import Analyst
     from driftline.patterns.audit import chosen, rules_of
     from driftline.patterns.describe import find_rule
+    from driftline.patterns.pass_rules import DESCRIBED, pass_rules
     from driftline.patterns.requirements import describe_rules
     from driftline.patterns.rule_book import CompilerRules
     from driftline.report.requirements import requirements_json, show_requirements
@@ -149,11 +155,13 @@ def describe_command(
         if rule is not None:
             wanted = [find_rule(checker, rule)]
         else:
-            rules = [one for one in rules_of(checker, "inductor")[1] if not one.unreachable]
-            wanted = [one for one in rules if chosen(one, only)]
+            compiler = next((name for name in DESCRIBED if only.startswith(f"{name}/")), "inductor")
+            known = pass_rules(compiler) if compiler in DESCRIBED else rules_of(checker, compiler)[1]
+            rules = [one for one in known if not one.unreachable]
+            wanted = [one for one in rules if chosen(one, only) or fnmatchcase(f"{one.compiler}/{one.name}", only)]
             if not wanted:
                 raise DriftlineError(
-                    f"--only {only}: no rule of inductor is called so.{did_you_mean(only, [r.name for r in rules])}"
+                    f"--only {only}: no rule of {compiler} is called so.{did_you_mean(only, [r.name for r in rules])}"
                 )
         try:
             client.require_model(settings.analyst)
@@ -272,11 +280,19 @@ def _compilers(text: str | None) -> tuple[str, ...]:
 
 def _rules(compilers: str | None) -> tuple[dict[str, str], list[Rule]]:
     from driftline.patterns.audit import all_rules_of
+    from driftline.patterns.pass_rules import DESCRIBED, listed_passes
 
     versions: dict[str, str] = {}
     rules: list[Rule] = []
+    asked = [name.strip() for name in (compilers or "").split(",")]
+    for name in asked:
+        if name in DESCRIBED:
+            versions[name], found = listed_passes(name)
+            rules += found
+    if rules and not (asked := [name for name in asked if name not in DESCRIBED]):
+        return versions, rules
     with _checker() as checker:
-        for name in _compilers(compilers):
+        for name in _compilers(compilers and ",".join(asked)):
             for version, found in all_rules_of(checker, name).values():
                 versions[name] = version
                 rules += found

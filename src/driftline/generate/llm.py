@@ -19,7 +19,7 @@ class ModelPrograms(Generator):
     """Arms are rules of the target's compiler: which ones is known to the hunt alone."""
 
     name = "llm"
-    forms: ClassVar[tuple[str, ...]] = ("torch",)
+    forms: ClassVar[tuple[str, ...]] = ("torch", "jax", "tensorflow")
     on_request = True
 
     def arms(self, form: str) -> Sequence[str]:
@@ -32,6 +32,6 @@ class ModelPrograms(Generator):
             from driftline.generate.authored.sketch import make_sketch
 
             return make_sketch(request)
-        from driftline.generate.authored.torch_program import make_program
+        from driftline.generate.authored.program import make_program
 
-        return make_program(request.text)
+        return make_program(request.text, request.form)

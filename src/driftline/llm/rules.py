@@ -19,15 +19,19 @@ class RuleText:
     source: str = ""  # of what applies it, or of the function that its pattern was traced from
     replacement: str = ""  # source of what it puts in the place
     condition: str = ""  # source of what it asks besides the pattern
+    words: str = ""  # what it does, where there is no source to be read
+    form: str = "torch"  # in which programs for it are written
 
     @property
     def digest(self) -> str:
         """Changes when anything of the rule does."""
         parts = "\0".join((self.tree, self.source, self.replacement, self.condition))
+        if self.words:
+            parts = "\0".join((parts, self.words, self.form))
         return hashlib.sha256(parts.encode()).hexdigest()
 
     def __bool__(self) -> bool:
-        return bool(self.tree or self.source)
+        return bool(self.tree or self.source or self.words)
 
 
 @dataclass(frozen=True)

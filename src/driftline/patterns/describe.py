@@ -16,6 +16,7 @@ from driftline.patterns.auditees import auditee
 from driftline.patterns.inductor.requests import SHOW_RULE, ShowRuleRequest
 from driftline.patterns.inductor_audit import ATTEMPTS, worker_kind
 from driftline.patterns.onnx_models import OnnxModels
+from driftline.patterns.pass_rules import DESCRIBED, find_pass, firing_program
 from driftline.programs.onnx_text import model_text
 
 BATCH = 40  # idioms asked at once
@@ -29,6 +30,10 @@ def describe(checker: Checker, name: str) -> dict[str, Any]:
 
 
 def describe_rule(checker: Checker, rule: Rule) -> dict[str, Any]:
+    if rule.compiler in DESCRIBED:
+        program = firing_program(checker.pool, rule)
+        reason = {} if program else {"reason": "no example of ours fires it"}
+        return {"rule": rule.to_json(), "tree": rule.text, "program": program, **reason}
     if "/" in rule.id:
         return {"rule": rule.to_json()}
     if rule.compiler != "inductor":
@@ -66,6 +71,9 @@ def _text(path: Path) -> str:
 
 
 def find_rule(checker: Checker, name: str) -> Rule:
+    named = find_pass(name)
+    if named and name != named.name:
+        return named  # xla/fusion
     every: list[Rule] = []
     for compiler, missing in available_compilers().items():
         if missing:
@@ -77,6 +85,8 @@ def find_rule(checker: Checker, name: str) -> Rule:
         if found:
             return found[0]
         every += rules
+    if named:
+        return named
     raise DriftlineError(
         f"{name}: there is no rule with this id or name.{did_you_mean(name, [rule.name for rule in every])}"
         " See driftline patterns list."

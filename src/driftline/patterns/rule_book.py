@@ -1,6 +1,8 @@
 """The rules of compilers as they are shown to language models: what a rule looks for, and a program that fires it.
 
 A program is looked for once and kept in the store, as which one is found first may depend on how busy the machine is.
+Passes of XLA and fusions of TensorFlow Lite have no source that could be read: they are described by a sentence, and
+their first program is one of ours, which is shown when it is seen to fire here.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 
+from driftline.backends import BACKENDS
 from driftline.checking.checker import Checker
 from driftline.core.answers import releases, remembered, surroundings
 from driftline.core.rule import Rule
@@ -18,10 +21,11 @@ from driftline.patterns.audit import rules_of
 from driftline.patterns.describe import describe_rule
 from driftline.patterns.inductor.requests import RULE_TEXT, RuleTextRequest
 from driftline.patterns.inductor_audit import worker_kind
+from driftline.patterns.pass_rules import DESCRIBED, firing_program, pass_rules, pass_text
 from driftline.store import Store
 from driftline.store.models import ShownRules
 
-KNOWN = ("inductor",)  # compilers whose rules have sources, and tell when they fire
+KNOWN = ("inductor", *DESCRIBED)  # compilers whose rules are known, and which tell when they fire
 
 
 class CompilerRules:
@@ -37,6 +41,8 @@ class CompilerRules:
         if target.backend not in KNOWN or target.version:
             return ()
         said = dict(target.options)
+        if target.backend in DESCRIBED:
+            return pass_rules(target.backend, said)
         _, rules = rules_of(self._checker, target.backend)
         return [
             rule
@@ -45,6 +51,8 @@ class CompilerRules:
         ]
 
     def text(self, rule: Rule) -> RuleText:
+        if rule.compiler in DESCRIBED:
+            return pass_text(rule)
         if rule.compiler != "inductor" or "/" in rule.id:
             return RuleText(rule.text)
 
@@ -55,16 +63,25 @@ class CompilerRules:
         return decode(RuleText, told)
 
     def shown(self, rule: Rule) -> ShownRule:
-        release = ":".join(f"{name}={version}" for name, version in sorted(releases(("torch",)).items()))
+        packages = BACKENDS.get(rule.compiler).packages if rule.compiler in DESCRIBED else ("torch",)
+        release = ":".join(f"{name}={version}" for name, version in sorted(releases(packages).items()))
+        if rule.compiler in DESCRIBED:  # several compilers have passes of one name
+            release = f"{rule.compiler}:{release}"
         if (body := self._kept.get(rule.id, release)) is not None:
             return decode(ShownRule, body)
+        if rule.compiler in DESCRIBED:
+            made = ShownRule(pass_text(rule), firing_program(self._checker.pool, rule))
+        else:
+            made = self._shown_rule(rule)
+        self._kept.keep(rule.id, release, encode(ShownRule, made))
+        return made
+
+    def _shown_rule(self, rule: Rule) -> ShownRule:
         told = describe_rule(self._checker, rule)
         text = RuleText(**{field.name: told.get(field.name, "") for field in fields(RuleText)})
         fires = told.get("reach") == "fired"
-        made = ShownRule(
+        return ShownRule(
             text if text else self.text(rule),
             told.get("program", "") if fires else "",
             tuple(sorted((told.get("options") or {}).items())) if fires else rule.needs,
         )
-        self._kept.keep(rule.id, release, encode(ShownRule, made))
-        return made

@@ -13,7 +13,8 @@ from driftline.generate.authored.names import NO_MODEL, Unusable
 
 FACTORY = "program"
 _FUNCTIONS = (ast.FunctionDef, ast.ClassDef)
-_MODULES = ("Module", "nn.Module", "torch.nn.Module")
+_MODULES = ("Module", "Model", "Layer")  # the last name of a base class
+_METHODS = ("forward", "call", "__call__")  # what a module is called by
 _LIKELY = ("model", "forward", "fn", "f", "func", "test", "run", "main_function")
 
 
@@ -27,15 +28,17 @@ def factory_text(tree: ast.Module, text: str) -> str:
     return _folded([*body, *guarded])
 
 
-def with_inputs(text: str, inputs: Sequence[str], *, evaluating: bool) -> str:
-    """The same file with other example inputs, or with its module in eval mode: the factory is called by another."""
+def with_inputs(text: str, inputs: Sequence[str], *, evaluating: bool, head: str = "") -> str:
+    """The same file with other example inputs, or with its module in eval mode: the factory is called by another.
+    `head` imports what the inputs are written with, should the file not do so."""
     tree = ast.parse(text)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == FACTORY:
             node.name = "given_program"
     model = "model.eval()" if evaluating else "model"
     given = f"({', '.join(inputs)}{',' * (len(inputs) == 1)})" if inputs else "inputs"
-    lines = ["", "", f"def {FACTORY}():", "    model, inputs = given_program()", f"    return {model}, {given}", ""]
+    lines = ["", "", f"def {FACTORY}():", *([f"    {head}"] if head and inputs else [])]
+    lines += ["    model, inputs = given_program()", f"    return {model}, {given}", ""]
     return ast.unparse(tree) + "\n".join(lines)
 
 
@@ -107,7 +110,7 @@ def _required(node: ast.FunctionDef) -> bool:
 
 
 def _is_module(node: ast.ClassDef) -> bool:
-    return any(ast.unparse(base).split(".")[-1] == "Module" or ast.unparse(base) in _MODULES for base in node.bases)
+    return any(ast.unparse(base).split(".")[-1] in _MODULES for base in node.bases)
 
 
 def _is_constant(node: ast.stmt) -> bool:
@@ -150,11 +153,11 @@ def _class_of(steps: Sequence[ast.stmt], instance: str) -> str:
 
 
 def _parameters(classes: Sequence[ast.ClassDef], name: str) -> list[str]:
-    """The parameters of `forward` of a class."""
+    """The parameters that a class is called with."""
     for node in classes:
         if node.name == name:
             for inner in node.body:
-                if isinstance(inner, ast.FunctionDef) and inner.name == "forward":
+                if isinstance(inner, ast.FunctionDef) and inner.name in _METHODS:
                     return _arguments(inner)[1:]
     return []
 

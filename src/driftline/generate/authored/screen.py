@@ -12,15 +12,30 @@ from driftline.generate.authored.names import FORBIDDEN_CALL, FORBIDDEN_IMPORT, 
 
 LONGEST = 40_000  # characters
 _IMPORTS = (
-    "torch", "math", "typing", "typing_extensions", "collections", "functools", "itertools", "operator", "numpy",
+    "math", "typing", "typing_extensions", "collections", "functools", "itertools", "operator", "numpy",
     "copy", "dataclasses", "enum", "numbers", "warnings", "random", "__future__", "abc", "string", "cmath", "fractions",
 )  # fmt: skip
-# Parts of torch that start processes, use the network or files, compile by themselves, or change how others compute.
-_NOT_OF_TORCH = (
-    "compile", "load", "save", "hub", "distributed", "multiprocessing", "jit", "package", "_dynamo", "_inductor",
-    "_export", "export", "onnx", "cpp_extension", "classes", "load_library", "tensorboard", "data", "_C", "mtia",
-    "from_file", "backends", "use_deterministic_algorithms", "library", "testing",
-)  # fmt: skip
+# Parts of a framework that start processes, use the network or files, compile by themselves, or change how others
+# compute; the names of frameworks are those of forms.
+_FORBIDDEN: Mapping[str, tuple[str, ...]] = {
+    "torch": (
+        "compile", "load", "save", "hub", "distributed", "multiprocessing", "jit", "package", "_dynamo", "_inductor",
+        "_export", "export", "onnx", "cpp_extension", "classes", "load_library", "tensorboard", "data", "_C", "mtia",
+        "from_file", "backends", "use_deterministic_algorithms", "library", "testing",
+    ),
+    "jax": (
+        "distributed", "debug", "profiler", "pure_callback", "io_callback", "experimental", "monitoring", "export",
+        "extend", "ffi", "interpreters", "_src", "clear_caches", "disable_jit", "enable_x64", "debug_nans",
+        "default_matmul_precision", "debug_infs", "transfer_guard", "default_device", "tools", "collect_profile",
+    ),
+    "tensorflow": (
+        "io", "saved_model", "distribute", "data", "py_function", "numpy_function", "py_func", "config", "debugging",
+        "profiler", "summary", "train", "lite", "estimator", "sysconfig", "load_library", "load_op_library", "python",
+        "experimental", "mlir", "xla", "print", "queue", "tpu", "feature_column", "test", "autograph", "device",
+    ),
+}  # fmt: skip
+_SETTER = ["jax", "config", "update"]
+_SETTING = "jax_enable_x64"  # the one that a program may change: Driftline's own do
 _CALLS = (
     "eval", "exec", "compile", "open", "__import__", "input", "breakpoint", "exit", "quit", "globals", "locals", "vars",
     "memoryview",
@@ -28,8 +43,8 @@ _CALLS = (
 _DUNDERS = ("__init__", "__call__", "__name__", "__class__", "__version__", "__main__", "__doc__", "__dict__")
 
 
-def screened(text: str) -> ast.Module:
-    """The program as a tree. Raises `Unusable`."""
+def screened(text: str, form: str) -> ast.Module:
+    """The program as a tree; `form` is the framework that it may use. Raises `Unusable`."""
     if len(text) > LONGEST:
         raise Unusable(NOT_PYTHON, f"the program has more than {LONGEST:,} characters")
     try:
@@ -42,7 +57,7 @@ def screened(text: str) -> ast.Module:
         raise Unusable(NOT_PYTHON, "there is no program in the answer")
     imported = _imported(tree)
     for node in ast.walk(tree):
-        _look_at(node, imported)
+        _look_at(node, imported, form)
     return tree
 
 
@@ -60,39 +75,47 @@ def _imported(tree: ast.Module) -> dict[str, list[str]]:
     return found
 
 
-def _look_at(node: ast.AST, imported: Mapping[str, list[str]]) -> None:
+def _look_at(node: ast.AST, imported: Mapping[str, list[str]], form: str) -> None:
     if isinstance(node, ast.Import):
         for name in node.names:
-            _require_import(name.name)
+            _require_import(name.name, form)
     elif isinstance(node, ast.ImportFrom):
         if node.level:
-            raise Unusable(FORBIDDEN_IMPORT, "a relative import; import torch alone")
+            raise Unusable(FORBIDDEN_IMPORT, f"a relative import; import {form} alone")
         for name in node.names:
-            _require_import(f"{node.module}.{name.name}")
+            _require_import(f"{node.module}.{name.name}", form)
     elif isinstance(node, ast.Attribute):
         if node.attr.startswith("__") and node.attr not in _DUNDERS:
             raise Unusable(FORBIDDEN_CALL, f"{node.attr} may not be used")
         if path := _path(node, imported):
             if not isinstance(node.ctx, ast.Load):
                 raise Unusable(FORBIDDEN_CALL, f"{'.'.join(path)} may not be changed")
-            if path[0] == "torch":
-                _require_torch(path)
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS:
-        raise Unusable(FORBIDDEN_CALL, f"{node.func.id} may not be called")
+            if path[0] == form:
+                _require_part(path)
+    elif isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Name) and node.func.id in _CALLS:
+            raise Unusable(FORBIDDEN_CALL, f"{node.func.id} may not be called")
+        if _path(node.func, imported) == _SETTER and not _sets_precision(node):
+            raise Unusable(FORBIDDEN_CALL, f"jax.config.update may set {_SETTING} alone")
 
 
-def _require_import(name: str) -> None:
+def _sets_precision(node: ast.Call) -> bool:
+    named = node.args[0] if node.args else None
+    return isinstance(named, ast.Constant) and named.value == _SETTING
+
+
+def _require_import(name: str, form: str) -> None:
     parts = name.split(".")
-    if parts[0] not in _IMPORTS:
-        raise Unusable(FORBIDDEN_IMPORT, f"{parts[0]} may not be imported; import torch alone")
-    if parts[0] == "torch":
-        _require_torch(parts)
+    if parts[0] not in (form, *_IMPORTS):
+        raise Unusable(FORBIDDEN_IMPORT, f"{parts[0]} may not be imported; import {form} alone")
+    if parts[0] == form:
+        _require_part(parts)
 
 
-def _require_torch(parts: list[str]) -> None:
+def _require_part(parts: list[str]) -> None:
     for part in parts[1:4]:
-        if part in _NOT_OF_TORCH or part.startswith("set_"):
-            raise Unusable(FORBIDDEN_CALL, f"torch's {part} may not be used")
+        if part in _FORBIDDEN[parts[0]] or part.startswith("set_"):
+            raise Unusable(FORBIDDEN_CALL, f"{parts[0]}'s {part} may not be used")
 
 
 def _path(node: ast.expr, imported: Mapping[str, list[str]]) -> list[str]:

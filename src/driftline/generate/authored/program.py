@@ -1,4 +1,4 @@
-"""A torch program of a model, run in eager before it is handed out. Runs in a worker: it executes the program."""
+"""A program of a model, run in eager before it is handed out. Runs in a worker: it executes the program."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import torch
-
 from driftline.core.structure import flatten
-from driftline.core.tensors import DTYPES, Shape, TensorSpec
+from driftline.core.tensors import TensorSpec
 from driftline.core.text import first_line
 from driftline.generate.authored.bounds import OutOfTime, bounded
 from driftline.generate.authored.factory import FACTORY, factory_text, with_inputs
+from driftline.generate.authored.language import Language, is_inexact, language_of
 from driftline.generate.authored.names import (
     DOES_NOT_RUN,
     ENDLESS,
@@ -26,66 +25,67 @@ from driftline.generate.authored.names import (
 from driftline.generate.authored.screen import screened
 from driftline.generate.authored.sizes import other_shapes
 from driftline.generate.base import Blueprint
-from driftline.generate.torch_samples import dtype_name, twin
-from driftline.generate.torch_text import example_text
 from driftline.inputs.plan import InputPlan
 from driftline.programs.live import LiveProgram
 from driftline.programs.operators import operators_in
 from driftline.programs.source import seed_everything
-from driftline.programs.torch_tensors import array_from_tensor
 
 _Made = TypeVar("_Made")
-_WRITTEN = 64  # elements of an input of integers that are written out
 _NO_MEMORY = (
     "allocate memory",
     "not enough memory",
     "out of memory",
+    "Out of memory",
     "bad_alloc",
     "Storage size calculation overflowed",
+    "RESOURCE_EXHAUSTED",
+    "OOM when allocating",
 )
 
 
-def make_program(text: str) -> Blueprint:
+def make_program(text: str, form: str = "torch") -> Blueprint:
     """The program in this text, if it can be used. Raises `Unusable`."""
-    made = _factory(text)
+    language = language_of(form)
+    made = _factory(text, form)
     operators = operators_in(made, FACTORY) or ("program",)
-    live, inputs = _loaded(made)
-    refused = _refused(live.function, inputs)
+    live, inputs = _loaded(language, made)
+    refused = _refused(language, live.function, inputs)
     if refused:
-        found = _fitting(live, inputs, refused, made) if _resizable(live) else None
+        found = _fitting(language, live, inputs, refused, made) if _resizable(live) else None
         if found is None:
             raise refused
         inputs = found
-    evaluating = isinstance(live.function, torch.nn.Module) and live.function.training
+    evaluating = language.trains(live.function)
     if refused or evaluating:
-        made = with_inputs(made, [_example(tensor) for tensor in inputs] if refused else (), evaluating=evaluating)
-        live, inputs = _loaded(made)
-        if again := _refused(live.function, inputs):
+        given = [language.example(tensor) for tensor in inputs] if refused else ()
+        made = with_inputs(made, given, evaluating=evaluating, head=language.head)
+        live, inputs = _loaded(language, made)
+        if again := _refused(language, live.function, inputs):
             raise again
-    if _outcome(live.function, inputs, 1) != _outcome(live.function, inputs, 2):
+    if _outcome(language, live.function, inputs, 1) != _outcome(language, live.function, inputs, 2):
         raise Unusable(RANDOM, "it gives other numbers each time")
-    return _blueprint(made, live, operators)
+    return _blueprint(form, made, live, operators)
 
 
-def _factory(text: str) -> str:
+def _factory(text: str, form: str) -> str:
     try:
-        return factory_text(screened(text), text)
+        return factory_text(screened(text, form), text)
     except RecursionError as error:
         raise Unusable(NOT_PYTHON, "it is nested too deep") from error
 
 
-def _blueprint(text: str, live: LiveProgram, operators: tuple[str, ...]) -> Blueprint:
+def _blueprint(form: str, text: str, live: LiveProgram, operators: tuple[str, ...]) -> Blueprint:
     examples = live.example_arrays()
     if not examples:
         raise Unusable(NO_TENSOR, f"{FACTORY}() returns no input that is a tensor")
     plans = tuple(
         InputPlan(
-            TensorSpec(name, array.dtype.name, array.shape), "any" if _inexact(array.dtype.name) else "like", array
+            TensorSpec(name, array.dtype.name, array.shape), "any" if is_inexact(array.dtype.name) else "like", array
         )
         for name, array in examples.items()
     )
     return Blueprint(
-        form="torch",
+        form=form,
         content=text,
         inputs=plans,
         operators=operators,
@@ -94,13 +94,10 @@ def _blueprint(text: str, live: LiveProgram, operators: tuple[str, ...]) -> Blue
     )
 
 
-def _inexact(dtype: str) -> bool:
-    return dtype.startswith(("float", "bfloat", "complex"))
-
-
-def _loaded(text: str) -> tuple[LiveProgram, list[Any]]:
+def _loaded(language: Language, text: str) -> tuple[LiveProgram, list[Any]]:
     """The model and its inputs, each named."""
     space: dict[str, Any] = {"__name__": "authored_program"}
+    language.before_loading()
     seed_everything(0)
 
     def load() -> tuple[LiveProgram, list[Any]]:
@@ -116,19 +113,19 @@ def _loaded(text: str) -> tuple[LiveProgram, list[Any]]:
                 NO_MODEL, f"{FACTORY}() must return something that can be called, not {type(model).__name__}"
             )
         inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-        live = LiveProgram.bind("torch", model, inputs)
+        live = LiveProgram.bind(language.form, model, inputs)
         for name, leaf in flatten(live.arguments, "input").items():
-            if isinstance(leaf, torch.Tensor) and not _comparable(leaf):
+            if language.is_tensor(leaf) and not language.is_ordinary(leaf):
                 raise Unusable(DOES_NOT_RUN, f"the input {name} is no ordinary tensor on the CPU")
         return live, list(inputs)
 
     return _within_bounds(load)
 
 
-def _refused(model: Callable[..., Any], inputs: Sequence[Any]) -> Unusable | None:
+def _refused(language: Language, model: Callable[..., Any], inputs: Sequence[Any]) -> Unusable | None:
     """Why eager does not run it, if so. What other sizes would not help with is raised."""
     try:
-        _outcome(model, inputs, 0)
+        _outcome(language, model, inputs, 0)
     except Unusable as error:
         if error.name != DOES_NOT_RUN:
             raise
@@ -136,32 +133,23 @@ def _refused(model: Callable[..., Any], inputs: Sequence[Any]) -> Unusable | Non
     return None
 
 
-def _outcome(model: Callable[..., Any], inputs: Sequence[Any], seed: int) -> list[tuple[str, tuple[int, ...], bytes]]:
+def _outcome(
+    language: Language, model: Callable[..., Any], inputs: Sequence[Any], seed: int
+) -> list[tuple[str, tuple[int, ...], bytes]]:
     """All that the model returns, to be compared. Random operators show themselves by the seed."""
 
     def call() -> list[tuple[str, tuple[int, ...], bytes]]:
-        torch.manual_seed(seed)
-        with torch.no_grad():
-            result = model(*(twin(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in inputs))
-        found = list(flatten(result, "output").values())
-        tensors = [leaf for leaf in found if isinstance(leaf, torch.Tensor)]
+        seed_everything(seed)
+        found = list(flatten(language.call(model, inputs), "output").values())
+        tensors = [leaf for leaf in found if language.is_tensor(leaf)]
         if not tensors:
             raise Unusable(NO_TENSOR, "the model returns no tensor")
-        if len(tensors) < len(found) or not all(map(_comparable, tensors)):
+        if len(tensors) < len(found) or not all(map(language.is_ordinary, tensors)):
             raise Unusable(NO_TENSOR, "the model returns something else than ordinary tensors")
-        arrays = [array_from_tensor(tensor) for tensor in tensors]
+        arrays = [language.array(tensor) for tensor in tensors]
         return [(array.dtype.name, array.shape, array.tobytes()) for array in arrays]
 
     return _within_bounds(call)
-
-
-def _comparable(tensor: torch.Tensor) -> bool:
-    return (
-        tensor.layout == torch.strided
-        and tensor.device.type == "cpu"
-        and not tensor.is_quantized
-        and dtype_name(tensor.dtype) in DTYPES
-    )
 
 
 def _within_bounds(work: Callable[[], _Made]) -> _Made:
@@ -191,31 +179,16 @@ def _resizable(live: LiveProgram) -> bool:
 
 
 def _fitting(
-    live: LiveProgram, inputs: Sequence[torch.Tensor], error: Unusable, text: str
-) -> list[torch.Tensor] | None:
+    language: Language, live: LiveProgram, inputs: Sequence[Any], error: Unusable, text: str
+) -> list[Any] | None:
     """Inputs of other sizes on which the model runs."""
     for shapes in other_shapes([tuple(tensor.shape) for tensor in inputs], error.detail, text):
-        resized = [_resized(tensor, shape) for tensor, shape in zip(inputs, shapes, strict=True)]
+        resized = [language.resized(tensor, shape) for tensor, shape in zip(inputs, shapes, strict=True)]
         try:
-            _outcome(live.function, resized, 0)
+            _outcome(language, live.function, resized, 0)
         except Unusable as other:
             if other.name != DOES_NOT_RUN:
                 return None
             continue
         return resized
     return None
-
-
-def _resized(tensor: torch.Tensor, shape: Shape) -> torch.Tensor:
-    """A tensor of another shape with the same sort of numbers."""
-    count = int(torch.Size(shape).numel())
-    flat = tensor.detach().flatten()
-    if not flat.numel():
-        return torch.ones(shape, dtype=tensor.dtype)
-    return flat.repeat(-(-count // flat.numel()))[:count].reshape(shape)
-
-
-def _example(tensor: torch.Tensor) -> str:
-    """Integers are often indices: those keep their numbers, as far as they are few."""
-    few = not _inexact(dtype_name(tensor.dtype)) and tensor.numel() <= _WRITTEN
-    return example_text(tensor, numbers=few, fill="zeros" if not _inexact(dtype_name(tensor.dtype)) else "ones")
