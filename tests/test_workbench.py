@@ -55,8 +55,8 @@ def test_from_a_check_to_a_report(store_folder: Path, tmp_path: Path) -> None:
         report = bench.report(tmp_path / "report.html")
         assert [shown.id for shown in report.bugs] == [bug.id]
         assert bug.id in (tmp_path / "report.html").read_text()
-    with driftline.open(store_folder) as again:
-        assert [known.id for known in again.bugs()] == [bug.id]
+    with driftline.open(store_folder) as reopened:
+        assert [known.id for known in reopened.bugs()] == [bug.id]
 
 
 def test_stores_of_several_machines_become_one(tmp_path: Path) -> None:

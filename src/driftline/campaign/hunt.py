@@ -39,6 +39,7 @@ from driftline.core.target import Target
 from driftline.core.wire import decode, encode
 from driftline.events import BugSeen, GeneratorStopped, HuntStarted, LaneStopped, Listener, TurnDone
 from driftline.execute.pool import Pool, PoolExpired, PoolInterrupted, WorkerStartError
+from driftline.execute.slots import one_order
 from driftline.store import Bug, Store
 from driftline.store.hunts import Hunt, HuntLog, Suspect, SuspectBody, Turn, TurnBody
 from driftline.store.tries import ModelTry
@@ -268,7 +269,8 @@ class Hunter:
         while (task := self._roster.take()) is not None:
             suspects: Counter[bool] = Counter()
             try:
-                suspects = self._do(task)
+                with one_order():
+                    suspects = self._do(task)
             except PoolInterrupted:
                 self._roster.stop()
             except BaseException as error:

@@ -56,6 +56,7 @@ from driftline.execute.requests import (
     RunManyRequest,
 )
 from driftline.execute.shelf import Shelf
+from driftline.execute.slots import of_this_order
 from driftline.generate.table import OPERATORS
 
 _KINDS = {Outcome.ERROR: Kind.ERROR, Outcome.CRASH: Kind.CRASH, Outcome.TIMEOUT: Kind.TIMEOUT, Outcome.OOM: Kind.OOM}
@@ -203,7 +204,7 @@ class Screener(ABC, Generic[Asked]):
         if len(pieces) < 2 or self._shards == 1:
             return [work(piece) for piece in pieces]
         with ThreadPoolExecutor(self._shards) as threads:
-            return list(threads.map(work, pieces))
+            return list(threads.map(lambda run, piece: run(piece), [of_this_order(work) for _ in pieces], pieces))
 
     # -- running -----------------------------------------------------------------------------------------------------
 

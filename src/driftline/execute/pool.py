@@ -24,6 +24,7 @@ from driftline.execute.channel import ChannelClosed, ChannelTimeout
 from driftline.execute.messages import Ending, Job
 from driftline.execute.nursery_handle import Keeper, NurseryHandle
 from driftline.execute.requests import FIT, FitAnswer, FitRequest
+from driftline.execute.slots import Slots
 from driftline.execute.task_report import Lost, PoolExpired, PoolInterrupted, TaskReport
 from driftline.execute.worker_handle import WorkerHandle
 from driftline.execute.worker_kind import Killed, WorkerKind, WorkerStartError, killed_each_time
@@ -52,9 +53,9 @@ class Pool:
         self.deadline = math.inf  # of `time.monotonic`: what runs then is ended, and nothing more is begun
 
     def bound(self, jobs: int) -> None:
-        """From now on so many tasks run at once, whoever asks; others wait. Idle workers hold memory: one of each
-        kind is kept, and beyond that a few for each task (`limits.IDLE_PER_JOB`)."""
-        self._slots = threading.BoundedSemaphore(jobs)
+        """From now on so many tasks run at once, whoever asks; others wait (`slots.py`). Idle workers hold memory: one
+        of each kind is kept, and beyond that a few for each task (`limits.IDLE_PER_JOB`)."""
+        self._slots = Slots(jobs)
         self._most_idle = limits.IDLE_PER_JOB * jobs
 
     def warm(self, kind: WorkerKind) -> None:

@@ -43,6 +43,7 @@ from driftline.llm.allowance import Allowance
 from driftline.llm.client import ChatClient
 from driftline.llm.model import RecordedModel
 from driftline.llm.settings import llm_settings
+from driftline.store import Bug
 from driftline.workbench.explaining import ExplainingBench
 from driftline.workbench.sharing import SharingBench
 from driftline.workbench.timing import TimingBench

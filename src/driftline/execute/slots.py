@@ -1,0 +1,80 @@
+"""How many tasks run at once, and who waits: of those that wait, the one that belongs to the oldest order goes first.
+
+A turn of a hunt is many tasks, and later turns cannot be written before it. Were a place given to whoever comes, the
+oldest turn would wait with each of its tasks for those of all turns beside it, and they for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar, copy_context
+from typing import ParamSpec, TypeVar
+
+_SINCE: ContextVar[float] = ContextVar("when the order was begun")
+_Given = ParamSpec("_Given")
+_Done = TypeVar("_Done")
+
+
+@contextlib.contextmanager
+def one_order() -> Iterator[None]:
+    """The tasks that are run inside the block belong together, and are as old as the block."""
+    token = _SINCE.set(time.monotonic())
+    try:
+        yield
+    finally:
+        _SINCE.reset(token)
+
+
+def of_this_order(work: Callable[_Given, _Done]) -> Callable[_Given, _Done]:
+    """The same function for another thread, once: its tasks belong to the order in which this was called."""
+    context = copy_context()
+
+    def run(*args: _Given.args, **kwargs: _Given.kwargs) -> _Done:
+        return context.run(work, *args, **kwargs)
+
+    return run
+
+
+class Slots:
+    """So many places. A task that belongs to no order is as old as its request."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[float, int, threading.Event]] = []
+        self._numbers = itertools.count()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return
+            granted = threading.Event()
+            since = _SINCE.get(time.monotonic())
+            heapq.heappush(self._waiting, (since, next(self._numbers), granted))
+        try:
+            granted.wait()
+        except BaseException:  # Ctrl-C: whoever is next takes the place, should it be ours by now
+            with self._lock:
+                if granted.is_set():
+                    self._pass_on()
+                else:
+                    self._waiting = [one for one in self._waiting if one[2] is not granted]
+                    heapq.heapify(self._waiting)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        """A place is free: it goes to who waits, or nobody does."""
+        if self._waiting:
+            heapq.heappop(self._waiting)[2].set()
+        else:
+            self._free += 1
