@@ -43,7 +43,9 @@ from driftline.oracle.shadow.torch_runs import (
 )
 
 _LIFT = {torch.complex64: torch.complex128}
-_SMALL = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+_FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
+_SMALL = (torch.float32, torch.float16, torch.bfloat16, *_FLOAT8)
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
 @dataclass(frozen=True)
@@ -275,6 +277,8 @@ class TorchShadow:
             self._settle(number, node, plan, args, results)
         if plan.exact or number in self._settled:
             return results
+        if small := next((made.dtype for made in results if getattr(made, "dtype", None) in _FLOAT8), None):
+            raise NoExactReference(f"{node.target} computes in {small}")
         return run.round(number, Call(node.target, args, kwargs, results, plan.names, self._arithmetic, node.terms))
 
     def _settle(
@@ -317,7 +321,7 @@ class TorchShadow:
         if dimension is None or args[0].dim() == 0:
             return results
         keep = chosen.dim() == args[0].dim()
-        picked = args[0].gather(dimension, chosen if keep else chosen.unsqueeze(dimension))
+        picked = _gathered(args[0], dimension, chosen if keep else chosen.unsqueeze(dimension))
         return (picked if keep else picked.squeeze(dimension), chosen)
 
     def _toss(self, number: int, dimensions: int, chosen: torch.Tensor) -> None:
@@ -415,3 +419,10 @@ def record(run: Callable[[], dict[str, torch.Tensor]]) -> Tape:
         outputs = run()
     recorder.tape.outputs = {name: recorder.place(tensor) for name, tensor in outputs.items()}
     return recorder.tape
+
+
+def _gathered(values: torch.Tensor, dimension: int, places: torch.Tensor) -> torch.Tensor:
+    """torch gathers no unsigned integers of more than eight bits; their bits it does."""
+    if values.dtype not in _SIGNED:
+        return values.gather(dimension, places)
+    return values.view(_SIGNED[values.dtype]).gather(dimension, places).view(values.dtype)
