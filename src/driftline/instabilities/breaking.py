@@ -28,7 +28,7 @@ from driftline.instabilities.models import MEANING, ModelFiles, read_models
 from driftline.instabilities.pictures import as_png, new_figure
 from driftline.instabilities.records import ModelRecord, RunFolder
 from driftline.instabilities.requests import ReferItem
-from driftline.instabilities.summary import instability
+from driftline.instabilities.summary import frameworks_of, instability
 
 POINTS = 49  # along each axis; odd, so that zero is one of them
 _SORTS = ("as in float64", "far from float64", "underflow", "Inf", "NaN")
@@ -66,7 +66,7 @@ def find_map_model(folder: RunFolder, records: Sequence[ModelRecord], name: str 
     if not able:
         return "No map of the input space was drawn: no model of the run has two inputs."
     record = max(able, key=instability)
-    wanted = parse_frameworks(",".join(one.framework for one in record.runtimes))
+    wanted = parse_frameworks(",".join(frameworks_of([record])))  # in the order of the other pictures
     return MapModel(models[record.model], tuple(available(wanted)[0]))
 
 
