@@ -160,3 +160,20 @@ def test_iree_shows_unsigned_numbers_as_they_are(tmp_path: Path) -> None:
     assert_tells(recipe, "[array + 1 for array in {}]")
     ran = run_clean(check_script(recipe, check_for(ShownFailure(Kind.WRONG_VALUE, NOTHING, dtype="uint8"), recipe)))
     assert "got:      [array([200,   3], dtype=uint8)]" in ran.output
+
+
+def test_weights_of_four_bits(tmp_path: Path) -> None:
+    """numpy has no such type: the script must import what has it."""
+    weights = onnx.helper.make_tensor("w", onnx.TensorProto.INT4, [4, 1], [-8, 7, 1, 0])
+    text = (
+        '<ir_version: 10, opset_import: ["": 21]> g (float[4,1] x) => (float[4,1] y) <float s = {0.5}>'
+        " { d = DequantizeLinear(w, s) y = Add(x, d) }"
+    )
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.append(weights)
+    onnx.save(model, str(tmp_path / "m.onnx"))
+    program = Program("onnx", "onnx", file_digest(tmp_path / "m.onnx"), tmp_path / "m.onnx", "m.onnx")
+    recipe = onnx_recipe(program, {"x": np.zeros((4, 1), np.float32)}, Target.parse("onnxruntime"))
+    check = f"print({recipe.expected}[0].reshape(-1).tolist())"
+    ran = run_clean("\n".join([*recipe.imports, *recipe.definitions, *recipe.setup, check]))
+    assert "[-4.0, 3.5, 0.5, 0.0]" in ran.output, ran.errors

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 from driftline.core.quoting import visible
-from driftline.core.tensors import Arrays
 
 LINE = 110  # characters
 INLINE = 16  # elements of an initialiser that may stand in the text
@@ -76,13 +75,6 @@ def _briefly(text: str) -> str:
     text = _SHOWN_TYPE.sub(r"\1 = ", text)
     text = re.sub(r"= ([A-Za-z][\w.]*) (<.*> )?\(", lambda call: f"= {call[1]}{(call[2] or '').strip()}(", text)
     return text.replace('" : ', '": ')
-
-
-def constants(tensors: list[Any]) -> Arrays:
-    """Initialisers as arrays, by name."""
-    from onnx import numpy_helper
-
-    return {tensor.name: numpy_helper.to_array(tensor) for tensor in tensors}
 
 
 def _inline(tensor: Any) -> bool:

@@ -15,7 +15,7 @@ from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 from driftline.programs.factory_text import used_imports
 from driftline.programs.literals import UNPACK, Literals
-from driftline.programs.onnx_text import constants, model_text
+from driftline.programs.onnx_text import model_text
 from driftline.report.scripts.calls import first_call
 from driftline.report.scripts.recipe import ROOM, Recipe
 
@@ -30,11 +30,10 @@ def onnx_recipe(
     if program.form == "source":
         bundle = SourceBundle.load(program.path.read_bytes())
         imports: list[str] = []
-        apart: list[Any] = []
         definitions, setup = [bundle.text.strip()], [f"model = {bundle.entry_name}()[0]"]
         files: tuple[str, ...] = ()
     else:
-        imports, definitions, setup, apart, files = _model(program.path, literals)
+        imports, definitions, setup, files = _model(program.path, literals)
     # Some compilers take them by position.
     arrays = {spec.name: arrays[spec.name] for spec in program.inputs if spec.name in arrays} | dict(arrays)
     entries = [f"    {string(name)}: {literals.expression(name, array)}," for name, array in arrays.items()]
@@ -43,8 +42,7 @@ def onnx_recipe(
     if literals.packed:
         definitions.append(UNPACK)
         imports += ["import base64", "import zlib"]
-    if any(a.dtype.name.startswith(("bfloat16", "float8")) for a in (*arrays.values(), *constants(apart).values())):
-        imports.append("import ml_dtypes")
+    imports.append("import ml_dtypes")  # for the types that numpy lacks; left out below where nothing has one
     run = call or first_call(target, "onnx")
     whole = "".join(definitions)
     text = next((text for dtype, text in run.text_for.items() if dtype in whole), run.text) if run else ""
@@ -74,8 +72,8 @@ def with_literal_expectation(recipe: Recipe, expected: Arrays, room: int = ROOM)
     return replace(recipe, expected=f"[{values}]")
 
 
-def _model(path: Path, literals: Literals) -> tuple[list[str], list[str], list[str], list[Any], tuple[str, ...]]:
-    """Imports, definitions and statements that give `model`; initialisers that the text leaves out; files read."""
+def _model(path: Path, literals: Literals) -> tuple[list[str], list[str], list[str], tuple[str, ...]]:
+    """Imports, definitions and statements that give `model`; files read."""
     import onnx
 
     model = onnx.load(str(path))
@@ -87,16 +85,16 @@ def _model(path: Path, literals: Literals) -> tuple[list[str], list[str], list[s
         made = literals.expression(tensor.name, onnx.numpy_helper.to_array(tensor), "")
         setup.append(f"model.graph.initializer.append(numpy_helper.from_array({made}, {string(tensor.name)}))")
     made = f'model = parser.parse_model("""\n{text}""")'
-    return ["from onnx import numpy_helper", "from onnx import parser"], [made], setup, apart, ()
+    return ["from onnx import numpy_helper", "from onnx import parser"], [made], setup, ()
 
 
-def _packed(path: Path, model: Any) -> tuple[list[str], list[str], list[str], list[Any], tuple[str, ...]]:
+def _packed(path: Path, model: Any) -> tuple[list[str], list[str], list[str], tuple[str, ...]]:
     """A model that has no text which reads back to it: its bytes, or its file when they are many."""
     text = base64.b64encode(zlib.compress(model.SerializeToString(), 9)).decode()
     if len(text) > ROOM:
-        return ["import onnx"], [], [f"model = onnx.load({string(str(path))})  # too large to print"], [], (str(path),)
+        return ["import onnx"], [], [f"model = onnx.load({string(str(path))})  # too large to print"], (str(path),)
     rows = "\n".join(f'    "{text[i : i + 100]}"' for i in range(0, len(text), 100))
     listing = ", ".join(node.op_type for node in model.graph.node[:40])
     setup = ["model = onnx.load_model_from_string(zlib.decompress(base64.b64decode(MODEL)))"]
     imports = ["import base64", "import zlib", "import onnx"]
-    return imports, [f"# {comment(listing)}\nMODEL = (\n{rows}\n)"], setup, [], ()
+    return imports, [f"# {comment(listing)}\nMODEL = (\n{rows}\n)"], setup, ()
