@@ -98,7 +98,8 @@ graphs, breaks and violations, and verdicts, are not.
 
 [Hardware profiles](how-to/hardware-profiles.md): `matrix32` is a matrix engine that works on tiles of 32 by 32, `npu` a
 device of int8 and bfloat16 with 8 MiB for a tensor. A violation is one tensor of one node; those that are fixed
-together are one place.
+together are one place. Where a release of torch stands beside a profile, the violations were counted with it, in a run
+of its own.
 """
 
 
@@ -164,12 +165,16 @@ def speed_told(run: BenchRun, rows: list[BenchRow]) -> str:
     """Which targets are faster or slower beyond the noise, and which were not timed."""
     ratios = [(row, row.speedup) for row in rows if row.speedup is not None and not row.target.startswith("eager")]
     told = [
-        f"`{row.target}` is {row.conclusion} than eager ({ratio.value:.2f}x)" if row.conclusion in (FASTER, SLOWER)
-        else f"`{row.target}` cannot be told apart from eager"
+        f"`{row.target}` is {row.conclusion} than eager ({ratio.value:.2f}x)"
         for row, ratio in ratios
-    ]  # fmt: skip
+        if row.conclusion in (FASTER, SLOWER)
+    ]
+    alike = [f"`{row.target}`" for row, _ in ratios if row.conclusion not in (FASTER, SLOWER)]
+    told += [f"{listed(alike)} cannot be told apart from eager"] if alike else []
     noise = run.noise_of(rows[0])
-    lines = [f"Beyond the noise of this run (a factor of {noise:.2f}), {listed(told)}."] if told else []
+    lines = (
+        [f"Beyond the noise of this run (a factor of {noise:.2f} from eager to eager), {listed(told)}."] if told else []
+    )
     lines += [f"`{row.target}` was not timed: {row_words(row)}." for row in rows if row.speedup is None]
     return " ".join(lines)
 
