@@ -63,7 +63,7 @@ def run_python(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     (folder / "block.py").write_text(text)
     environment = {**os.environ, "DRIFTLINE_STORE": str(folder / "store")}
     return subprocess.run(
-        [sys.executable, "block.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+        [sys.executable, "block.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=560
     )
 
 
