@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -106,4 +107,5 @@ if __name__ == "__main__":
     parser.add_argument("--resume", action="store_true")
     told = parser.parse_args()
     result = hunt(told.store, told.url, resume=told.resume)
-    print(json.dumps({"programs": result.programs, "bugs": sorted(result.bugs)}))
+    imported = sorted({"torch", "jax", "tensorflow"} & set(sys.modules))
+    print(json.dumps({"programs": result.programs, "bugs": sorted(result.bugs), "imported": imported}))

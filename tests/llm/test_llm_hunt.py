@@ -15,12 +15,14 @@ import pytest
 from hunting import hunt, hunted
 from scripted_author import WRITTEN, author
 
+from driftline.backends import BACKENDS
 from driftline.core.errors import DriftlineError
 from driftline.events import Event, GeneratorStopped
 from driftline.execute import sandbox
 from driftline.execute.pool import Pool
 from driftline.generate.authored import names
 from driftline.llm import chat
+from driftline.patterns.pass_rules import pass_rules
 from driftline.report.gather import gather_store
 from driftline.report.hunts import hunt_json, show_hunt
 from driftline.report.markdown import render
@@ -42,6 +44,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, pool: Pool) -> tuple[P
     store = tmp_path_factory.mktemp("llm") / "store"
     with ChatServer(author, key=KEY) as server:
         hunt(store, server.url, key=KEY, pool=pool)
+    assert KEY not in json.dumps(server.requests)  # it is in a header, and in no prompt
     return store, len(server.requests)
 
 
@@ -121,6 +124,7 @@ def test_killed_again_and_again_it_pays_for_no_answer_twice(undisturbed: tuple[P
                 break
             assert process[-1].returncode == -signal.SIGKILL, errors
     assert json.loads(said)["programs"] == {"telling": 30}
+    assert json.loads(said)["imported"] == []  # the main process runs nothing, so it needs no framework
     assert len(process) == 3
     assert hunted(store) == hunted(undisturbed[0], 0)
     asked = Counter(json.dumps(body["messages"]) for body in answered)
@@ -167,6 +171,45 @@ def test_twenty_failures_in_a_row_stop_it(tmp_path: Path, pool: Pool) -> None:
     assert len(tries_of(tmp_path / "s")) < 60
 
 
+def test_other_generators_go_on_after_twenty_failures(tmp_path: Path, pool: Pool) -> None:
+    said: list[Event] = []
+    with ChatServer([failure(503)]) as server:
+        result = hunt(
+            tmp_path / "s", server.url, programs=70, generators=("llm", "graph"), listener=said.append, pool=pool
+        )
+    stops = [event.reason for event in said if isinstance(event, GeneratorStopped)]
+    assert len(stops) == 1 and "20 requests in a row had no answer" in stops[0]
+    assert result.programs == {"telling": 70} and result.no_more and not result.stopped
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("numpy.lib.stride_tricks.as_strided(numpy.ones(1), (1 << 40,), (8,)).sum()", names.KILLED),
+        ("return None", names.NO_TENSOR),
+    ],
+)
+def test_programs_that_are_none_are_counted_and_are_nobodys_fault(
+    line: str, name: str, tmp_path: Path, pool: Pool
+) -> None:
+    """One that ends its process, and one that returns no tensor; the same again is a copy."""
+    text = WRITTEN.format(number=1, size=4).replace("import torch", "import torch, numpy")
+    with ChatServer([reply(text.replace("    return torch.relu", f"    {line}\n    return torch.relu"))]) as server:
+        result = hunt(tmp_path / "s", server.url, programs=6, pool=pool)
+    outcomes = Counter(one.outcome for one in tries_of(tmp_path / "s") if one.mode in ("change", "write"))
+    assert outcomes[name] >= 1 and set(outcomes) <= {name, COPY}, outcomes
+    assert not result.bugs and not result.internal_errors
+
+
+def test_a_report_says_that_tokens_are_estimated(tmp_path: Path, pool: Pool) -> None:
+    text = WRITTEN.format(number=1, size=4)
+    with ChatServer([reply(text, usage=None)]) as server:
+        result = hunt(tmp_path / "s", server.url, programs=2, pool=pool)
+    with Store.create(tmp_path / "s") as opened:
+        assert all(row["estimated"] and row["tokens"] for row in hunt_json(result, opened)["models"])
+        assert "(estimated)" in render(gather_store(opened))
+
+
 def test_a_wrong_result_of_a_models_program_is_a_bug_with_its_mode(
     tmp_path: Path, pool: Pool, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -174,6 +217,7 @@ def test_a_wrong_result_of_a_models_program_is_a_bug_with_its_mode(
     with ChatServer([reply(text)]) as server:
         result = hunt(tmp_path / "s", server.url, programs=10, pool=pool)
     assert {bug.fingerprint.kind for bug in result.bugs.values()} == {"wrong-value"}
+    assert any(one.outcome == COPY for one in tries_of(tmp_path / "s"))  # it says the same each time
     with Store.create(tmp_path / "s") as opened:
         told = hunt_json(result, opened)
         show_hunt(result, opened)
@@ -201,3 +245,22 @@ def test_a_hunt_on_inductor_fires_the_rules_that_it_aims_at(tmp_path: Path) -> N
     assert replayed.returncode == done.returncode, replayed.stderr
     assert hunted(tmp_path / "s", 0) == hunted(tmp_path / "s", 1)
     assert all(KEY.encode() not in path.read_bytes() for path in (tmp_path / "s").rglob("*") if path.is_file())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["xla", "tensorflow-xla", "tflite"])
+def test_a_hunt_aims_at_passes_and_fusions(target: str, tmp_path: Path) -> None:
+    """The scripted model leaves the pattern in an example that it is shown: such programs fire what they aim at."""
+    if not BACKENDS.get(target).installed().available:
+        pytest.skip(f"{target} is not installed")
+    with ChatServer(author) as server:
+        told = {"OPENAI_BASE_URL": server.url, "DRIFTLINE_LLM_MODEL": MODEL}
+        command = [sys.executable, "-m", "driftline", "hunt", "--generators", "llm", "--targets", target]
+        command += ["--programs", "12", "--seed", "1", "--store", str(tmp_path / "s"), "--json"]
+        done = subprocess.run(command, env={**os.environ, **told}, capture_output=True, text=True, timeout=1500)
+    assert done.returncode in (0, 1), done.stderr
+    rows = {row["mode"]: row for row in json.loads(done.stdout)["models"]}
+    assert sum(row["fired"] for row in rows.values()) >= 1, rows
+    assert rows["sketch"]["ran"] >= 1 and rows["describe"]["answers"] >= 1, rows
+    known = {rule.id for rule in pass_rules(target)}
+    assert all(one.rule in known for one in tries_of(tmp_path / "s"))
