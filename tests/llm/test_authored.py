@@ -64,11 +64,20 @@ def test_a_flat_program_is_folded_into_a_factory() -> None:
     "text",
     [
         "import torch\nclass M(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\nx = torch.ones(2)\n",
+        "import torch\nclass M(torch.nn.Module):\n  def forward(self, x):\n    return x + 1\nx1 = torch.ones(2)\n",
+        "import torch\ndef f(a, p):\n    return a * p\na = torch.ones(2)\np = 0.5\n",
         "import torch\ndef f(a, b=2):\n    return a * b\na = torch.ones(2)\n",
         "import torch\ndef f(a):\n    return a * 2\nif __name__ == '__main__':\n    print(f(torch.ones(2)))\n",
         GOOD + "\nmodel_, inputs = program()\nprint(model_(*inputs))\n",
     ],
-    ids=["class without instance", "function", "main guard", "called at the end"],
+    ids=[
+        "class without instance",
+        "inputs of another name",
+        "a constant",
+        "function",
+        "main guard",
+        "called at the end",
+    ],
 )
 def test_other_forms_are_understood(text: str) -> None:
     assert make_program(text).inputs

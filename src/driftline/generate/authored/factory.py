@@ -48,7 +48,7 @@ def _folded(body: Sequence[ast.stmt]) -> str:
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
     stay = [node for node in body if isinstance(node, (ast.Import, ast.ImportFrom, *_FUNCTIONS)) or _is_constant(node)]
     steps = [node for node in body if node not in stay]
-    names = {target.id for node in steps if isinstance(node, ast.Assign) for target in _targets(node)}
+    assigned = [target.id for node in body if isinstance(node, ast.Assign) for target in _targets(node)]
     makers = {node.name for node in classes}
     instances = [
         target.id
@@ -70,7 +70,10 @@ def _folded(body: Sequence[ast.stmt]) -> str:
         model, parameters = chosen.name, _arguments(chosen)
     else:
         raise Unusable(NO_MODEL, "there is no class Model and no function that could be compiled")
-    inputs = _inputs(calls, callable_names, model, parameters, names)
+    others = [node for node in steps if node not in calls]
+    made_there = [target.id for node in others if isinstance(node, ast.Assign) for target in _targets(node)]
+    made_there = [name for name in dict.fromkeys(made_there) if name not in instances]
+    inputs = _inputs(calls, callable_names, model, parameters, assigned, made_there)
     made = ast.FunctionDef(
         name=FACTORY,
         args=ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[]),
@@ -84,15 +87,23 @@ def _folded(body: Sequence[ast.stmt]) -> str:
 
 
 def _inputs(
-    calls: Sequence[ast.stmt], callable_names: set[str], model: str, parameters: Sequence[str], names: set[str]
+    calls: Sequence[ast.stmt],
+    callable_names: set[str],
+    model: str,
+    parameters: Sequence[str],
+    assigned: Sequence[str],
+    made_there: Sequence[str],
 ) -> list[str]:
-    """What the model is called with: as it is called in the text, or what has the names of its parameters."""
+    """What the model is called with: as it is called in the text, what has the names of its parameters, or what else is
+    made in the text, where that is as many."""
     for node in calls:
         found = _call_of(node, callable_names)
         if found and isinstance(found.func, ast.Name) and found.func.id == model and not found.keywords:
             return [ast.unparse(argument) for argument in found.args]
-    if parameters and all(name in names for name in parameters):
+    if parameters and all(name in assigned for name in parameters):
         return list(parameters)
+    if parameters and len(parameters) == len(made_there):
+        return list(made_there)
     raise Unusable(NO_MODEL, f"there are no example inputs for {model}({', '.join(parameters)})")
 
 
