@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from driftline.backends import BACKENDS
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_program
 from driftline.core.case import Case, CheckOptions, Inputs
@@ -261,3 +262,20 @@ def test_inner_programs_of_jax_are_lifted_too(checker: Checker, tmp_path: Path) 
     for name, exact in sample.exact.items():
         assert exact.dtype == np.float64
         np.testing.assert_allclose(exact, sample.native[name], rtol=1e-5)
+
+
+def test_scripts_for_tflite_choose_the_kernels_of_their_target() -> None:
+    backend = BACKENDS.get("tflite")
+    texts = {
+        setting: "".join(call.text for call in backend.script_calls("tensorflow", options))
+        for setting, options in {
+            "plain": {},
+            "none": {"delegate": "none"},
+            "reference": {"kernels": "reference"},
+        }.items()
+    }
+    assert "resolver" not in texts["plain"]
+    assert texts["none"].count("OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)") == 2
+    assert texts["reference"].count("OpResolverType.BUILTIN_REF)") == 2
+    assert not backend.script_calls("tensorflow", {"runtime": "litert"}), "a script has TensorFlow's interpreter"
+    assert not backend.script_calls("torch", {"delegate": "none"})

@@ -48,7 +48,7 @@ _SCRIPT = """\
 def tflite(function, inputs):
     concrete = tf.function(function).get_concrete_function(*map(tf.constant, inputs))
     model = tf.lite.TFLiteConverter.from_concrete_functions([concrete], tf.Module()).convert()
-    runner = tf.lite.Interpreter(model_content=model).get_signature_runner()
+    runner = tf.lite.Interpreter(model_content=model{resolver}).get_signature_runner()
     return list(runner(**dict(zip(function.__code__.co_varnames, inputs))).values())
 """
 # The same without a signature: another way through the converter, and for what is more than a plain function.
@@ -56,7 +56,7 @@ _UNSIGNED = """\
 def tflite(function, inputs):
     concrete = tf.function(function).get_concrete_function(*map(tf.constant, inputs))
     model = tf.lite.TFLiteConverter.from_concrete_functions([concrete]).convert()
-    interpreter = tf.lite.Interpreter(model_content=model)
+    interpreter = tf.lite.Interpreter(model_content=model{resolver})
     interpreter.allocate_tensors()
     for detail, x in zip(interpreter.get_input_details(), inputs):
         interpreter.set_tensor(detail["index"], x)
@@ -101,12 +101,22 @@ class TfLite(Backend):
         return Availability(True, self.version(), self.devices)
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
-        if framework == "tensorflow":
-            return [ScriptCall("tflite(function, inputs)", text, arrays=True) for text in (_SCRIPT, _UNSIGNED)]
-        if framework != "torch":
+        resolver = self._resolver(options)
+        if framework == "tensorflow" and options.get("runtime") != "litert":
+            own = resolver != _RESOLVERS["xnnpack"]
+            chosen = f", experimental_op_resolver_type=tf.lite.experimental.OpResolverType.{resolver}" if own else ""
+            texts = [text.replace("{resolver}", chosen) for text in (_SCRIPT, _UNSIGNED)]
+            return [ScriptCall("tflite(function, inputs)", text, arrays=True) for text in texts]
+        if framework != "torch" or resolver != _RESOLVERS["xnnpack"]:
             return ()
         imports, packages = ("import litert_torch",), ("litert-torch", "ai-edge-litert")
         return [ScriptCall("litert(function, *inputs)", _FROM_TORCH, imports, packages, arrays=True)]
+
+    def _resolver(self, options: Options) -> str:
+        """What TensorFlow Lite calls the set of kernels that was chosen."""
+        if option(options, self, "kernels") == "reference":
+            return "BUILTIN_REF"
+        return _RESOLVERS[option(options, self, "delegate")]
 
     def warm(self) -> None:
         from driftline.backends.tensorflow import TensorFlow
@@ -124,8 +134,7 @@ class TfLite(Backend):
         data = _convert(program, self._dumps) if own else program.data
         preferred = ("tensorflow", "litert") if own else ("litert", "tensorflow")
         runtime = options.get("runtime") or next(name for name in preferred if name in _present())
-        resolver = "BUILTIN_REF" if option(options, self, "kernels") == "reference" else None
-        interpreter = _interpreter(data, runtime, resolver or _RESOLVERS[option(options, self, "delegate")])
+        interpreter = _interpreter(data, runtime, self._resolver(options))
         interpreter.allocate_tensors()
         feeds = _in_order(interpreter.get_input_details(), len(program.example))
 
