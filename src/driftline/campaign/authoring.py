@@ -376,7 +376,7 @@ def _finished(draft: ProgramDraft, result: Screened) -> ModelTry:
     if record.outcome != RAN:
         return record
     if result.judgement == "nothing":
-        return replace(record, outcome=result.reason.partition(":")[0])
+        return replace(record, outcome=result.nothing or result.reason)
     if result.judgement == "invalid" or result.made is None:
         return replace(record, outcome=_ENDINGS.get(result.died, INPUTS_REFUSED))
     fired = record.rule in result.behaviour

@@ -80,6 +80,7 @@ class ScreenResult(Generic[Asked]):
     sample: int = 0
     evidence: Evidence = NOTHING  # of a failure
     each: tuple[SampleVerdict, ...] = ()  # the verdict on every sample, where the program asks for all of them
+    nothing: str = ""  # the name of the reason why there is no program, where those are counted
     died: str = ""  # how the worker ended that was to make it; it is invalid then
     internal_error: str = ""  # a fault of ours; the judgement is then inconclusive
     made: PreparedProgram | None = None
@@ -143,8 +144,8 @@ class Screener(ABC, Generic[Asked]):
         runnable: dict[int, PreparedProgram] = {}
         for number, (request, answer) in enumerate(zip(requests, made, strict=True)):
             match answer:
-                case NothingMade(reason):
-                    results.append(ScreenResult(request, "nothing", reason))
+                case NothingMade(reason, name):
+                    results.append(ScreenResult(request, "nothing", reason, nothing=name))
                 case InvalidProgram(reason, coverage, died, error):
                     invalid = ScreenResult(request, "invalid", reason, died=died, internal_error=error)
                     results.append(replace(invalid, coverage=coverage))

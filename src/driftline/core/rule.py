@@ -30,6 +30,7 @@ class Rule:
     needs: tuple[tuple[str, str], ...] = ()  # options of the target that must be set
     unreachable: str = ""  # why it cannot fire here; nothing when it can
     text: str = ""  # the whole pattern, for comparison
+    dead: bool = False  # it can fire nowhere, whatever the program and the machine
 
     @property
     def optimisation(self) -> str:

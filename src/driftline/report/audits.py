@@ -13,7 +13,7 @@ from rich.table import Table
 
 from driftline.core.config import default_store
 from driftline.core.quoting import shell
-from driftline.core.rule import DECOMPOSITION, LOWERING
+from driftline.core.rule import DECOMPOSITION, LOWERING, Reach
 from driftline.core.target import Target
 from driftline.report.results import go_on, replay_command
 from driftline.report.screen import Screen
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from driftline.patterns.found import Told
 
 MOST_REASONS = 12
-DEAD = "dead:"  # how the reason of a rule begins that can never match
 
 
 def audit_json(result: AuditResult, store: Store) -> dict[str, Any]:
@@ -46,7 +45,7 @@ def audit_json(result: AuditResult, store: Store) -> dict[str, Any]:
             {"id": one.rule.id, "name": one.rule.name, "where": one.rule.where, "reason": one.reason}
             for each in result.compilers.values()
             for one in each.rules
-            if one.reason.startswith(DEAD)
+            if one.rule.dead and one.reach is not Reach.FIRED
         ],
         "unfinished": result.cut,
         "store": str(store.path),

@@ -90,13 +90,14 @@ def _decompositions() -> Iterator[Rule]:
     for target, function in compile_fx.select_decomp_table().items():
         if isinstance(target, torch._ops.OpOverload):
             reason = _functionalised(target)
-            yield _rule(DECOMPOSITION, str(target), "decompositions", function, unreachable=reason)
+            yield _rule(DECOMPOSITION, str(target), "decompositions", function, unreachable=reason, dead=bool(reason))
 
 
 def _lowered() -> Iterator[Rule]:
     for target, function in lowerings.items():
         if isinstance(target, torch._ops.OpOverload):
-            yield _rule(LOWERING, str(target), "lowerings", function, unreachable=_functionalised(target))
+            reason = _functionalised(target)
+            yield _rule(LOWERING, str(target), "lowerings", function, unreachable=reason, dead=bool(reason))
 
 
 def _functionalised(target: Any) -> str:

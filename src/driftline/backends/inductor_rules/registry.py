@@ -14,7 +14,7 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -156,7 +156,7 @@ def _register(group: str, table: Any, entry: Any, origins: Mapping[int, _Origin]
     digest = hashlib.sha256("\n".join((group, name, check, text)).encode()).hexdigest()[:8]
     shown = getattr(entry, "pattern_name", None) or name
     rule = Rule(digest, "inductor", group, shown, kind, where, check, needs_of(group, shown, text), "", text)
-    rule = _with_reason(rule, out_of_reach(rule, entry))
+    rule = _with_reason(rule, *out_of_reach(rule, entry))
     if origin is None:
         return Registered(rule, entry, table, condition=condition)
     return Registered(
@@ -164,8 +164,8 @@ def _register(group: str, table: Any, entry: Any, origins: Mapping[int, _Origin]
     )
 
 
-def _with_reason(rule: Rule, reason: str) -> Rule:
-    return Rule(**{**rule.__dict__, "unreachable": reason}) if reason else rule
+def _with_reason(rule: Rule, reason: str, dead: bool) -> Rule:
+    return replace(rule, unreachable=reason, dead=dead) if reason else rule
 
 
 def _numbered(made: Registered, number: int) -> Registered:

@@ -29,20 +29,20 @@ _REFUSE = {
 _BEFORE_GRADIENTS = ("pre_grad", "efficient_conv_bn_eval", "apply_gumbel_max_trick")
 
 
-def out_of_reach(rule: Rule, entry: Any) -> str:
-    """Why the rule cannot fire on any program here; nothing when that is not known."""
+def out_of_reach(rule: Rule, entry: Any) -> tuple[str, bool]:
+    """Why the rule cannot fire on any program here, nothing when that is not known; and whether it is so everywhere."""
     asked = _ASK_FOR_GPU.get(rule.check) or _ASK_FOR_GPU.get(rule.name)
     if asked and not torch.cuda.is_available() and not torch.xpu.is_available():
-        return f"{_GPU}: it asks {asked}"
+        return f"{_GPU}: it asks {asked}", False
     if rule.name in _REFUSE:
-        return f"dead: {_REFUSE[rule.name]}"
+        return f"dead: {_REFUSE[rule.name]}", True
     functional = not rule.group.startswith(_BEFORE_GRADIENTS)
     for part in parts_of(entry.pattern):
         if isinstance(part, pm._TargetExpr):
             never = _never_in_a_graph(part, functional)
             if never:
-                return f"dead: {never}"
-    return ""
+                return f"dead: {never}", True
+    return "", False
 
 
 def _never_in_a_graph(part: Any, functional: bool) -> str:

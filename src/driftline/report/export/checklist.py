@@ -162,7 +162,8 @@ def _random_state(subject: Subject, script: Exported) -> Point:
 def _indices(subject: Subject) -> Point:
     choosing = sorted({name for name in subject.operators if name.rpartition(".")[2] in _CHOOSING})
     integers = not subject.failing().dtype.startswith(("float", "bfloat", "complex"))
-    if subject.kind == Kind.WRONG_VALUE and ("not a valid choice" in subject.reason or (choosing and integers)):
-        told = "the chosen elements themselves are wrong, not only their indices" if "choice" in subject.reason else ""
+    invalid = bool(subject.evidence.invalid_choice)
+    if subject.kind == Kind.WRONG_VALUE and (invalid or (choosing and integers)):
+        told = "the chosen elements themselves are wrong, not only their indices" if invalid else ""
         return Point(False, f"No comparison of indices of a maximum or minimum: {told or ', '.join(choosing)}")
     return Point(True, "No comparison of indices of a maximum or minimum")
