@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,6 +118,63 @@ def test_the_marker_of_a_push_that_was_killed_is_no_obstacle_for_ever(
     os.utime(far / "pushing-0123456789abcdef", (0, 0))
     push(tmp_path / "mine", str(far))
     assert details_of_pull(str(far), tmp_path / "back") == {"a"}
+
+
+def test_a_marker_that_goes_while_it_is_looked_at_is_no_obstacle(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other push ends after its marker was listed, and before its age is asked for."""
+    push(made(tmp_path, "one", "a"), address)
+    place, marker = RemotePlace(address), "pushing-0123456789abcdef"
+    (tmp_path / "empty").touch()
+    place.write(marker, tmp_path / "empty")
+    really = type(place._files).ls
+
+    def listed(self: Any, path: str, detail: bool = True, **kwargs: Any) -> Any:
+        found = really(self, path, detail=detail, **kwargs)
+        if not detail:  # names alone: it is markers that are looked for
+            assert any(each.endswith(marker) for each in found)
+            place._remove(marker)
+            monkeypatch.undo()
+        return found
+
+    monkeypatch.setattr(type(place._files), "ls", listed)
+    push(made(tmp_path, "two", "b"), address)
+    assert details_of_pull(address, tmp_path / "back") == {"a", "b"}
+
+
+def test_a_push_that_fails_while_it_looks_for_others_leaves_no_marker(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = RemotePlace(address)
+
+    def fails(self: Any, path: str) -> Any:
+        raise PermissionError("no")
+
+    monkeypatch.setattr(type(place._files), "modified", fails)
+    with pytest.raises(StoreError, match="PermissionError: no"):
+        push(made(tmp_path, "one", "a"), address)
+    assert not [name for name in place.sizes() if name.startswith("pushing-")]
+
+
+def test_a_push_that_was_believed_dead_does_not_undo_another_one(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = made(tmp_path, "one", "a"), made(tmp_path, "two", "b")
+    monkeypatch.setattr(remote, "_STALE", -1.0)  # every marker is that of a dead push
+    really, waiting = remote._merged_with, [two]
+
+    def slow(place: RemotePlace, folder: Path, *, there: bool) -> object:
+        answer = really(place, folder, there=there)
+        if waiting:
+            push(waiting.pop(), address)
+        return answer
+
+    monkeypatch.setattr(remote, "_merged_with", slow)
+    with pytest.raises(StoreError, match=r"came first; run the command again"):
+        push(one, address)
+    push(one, address)
+    assert details_of_pull(address, tmp_path / "back") == {"a", "b"}
 
 
 def test_more_than_the_limit_is_not_fetched(tmp_path: Path, address: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,17 +133,26 @@ class RemotePlace:
             self._remove(name)
 
     def _marked_alone(self, name: str) -> bool:
+        """Put the marker there; it stays if it is the only one."""
         with tempfile.NamedTemporaryFile() as empty:
             self.write(name, Path(empty.name))
-        with self._explained():
-            self._files.invalidate_cache()
-            found = [path for path in self._files.ls(self._root, detail=False) if _MARKER in path.rpartition("/")[2]]
-            others = [path for path in found if not path.endswith(name)]
-            mine = self._files.modified(f"{self._root}/{name}")
-            waiting = [path for path in others if (mine - self._files.modified(path)).total_seconds() < _STALE]
-        if waiting:
-            self._remove(name)
-        return not waiting
+        alone = False
+        try:
+            with self._explained():
+                alone = not any(age < _STALE for age in self._ages_of_others(name))
+        finally:
+            if not alone:
+                self._remove(name)
+        return alone
+
+    def _ages_of_others(self, name: str) -> Iterator[float]:
+        """How many seconds before this marker each other one was written."""
+        self._files.invalidate_cache()
+        mine = self._files.modified(f"{self._root}/{name}")
+        for path in self._files.ls(self._root, detail=False):
+            if _MARKER in path.rpartition("/")[2] and not path.endswith(name):
+                with contextlib.suppress(FileNotFoundError):  # its push has ended since it was listed
+                    yield (mine - self._files.modified(path)).total_seconds()
 
     def _remove(self, name: str) -> None:
         with self._explained(), contextlib.suppress(FileNotFoundError):
@@ -196,12 +205,14 @@ def push(store: Path, address: str) -> Transfer:
         place.require_quiet()
         told = _send_objects(store, place, done)
         with place.alone():
-            there = place.state(_DATABASE) is not None
-            whole, done.merged = _merged_with(place, folder, there=there)
+            before = place.state(_DATABASE)
+            whole, done.merged = _merged_with(place, folder, there=before is not None)
             for sentence in told:
                 done.merged.damaged.add(sentence)
-            if not there or done.merged.added or done.merged.updated:
+            if before is None or done.merged.added or done.merged.updated:
                 place.require_quiet()
+                if place.state(_DATABASE) != before:  # we took so long that others believed us killed
+                    raise StoreError(f"Another push to {address} came first; run the command again.")
                 place.write(_DATABASE, whole)
         return done
 
