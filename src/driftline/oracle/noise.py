@@ -138,13 +138,14 @@ class RepeatedError:
 def repeated_error(
     result: Array, added: Array, squares: Callable[[], Array], terms: float, accumulator: float
 ) -> RepeatedError | None:
-    """Of nearly equal products that are added to a larger number; `squares` gives the sum of their squares. Each
+    """Of nearly equal products that are added to another number; `squares` gives the sum of their squares. Each
     addition rounds the same way, in every element. `summed` does not see that the terms are equal, because it counts
-    that number among them."""
-    products = np.abs(result - added)
-    if terms < FEW_TERMS or not bool((np.abs(added) >= products).all()):
-        return None
-    equal = np.square(products) >= NEARLY * squares() * terms
+    that number among them: it need not be larger than their sum for that, only larger than each of them."""
+    with np.errstate(all="ignore"):
+        products = np.abs(result - added)
+        if terms < FEW_TERMS or not bool((np.abs(added) * terms >= products).any()):
+            return None
+        equal = (np.square(products) >= NEARLY * squares() * terms) & np.isfinite(products)
     if not bool(equal.any()):
         return None
     return RepeatedError(np.where(equal, REPEATED * accumulator * terms * np.abs(result), 0.0))
