@@ -174,6 +174,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tmp_path / "cut.safetensors").write_bytes(b"\x20\0\0\0\0\0\0\0{}")
     np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros((5 << 22, 2), np.float32))
     (tmp_path / "leaves.py").write_text("import sys\nsys.exit(7)\n")
+    (tmp_path / "deep.py").write_text(f"x = {'-' * 200_000}1\n")
+    (tmp_path / "long.py").write_text(f"x = {'1 + ' * 100_000}1\n")
     (tmp_path / "deep.json").write_text("[" * 100_000)
     broken_models(tmp_path)
     (tmp_path / "list.json").write_text("[1, 2]")
@@ -188,6 +190,8 @@ CASES = [
     ("check program.py:good", 2, "Did you mean 'programs.py'"),
     ("check programs.py", 2, "say which callable of the file makes the program, as in programs.py:good. It also has: "),
     ("check program.py", 2, "there is no such file. Did you mean 'programs.py'"),
+    ("check deep.py", 2, "say which callable of the file makes the program, as in deep.py:program."),
+    ("check long.py", 2, "say which callable of the file makes the program, as in long.py:program."),
     ("check programs.txt:good", 2, "there is no such file"),
     ("check plugin.py:x", 2, "syntax error"),
     ("check broken.py:program", 2, "syntax error in line 1"),

@@ -89,7 +89,7 @@ def _factories(path: Path) -> list[str]:
     """Functions of a file that can be called without arguments, by its text: the file is not run."""
     try:
         parsed = ast.parse(path.read_text())
-    except (OSError, ValueError, SyntaxError):
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):  # the last two: of what is nested deeply
         return []
     functions = [node for node in parsed.body if isinstance(node, ast.FunctionDef)]
     return [
