@@ -14,6 +14,7 @@ from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.execution import Execution, Outcome, Stage
 from driftline.core.target import parse_targets
 from driftline.core.tensors import Arrays
+from driftline.core.verdict import Judgement
 
 TENSORFLOW = """
 import tensorflow as tf
@@ -122,6 +123,9 @@ def network():
     w = jnp.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
     return (lambda x: jax.nn.softmax(jax.nn.relu(x.astype(jnp.float16) @ w.astype(jnp.float16)))), (A[None, :],)
 
+def overflow_of_numbers():
+    return (lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c * 70000 // 3, 7) % 17 + x), (jnp.array([1, 2]),)
+
 def inner_programs():
     def f(x, key):
         state, series = jax.lax.scan(lambda c, a: (jnp.tanh(a + c), c.sum()), x, jnp.stack([x, x]))
@@ -180,6 +184,11 @@ def test_tensorflow_programs(checker: Checker, tmp_path: Path, name: str, target
 def test_jax_programs(checker: Checker, tmp_path: Path, name: str, target: str) -> None:
     case = case_of(checker, tmp_path, "jax", JAX, name, target)
     assert_outputs(execute(checker, case), EXPECTED[name], renamed=False)
+
+
+def test_numbers_of_python_in_a_loop_overflow_in_the_reference_too(checker: Checker, tmp_path: Path) -> None:
+    (result,) = checker.check(case_of(checker, tmp_path, "jax", JAX, "overflow_of_numbers", "xla")).results
+    assert result.verdict.judgement is Judgement.PASS, result.verdict.reason
 
 
 def test_wide_inputs_are_not_narrowed_by_jax(checker: Checker, tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ with each small float replaced by float64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ class JaxReference:
     def native(self, arrays: Arrays) -> Arrays:
         import jax
 
-        with jax.disable_jit(), precision(self._wide, arrays):
+        with jax.disable_jit(), numbers_as_arrays(), precision(self._wide, arrays):
             return {name: np.asarray(leaf) for name, leaf in leaves_of(call(self._live, arrays)).items()}
 
     def exact(self, arrays: Arrays) -> Arrays:
@@ -47,6 +48,47 @@ class JaxReference:
         except Exception as error:
             words = f"{type(error).__name__}: {first_line(str(error), 120)}"
             raise NoExactReference(f"the function has no float64 run ({words})") from error
+
+
+@contextlib.contextmanager
+def numbers_as_arrays() -> Iterator[None]:
+    """Without compilation, JAX hands Python's numbers to loops and branches as they are, and these compute with them as
+    Python does: integers never overflow. To a compiled program they are arrays from the beginning, and so they are
+    inside this block."""
+    import jax
+
+    plain = {name: getattr(jax.lax, name) for name in ("scan", "fori_loop", "cond", "switch")}
+
+    def scan(f: Any, init: Any, *args: Any, **kwargs: Any) -> Any:
+        return plain["scan"](lambda carry, x: _arrays(f(carry, x)), _arrays(init), *args, **kwargs)
+
+    def fori_loop(lower: Any, upper: Any, body_fun: Any, init_val: Any, **kwargs: Any) -> Any:
+        def body(index: Any, state: Any) -> Any:
+            return _arrays(body_fun(_arrays(index), state))
+
+        return plain["fori_loop"](lower, upper, body, _arrays(init_val), **kwargs)
+
+    def cond(*args: Any, **kwargs: Any) -> Any:
+        return plain["cond"](*_arrays(args), **_arrays(kwargs))
+
+    def switch(*args: Any, **kwargs: Any) -> Any:
+        return plain["switch"](*_arrays(args), **_arrays(kwargs))
+
+    try:
+        for function in (scan, fori_loop, cond, switch):
+            setattr(jax.lax, function.__name__, function)
+        yield
+    finally:
+        for name, function in plain.items():
+            setattr(jax.lax, name, function)
+
+
+def _arrays(tree: Any) -> Any:
+    """The same with arrays in the place of Python's numbers."""
+    import jax
+    import jax.numpy as jnp
+
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, (bool, int, float, complex)) else leaf, tree)
 
 
 def evaluate(jaxpr: Any, constants: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
