@@ -25,8 +25,10 @@ from driftline.core.private import new_part
 from driftline.report.formats import render
 from driftline.report.gather import gather
 from driftline.store import Bug, Store
+from driftline.store.audits import AuditLog, AuditMemory
 from driftline.store.hunts import HuntLog, SuspectBody, Turn, TurnBody
 from driftline.store.reductions import Answers, Reductions
+from driftline.store.schedules import ScheduleLog
 
 
 def filled(folder: Path, count: int = 3) -> list[Bug]:
@@ -100,6 +102,18 @@ def test_a_lost_object_is_a_gap(tmp_path: Path) -> None:
     objects(tmp_path)[0].unlink()
     report = gather(tmp_path / "s")
     assert len(report.bugs) == 3 and "has lost the object" in report.gaps[0]
+
+
+def test_a_damaged_plan_does_not_hide_what_an_audit_found(tmp_path: Path) -> None:
+    with Store.create(tmp_path / "s") as store:
+        AuditMemory(store, AuditLog(store).begin({"compilers": ["tvm"]})).keep("fired", "rule", {"reach": "fired"})
+        ScheduleLog(store).begin({"functions": ["matmul"]})
+    damage(tmp_path, "UPDATE audits SET plan = ?", "[]")
+    damage(tmp_path, "UPDATE schedule_hunts SET plan = ?", "3")
+    with Store.open(tmp_path / "s") as store:
+        [entry] = AuditLog(store).entries()
+        assert entry.plan == {} and AuditMemory(store, entry).kept("fired") == {"rule": {"reach": "fired"}}
+        assert [hunt.plan for hunt in ScheduleLog(store).hunts()] == [{}]
 
 
 def test_damaged_rows_of_hunts_and_answers_are_left_out(tmp_path: Path) -> None:
