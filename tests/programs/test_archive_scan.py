@@ -87,6 +87,52 @@ def test_a_constant_that_is_a_pickle_is_looked_into(archive: Path, tmp_path: Pat
         require_harmless(changed(archive, tmp_path / "m.pt2", change))
 
 
+@pytest.mark.parametrize("part", ["extra/torchscript.base64", "byteorder", ".data/version", "of.json", "WEIGHT_0"])
+def test_a_pickle_is_looked_into_whatever_its_name(archive: Path, tmp_path: Path, part: str) -> None:
+    evil = pickle.dumps(Evil(tmp_path / "ran"))
+
+    def change(name: str, data: bytes) -> bytes:
+        if name.endswith("weights_config.json"):
+            config = json.loads(data)
+            config["config"]["more"] = {**config["config"]["weight"], "path_name": part, "use_pickle": True}
+            return json.dumps(config).encode()
+        return evil if name.endswith("weights/weight_0") and part == "WEIGHT_0" else data
+
+    made = changed(archive, tmp_path / "m.pt2", change)
+    if part != "WEIGHT_0":  # torch finds parts in capital letters, too
+        with zipfile.ZipFile(made, "a") as added:
+            added.writestr(f"{archive.stem}/data/weights/{part}", evil)
+    with pytest.raises(DriftlineError, match="would run when it is loaded"):
+        require_harmless(made)
+
+
+def test_a_list_of_tensors_excuses_no_pickle(archive: Path, tmp_path: Path) -> None:
+    """Neither example inputs with the name of a tensor, nor objects, nor a list inside of what torch.save wrote."""
+    evil, inner = pickle.dumps(Evil(tmp_path / "ran")), io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as saved:
+        saved.writestr("a/data.pkl", evil)
+        saved.writestr("a/b_config.json", json.dumps({"config": {"a": {"path_name": "data.pkl", "use_pickle": False}}}))
+
+    def named(path: str) -> Callable[[str, bytes], bytes]:
+        def change(name: str, data: bytes) -> bytes:
+            if not name.endswith("constants_config.json"):
+                return evil if "sample_inputs" in name and path == "model.pt" else data
+            config = json.loads(data)
+            part = next(iter(config["config"].values()))
+            config["config"]["more"] = {**part, "path_name": path, "use_pickle": False}
+            return json.dumps(config).encode()
+
+        return change
+
+    made = [changed(archive, tmp_path / f"{path}.pt2", named(path)) for path in ("model.pt", "opaque_obj_0")]
+    with zipfile.ZipFile(made[1], "a") as added:
+        added.writestr(f"{archive.stem}/data/constants/opaque_obj_0", evil)
+    made.append(changed(archive, tmp_path / "i.pt2", lambda n, d: inner.getvalue() if "sample_inputs" in n else d))
+    for one in made:
+        with pytest.raises(DriftlineError, match="would run when it is loaded"):
+            require_harmless(one)
+
+
 def test_names_that_are_written_into_code_must_be_names(archive: Path, tmp_path: Path) -> None:
     bad = b"x=__import__('os').system('true')"
     evil = changed(archive, tmp_path / "m.pt2", lambda n, d: d.replace(b'"x"', b'"' + bad + b'"'))

@@ -38,7 +38,9 @@ _ALLOWED = re.compile(
     r"|transformers\.cache_utils \w+"  # key-value caches among the example inputs
 )
 _OWN_CLASSES = re.compile(r"__torch__[\w.]*|torch\.jit\._pickle\.\w+")  # what TorchScript names in its pickles
-_PLAIN = re.compile(r"(.*/)?(archive_format|archive_version|byteorder|version|\.data/.*|\.format_version|\.storage_.*)")
+_PLAIN = re.compile(
+    r"([^/]*/)?(archive_format|archive_version|byteorder|version|\.data/.*|\.format_version|\.storage_.*)"
+)
 _DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 _trusted = False
 
@@ -85,12 +87,15 @@ def _suspects(path: Path, name: str) -> Iterator[str]:
 
 
 def _in_archive(archive: zipfile.ZipFile, deep: int) -> Iterator[str]:
-    raw = _raw_tensors(archive)
+    raw, pickled = _payloads(archive) if deep == _DEEP else (frozenset(), ())  # what torch.save wrote has no such lists
     for entry in archive.infolist():
         name = entry.filename
-        if name.endswith("/") or _PLAIN.fullmatch(name) or name.rpartition("/")[2] in raw:
+        if name.lower().endswith(pickled):  # first: the archive chooses the name, which may be that of a harmless part
+            yield from _in_part(_read(archive, entry), deep)
             continue
-        if name.endswith(f"/extra/{ORIGINAL}"):
+        if name.endswith("/") or _PLAIN.fullmatch(name) or name.lower() in raw:
+            continue
+        if re.fullmatch(rf"[^/]*/extra/{re.escape(ORIGINAL)}", name):
             yield from _in_embedded(decoded(_read(archive, entry)))
             continue
         if name.endswith(".json"):
@@ -122,18 +127,31 @@ def _in_torchscript(archive: zipfile.ZipFile) -> Iterator[str]:
                     yield found
 
 
-def _raw_tensors(archive: zipfile.ZipFile) -> set[str]:
-    """Parts that the archive says are bytes of a tensor: torch never unpickles them."""
-    found: set[str] = set()
+def _payloads(archive: zipfile.ZipFile) -> tuple[frozenset[str], tuple[str, ...]]:
+    """As the archive's own lists say, in small letters, as torch looks for parts: those that are bytes of a tensor,
+    which are never unpickled, and the ends of the names of those that are."""
+    raw: set[str] = set()
+    pickled: set[str] = set()
     for entry in archive.infolist():
-        if entry.filename.endswith("_config.json"):
+        if entry.filename.lower().endswith("_config.json"):
+            folder = entry.filename.lower().rpartition("/")[0]
             try:
-                config = json.loads(_read(archive, entry))["config"]
-                found |= {str(part["path_name"]) for part in config.values() if part.get("use_pickle") is False}
-                found -= {str(part["path_name"]) for part in config.values() if part.get("use_pickle") is not False}
+                parts = [(str(p["path_name"]).lower(), p) for p in json.loads(_read(archive, entry))["config"].values()]
+                plain = {name for name, part in parts if part.get("use_pickle") is False and _is_tensor(folder, name)}
+                plain -= {name for name, part in parts if part.get("use_pickle") is not False}
             except (ValueError, KeyError, TypeError, AttributeError):
-                return set()
-    return found
+                continue  # torch refuses it
+            raw |= {f"{folder}/{name}" for name in plain}
+            pickled |= {name for name, _ in parts} - plain
+    ends = tuple(f"/{name}" for name in sorted(pickled))
+    return frozenset(name for name in raw if not name.endswith(ends)), ends
+
+
+def _is_tensor(folder: str, name: str) -> bool:
+    """Other constants are objects: torch unpickles those whatever the list says."""
+    return bool(re.fullmatch(r"[^/]*/data/weights", folder)) or (
+        bool(re.fullmatch(r"[^/]*/data/constants", folder)) and name.startswith("tensor_")
+    )
 
 
 def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
