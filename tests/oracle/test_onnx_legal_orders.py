@@ -28,12 +28,12 @@ SIZES = pytest.mark.parametrize(
 class NearlyEqual:
     """Nearly equal products and a large addend, and the result where the sum begins with the addend."""
 
-    def __init__(self, text: str, dtype: str, terms: int, policy: str) -> None:
+    def __init__(self, text: str, dtype: str, terms: int, policy: str, bias: float = 1000.0) -> None:
         random = np.random.default_rng(0)
         near = 16 * np.finfo(dtype).eps
         x = (2.65 + near * random.random((64, terms))).astype(dtype)
         weight = (0.258 + near / 10 * random.random((3, terms))).astype(dtype)
-        self.bias: Array = np.array([1000.0, 999.0, 1001.0], dtype=dtype)
+        self.bias: Array = np.array([bias, 0.999 * bias, 1.001 * bias], dtype=dtype)
         total = np.broadcast_to(self.bias, (64, 3))
         for k in range(terms):
             total = (total + (x[:, k : k + 1] * weight[None, :, k]).astype(dtype)).astype(dtype)
@@ -63,6 +63,14 @@ def test_equal_products_may_all_round_alike_when_the_sum_begins_with_the_addend(
 ) -> None:
     program = NearlyEqual(text, dtype, terms, policy)
     assert program.judge(program.total).finding is None
+
+
+@CASES
+@pytest.mark.parametrize("bias", [7.0, 35.0, 140.0, 315.0])
+def test_so_may_products_that_come_to_more_than_the_addend(text: str, bias: float) -> None:
+    program = NearlyEqual(text, "float32", 512, "", bias)
+    assert program.judge(program.total).finding is None
+    assert program.judge((program.total * np.float32(1.001)).astype(np.float32)).finding
 
 
 @CASES
