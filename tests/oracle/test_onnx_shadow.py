@@ -16,6 +16,7 @@ import pytest
 
 pytest.importorskip("onnx")
 
+from onnx import parser
 from onnx_models import BY_NAME, MODELS, Model
 
 from driftline.core.tensors import Array, Arrays
@@ -298,7 +299,18 @@ class TestSteps:
         assert bench.judge({"y": np.array([1, 2, 3, 0], np.int8)}).finding is not None
 
     @pytest.mark.parametrize(
-        ("before", "wrong"), [("m = Relu(x)", True), ("q = Cast<to=3>(x) m = DequantizeLinear(q, s, z)", False)]
+        ("before", "wrong"),
+        [
+            ("m = Relu(x)", True),
+            ("q = Cast<to=3>(x) m = DequantizeLinear(q, s, z)", False),
+            (
+                "q = Cast<to=3>(x) t = Constant<value = bool {1}>() m = If (t) <"
+                "then_branch = a () => (T[4] b) { b = DequantizeLinear(q, s, z) },"
+                "else_branch = c () => (T[4] d) { d = Identity(x) }>",
+                False,
+            ),
+        ],
+        ids=["float", "codes", "codes in a branch"],
     )
     def test_a_quantum_off_is_a_policy_only_where_quantised_values_are_quantised_again(
         self, before: str, wrong: bool
@@ -318,6 +330,21 @@ class TestSteps:
         assert bench.judge({"y": right}).finding is None
         assert (bench.judge({"y": right + np.array([0, 1, 0, 0], np.int8)}).finding is not None) is wrong
         assert ("quantised" in bench.shadow.uses) is not wrong
+
+    def test_quantised_values_are_followed_into_a_loop(self) -> None:
+        text = """<ir_version: 8, opset_import: ["": 21]>
+            g (int8[4] q, float s, int8 z, bool t, int64 n) => (int8[4] y) {
+                d = DequantizeLinear(q, s, z)
+                u, y = Loop (n, t, d, q) <body = b (int64 i, bool k, float[4] v, int8[4] w)
+                    => (bool k2, float[4] v2, int8[4] w2) {
+                        k2 = Identity(k) v2 = Relu(v) w2 = QuantizeLinear(v2, s, z) }> }"""
+        arrays = {
+            "q": np.array([1, 2, 3, 4], np.int8), "s": np.array(0.5, np.float32), "z": np.array(0, np.int8),
+            "t": np.array(True), "n": np.array(2),
+        }  # fmt: skip
+        shadow = OnnxShadow(parser.parse_model(text), arrays, declared("requantise"))
+        shadow.reference()
+        assert "quantised" in shadow.uses
 
     def test_sizes_computed_in_floats_stay_what_they_are(self) -> None:
         """As exporters write it: a size doubled as a float, floored and cast."""

@@ -68,10 +68,21 @@ class Planner:
     def _notes_codes(self, node: Any) -> bool:
         """Follow quantised values; a node is planned when it is first run, after those before it. To quantise what was
         never quantised is one rounding, which the standard lays down: there, a quantum too much is plainly wrong."""
-        derived = any(name in self._from_codes for name in node.input)
-        if derived or node.op_type in READS_CODES:
+        function = getattr(node, "impl_", None)
+        inside = [inner.onnx_node for inner in function.rt_nodes_] if function else []
+        derived = any(map(self._touches_codes, (node.onnx_node, *inside)))
+        if derived:
             self._from_codes.update(node.output)
-        return node.op_type in QUANTISING and (derived or node.op_type in READS_CODES)
+            for body in _bodies(node.onnx_node):  # what it is given it knows by names of its own
+                self._from_codes.update(value.name for value in body.input)
+            self._from_codes.update(function.input_names if function else ())
+        return node.op_type in QUANTISING and derived
+
+    def _touches_codes(self, node: Any) -> bool:
+        """A branch or a loop does if anything inside of it does."""
+        if node.op_type in READS_CODES or any(name in self._from_codes for name in node.input):
+            return True
+        return any(self._touches_codes(inner) for body in _bodies(node) for inner in body.node)
 
     def _is_exact(self, node: Any, attributes: dict[str, Any]) -> bool:
         if node.op_type not in ("Cast", "CastLike"):
@@ -102,6 +113,11 @@ def _is_container(node: Any) -> bool:
     from onnx.reference.op_run import OpFunction
 
     return isinstance(node, OpFunction) or bool(node.need_context()) or bool(getattr(node, "has_subgraph", False))
+
+
+def _bodies(node: Any) -> list[Any]:
+    """The graphs inside of a node."""
+    return [attribute.g for attribute in node.attribute if attribute.HasField("g")]
 
 
 def _attributes(node: Any) -> dict[str, Any]:
