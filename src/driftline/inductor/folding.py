@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from driftline.core.tensors import Array
 from driftline.core.text import plural
 from driftline.inductor.graph_text import PrintedGraph, PrintedNode
 
@@ -76,33 +79,31 @@ def _box(
 
 
 def _best_repeat(nodes: Sequence[PrintedNode]) -> _Repeat | None:
-    labels = [(node.op, node.type, len(node.args)) for node in nodes]
+    numbers: dict[object, int] = {}
+    kinds = ((node.op, node.type, len(node.args)) for node in nodes)
+    labels = np.array([numbers.setdefault(kind, len(numbers)) for kind in kinds], dtype=np.int64)
     best: _Repeat | None = None
+    slack = 0
     for period in range(_SHORTEST, len(labels) // 2 + 1):
         for start, length in _runs(labels, period):
             count = min(length // period + 1, _MOST)
             found = _Repeat(start, period, count)
             if count > 1 and found.folded >= max(_FEWEST, best.folded + 1 if best else 0):
-                slack = length - (count - 1) * period
-                best = min(
-                    (_Repeat(start + shift, period, count) for shift in range(min(slack, period - 1) + 1)),
-                    key=lambda one: _passed_on(nodes, one),
-                )
-    return best
+                best, slack = found, length - (count - 1) * period
+    if best is None:
+        return None
+    shifts = range(min(slack, best.period - 1) + 1)
+    return min(
+        (_Repeat(best.start + shift, best.period, best.count) for shift in shifts),
+        key=lambda one: _passed_on(nodes, one),
+    )
 
 
-def _runs(labels: Sequence[object], period: int) -> list[tuple[int, int]]:
+def _runs(labels: Array, period: int) -> list[tuple[int, int]]:
     """Where nodes equal those one period later: start and length of each run."""
-    runs: list[tuple[int, int]] = []
-    begun: int | None = None
-    for at in range(len(labels) - period + 1):
-        same = at + period < len(labels) and labels[at] == labels[at + period]
-        if same and begun is None:
-            begun = at
-        elif not same and begun is not None:
-            runs.append((begun, at - begun))
-            begun = None
-    return runs
+    same = (labels[:-period] == labels[period:]).astype(np.int8)
+    turns = np.flatnonzero(np.diff(same, prepend=0, append=0))
+    return list(zip(turns[::2].tolist(), (turns[1::2] - turns[::2]).tolist(), strict=True))
 
 
 def _passed_on(nodes: Sequence[PrintedNode], repeat: _Repeat) -> int:
