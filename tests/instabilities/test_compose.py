@@ -125,3 +125,16 @@ def test_an_interrupted_call_is_not_taken_for_a_whole_one(tmp_path: Path) -> Non
         read_models(tmp_path)
     assert run(["compose", "--out", str(tmp_path), "--ops", "abs", "--length", "1", "--shape", "2x2"]) == 0
     assert [one.name for one in read_models(tmp_path)] == ["abs"]
+
+
+@pytest.mark.parametrize("name", ["", "..", "../notes.txt"])
+def test_metadata_that_names_a_folder_removes_nothing(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {"source": name, "onnx": "a.onnx", "torchscript": "a.pt"}
+    model = {"name": "a", "expression": "", "operators": [], "files": files}
+    (tmp_path / "metadata.json").write_text(json.dumps({"schema": 1, "models": [model]}))
+    (tmp_path / "a.onnx").write_text("mine")
+    assert run(["compose", "--out", str(tmp_path), "--ops", "abs", "--length", "1", "--shape", "2x2"]) == 2
+    assert "is not what `driftline compose` writes" in capsys.readouterr().err
+    assert (tmp_path / "a.onnx").read_text() == "mine"

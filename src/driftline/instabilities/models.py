@@ -74,7 +74,7 @@ def _make_way(folder: Path, coming: Sequence[str]) -> None:
 def _files(described: Any) -> list[str]:
     """The names of a model's files, which lie in the folder itself."""
     found = [str(file).removesuffix(":program") for file in described["files"].values()]
-    if any(Path(name).name != name for name in (*found, str(described["name"]))):
+    if any(Path(name).name != name or name in ("", "..") for name in (*found, str(described["name"]))):
         raise ValueError("a file outside of the folder")
     return found
 
