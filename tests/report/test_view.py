@@ -15,7 +15,9 @@ from driftline.report.gather import gather
 from driftline.report.mismatch import describe_tensor, from_arrays, from_evidence, is_ordinary
 from driftline.report.view import FIXED, FLAKY, KNOWN, OPEN, ReportView
 from driftline.store import Store
+from driftline.store.audits import AuditLog
 from driftline.store.checks import CheckLog
+from driftline.store.schedules import ScheduleLog
 
 ANY = Element((0,), 0.0, 1.0)
 
@@ -43,7 +45,15 @@ def test_a_store_without_hunts_claims_nothing_about_passes(bare_store: Path) -> 
 
 def test_an_empty_store_is_no_trouble(tmp_path: Path) -> None:
     Store.create(tmp_path).close()
-    assert gather(tmp_path).verdict == "Nothing was tested in this store yet."
+    assert gather(tmp_path).verdict == "No hunt, audit or check of results is recorded in this store."
+
+
+def test_an_audit_without_a_bug_is_said_to_have_happened(tmp_path: Path) -> None:
+    with Store.create(tmp_path) as store:
+        AuditLog(store).begin({})
+        ScheduleLog(store).begin({})
+        ScheduleLog(store).begin({})
+    assert gather(tmp_path).verdict == "1 audit and 2 hunts among schedules: no new bug."
 
 
 def test_programs_of_single_checks_are_counted(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from driftline.report.pairwise import pairwise_view
 from driftline.report.program import program_text, reduced_text
 from driftline.report.results import replay_command
 from driftline.report.scripts.render import render_script
-from driftline.report.tested import checked_of, environment_of, hunts_of, schedules_tested, statistics_of
+from driftline.report.tested import checked_of, environment_of, hunts_of, others_of, schedules_tested, statistics_of
 from driftline.report.view import (
     ACCEPTED,
     FIXED,
@@ -84,7 +84,7 @@ def gather_store(store: Store, library: Library | None = None, *, full: int | No
         str(store.path),
         _now(),
         driftline.__version__,
-        words.verdict_line(bugs, statistics, checked_of(store)),
+        words.verdict_line(bugs, statistics, checked_of(store), others_of(store)),
         replace(environment, facts={**environment.facts, **schedules_tested(store)}),
         tuple(bugs),
         statistics,

@@ -33,6 +33,21 @@ def checked_of(store: Store) -> tuple[int, int]:
     return len({row.program for row in rows}), len({row.target for row in rows})
 
 
+def others_of(store: Store) -> list[str]:
+    """What was done besides hunts and checks, in words: audits, and hunts among schedules."""
+    try:
+        audits, schedules = (
+            store.query(f"SELECT COUNT(*) FROM {table}")[0][0] for table in ("audits", "schedule_hunts")
+        )
+    except StoreError:  # a store of an earlier Driftline that may not be written
+        return []
+    told = (
+        (audits, words.plural(audits, "audit")),
+        (schedules, words.plural(schedules, "hunt among", "hunts among") + " schedules"),
+    )
+    return [text for count, text in told if count]
+
+
 def environment_of(hunts: Sequence[Hunt], bugs: Sequence[BugView]) -> EnvironmentView:
     versions: dict[str, str] = {}
     facts: dict[str, str] = {}

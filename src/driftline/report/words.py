@@ -88,9 +88,14 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def verdict_line(bugs: Sequence[BugView], statistics: Statistics | None, checked: tuple[int, int] = (0, 0)) -> str:
+def verdict_line(
+    bugs: Sequence[BugView],
+    statistics: Statistics | None,
+    checked: tuple[int, int] = (0, 0),
+    others: Sequence[str] = (),
+) -> str:
     """What was tested, and how many distinct bugs were found in which compilers. `checked`: how many programs single
-    checks ran, and on how many targets."""
+    checks ran, and on how many targets. `others`: what else was done, such as "2 audits"."""
     fresh = [bug for bug in bugs if bug.group == OPEN]
     per = Counter(bug.compiler for bug in fresh).most_common()
     where = ", ".join(f"{count} in {name}" for name, count in per)
@@ -113,12 +118,13 @@ def verdict_line(bugs: Sequence[BugView], statistics: Statistics | None, checked
     if statistics:
         targets = plural(sum(lane.programs > 0 for lane in statistics.lanes), "target")
         tested = f"{plural(statistics.programs, 'program')} on {targets} in {duration(statistics.seconds)}"
-    elif any(checked):
-        tested = f"{plural(checked[0], 'program')} checked on {plural(checked[1], 'target')}"
+    elif any(checked) or others:
+        single = f"{plural(checked[0], 'program')} checked on {plural(checked[1], 'target')}"
+        tested = " and ".join([*([single] if any(checked) else []), *others])
     elif bugs:
         return f"Checks and audits found {found}{apart}."
     else:
-        return "Nothing was tested in this store yet."
+        return "No hunt, audit or check of results is recorded in this store."
     return f"{tested}: {found}{apart}." if not fresh else f"{tested} showed {found}{apart}."
 
 
