@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from dataclasses import replace
@@ -88,6 +89,33 @@ def test_bad_options_are_one_sentence(
     assert command(["perf", "hunt", "--store", str(tmp_path), *arguments.split()]) == 2
     said = capfd.readouterr().err
     assert told in said and "Traceback" not in said
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_shows_the_hunt_that_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with Store.create(tmp_path) as store:
+        journal = PerfJournal(store)
+        older = journal.begin(PerfPlan(("eager",), seconds=60.0))
+        journal.keep(replace(older, counts={"slow": 3}))
+        journal.keep(replace(journal.begin(PerfPlan(("eager",), seconds=60.0)), finished=True))
+    monkeypatch.setattr(PerfHunt, "run", interrupted)
+    assert command(["perf", "hunt", "--resume", "--store", str(tmp_path), "--json"]) == 130
+    said = capfd.readouterr()
+    assert json.loads(said.out)["counts"] == {"slow": 3} and "Go on with" in said.err
+
+
+def test_ctrl_c_before_a_hunt_began_shows_no_other_hunt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("driftline.workbench.timing.require_target", interrupted)
+    assert command(["perf", "hunt", "--targets", "eager", "--store", str(tmp_path)]) == 130
+    said = capfd.readouterr()
+    assert "interrupted before the hunt began" in said.err and not said.out
 
 
 @pytest.mark.slow

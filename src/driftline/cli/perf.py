@@ -194,6 +194,7 @@ def hunt(
     Exit codes: 0 nothing found, 1 findings, 5 no program was timed, 130 interrupted (resume it); 2, 3 and 4 as
     everywhere.
     """
+    from driftline.core.plugins import plugin_words
     from driftline.perf.check import EAGER
     from driftline.perf.comparison import LIMIT
     from driftline.perf.journal import PerfJournal
@@ -206,8 +207,10 @@ def hunt(
         )
     seconds = parse_budget(budget) if budget else None
     with Workbench(store, plugins=plugins) as bench:
+        journal = PerfJournal(bench.store)
+        going, before = (journal.unfinished(seconds or 0.0) if resume else None), journal.last()
         try:
-            with Activity("Hunting for slow programs", seconds or 600.0) as activity:
+            with Activity("Hunting for slow programs", going.plan.seconds if going else seconds or 600.0) as activity:
                 result = bench.perf_hunt(
                     seconds=seconds,
                     programs=programs or 0,
@@ -220,8 +223,12 @@ def hunt(
                 )
                 code = 0
         except KeyboardInterrupt:
-            result, code = PerfJournal(bench.store).latest(), 130
-            command = shell(["driftline", "perf", "hunt", "--resume", "--store", store])
+            number = going.id if going else journal.last()
+            if number == before and not going:
+                note("driftline: interrupted before the hunt began.")
+                return 130
+            result, code = journal.entry(number), 130
+            command = shell(["driftline", "perf", "hunt", "--resume", "--store", store, *plugin_words()])
             note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
         if as_json:
             print_json(hunt_json(result, bench.store))

@@ -51,7 +51,7 @@ class PerfJournal:
 
     def begin(self, plan: PerfPlan) -> PerfHuntEntry:
         private_folder(self._folder)
-        entry = PerfHuntEntry(1 + max((int(path.stem) for path in self._files()), default=0), plan)
+        entry = PerfHuntEntry(1 + self.last(), plan)
         self.keep(entry)
         return entry
 
@@ -59,9 +59,13 @@ class PerfJournal:
         data = to_json(encode(PerfHuntEntry, entry), indent=1).encode()
         write_private(self._folder / f"{entry.id}.json", [data], lasting=True)
 
-    def latest(self) -> PerfHuntEntry:
-        """The hunt that was begun last."""
-        return _read(max(self._files(), key=lambda path: int(path.stem)))
+    def last(self) -> int:
+        """The number of the hunt that was begun last; 0 where there is none."""
+        return max((int(path.stem) for path in self._files()), default=0)
+
+    def entry(self, number: int) -> PerfHuntEntry:
+        """The hunt of this number, as far as it is."""
+        return _read(self._folder / f"{number}.json")
 
     def unfinished(self, seconds: float = 0.0) -> PerfHuntEntry:
         """The last hunt that did not come to its end. A new time counts from its beginning."""
