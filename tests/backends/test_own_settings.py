@@ -12,6 +12,8 @@ from onnx import TensorProto, helper
 
 from driftline.backends import BACKENDS, resolve
 from driftline.backends.inductor_settings import config_names
+from driftline.checking.batch import Screening
+from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
 from driftline.checking.settings import require_settings
 from driftline.core.case import Case, CheckOptions, Inputs
@@ -21,6 +23,7 @@ from driftline.core.processor import ARM, X86, Processor, this_processor
 from driftline.core.program import Program, file_digest
 from driftline.core.target import Target
 from driftline.execute.pool import Pool, WorkerStartError
+from driftline.generate.graph import Graph, Leaf, Node, TensorType
 
 OLD_X86 = Processor(X86, frozenset("sse4_1 sse4_2 ssse3 popcnt avx avx2 fma bmi2 f16c".split()))
 WIDE_X86 = Processor(X86, OLD_X86.features | frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split()))
@@ -185,6 +188,20 @@ def test_flags_of_xla_in_tensorflow(pool: Pool) -> None:
         require_settings(pool, [Target.parse("tensorflow-xla:xla_no_such_flag=1")])
     [call] = BACKENDS.get("tensorflow-xla").script_calls("tensorflow", {"xla_cpu_enable_fast_math": "true"})
     assert call.setup == ("os.environ[\"XLA_FLAGS\"] = '--xla_cpu_enable_fast_math=true'",)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not BACKENDS.get("tensorflow").installed().available, reason="TensorFlow is not installed")
+def test_a_process_that_was_asked_about_flags_of_xla_still_tells_which_passes_ran() -> None:
+    """XLA reads its flags once: what a program is seen to do must not depend on which process it comes to."""
+    target = Target.parse("tensorflow-xla:xla_cpu_enable_fast_math=true")
+    kind = TensorType("float32", (4, 8))
+    graph = Graph((Leaf("input", kind),), (Node("tanh", (0,), (kind,)), Node("exp", (1,), (kind,))), (2,))
+    with Pool() as pool:
+        require_settings(pool, [target])
+        with Screening(pool, "tensorflow") as screening:
+            [result] = screening.screen([ProgramRequest("graph", "tanh", 0, ("random",), "0", graph=graph)], target)
+    assert "fusion" in result.behaviour
 
 
 @pytest.mark.parametrize("options", [{"cpu": "generic"}, {"flags": "iree-llvmcpu-target-cpu=generic"}, {}])

@@ -94,6 +94,7 @@ class TensorFlowXla(TensorFlow):
     def check_settings(self, settings: Options) -> None:
         import tensorflow as tf
 
+        self._dump_passes()
         tf.function(lambda x: x + 1.0, jit_compile=True)(tf.constant(1.0))
 
     def settings_text(self, options: Options) -> str:
@@ -119,11 +120,14 @@ class TensorFlowXla(TensorFlow):
                 results = traced.concrete(*(tensor_from_array(arrays[name]) for name in traced.inputs))
                 return {name: tensor.numpy() for name, tensor in zip(traced.outputs, results, strict=True)}
 
-        # In every process that compiles, watched or not: XLA reads its flags once.
-        os.environ["XLA_FLAGS"] = self._dumps.prepare(os.environ)
+        self._dump_passes()
         self._dumps.taken()  # of a program before this one, which nobody asked about
         run(program.example)  # XLA compiles during the first call
         return run
+
+    def _dump_passes(self) -> None:
+        """In every process, before it compiles for the first time, watched or not: XLA reads its flags once."""
+        os.environ["XLA_FLAGS"] = self._dumps.prepare(os.environ)
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[Behaviour]:
