@@ -69,6 +69,8 @@ def test_stores_of_several_machines_become_one(tmp_path: Path) -> None:
         assert len(bench.bugs()) == 2, "the store is open again after the merge"
         bench.push(place)
     with driftline.open(tmp_path / "three") as bench:
+        with pytest.raises(driftline.DriftlineError, match="limit"):
+            bench.pull(place, limit=1)
         assert bench.pull(place).merged.added["bugs"] == 2
         assert len(bench.bugs()) == 3
         with pytest.raises(driftline.DriftlineError, match="merged into itself"):

@@ -46,12 +46,13 @@ class SharingBench(OpenBench):
 
         return push(self._store.path, url)
 
-    def pull(self, url: str) -> Transfer:
-        """Bring what was pushed to a URL into this store, and merge it with what is here."""
-        from driftline.store.remote import pull
+    def pull(self, url: str, *, limit: int | None = None) -> Transfer:
+        """Bring what was pushed to a URL into this store, and merge it with what is here. More than `limit` bytes (20
+        GiB unless told otherwise) are refused: what lies there may be anything."""
+        from driftline.store.remote import LIMIT, pull
 
         with self._released() as own:
-            return pull(url, own)
+            return pull(url, own, limit=LIMIT if limit is None else limit)
 
     @contextmanager
     def _released(self) -> Iterator[Path]:
