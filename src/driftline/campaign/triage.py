@@ -24,7 +24,7 @@ from driftline.checking.batch_requests import PreparedProgram
 from driftline.checking.checker import Checker, TargetResult
 from driftline.checking.precision import reviewed
 from driftline.core.case import Case
-from driftline.core.errors import InternalError
+from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.evidence import Evidence, InputClass
 from driftline.core.execution import Execution, Outcome, Stage
 from driftline.core.identity import AFTER_ANOTHER_CALL, WITH_GRADIENT, identify, operators_named_in
@@ -46,6 +46,7 @@ OTHER_INPUTS = 4
 CHECKED_FINDINGS = 2  # of one bug; what looks the same after that is not checked by itself again
 KEPT_FINDINGS = 5  # of one bug and target, with their programs and tensors; further sightings are counted only
 PATIENCE = 120.0  # seconds for one suspect
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError)  # what reading a damaged finding may raise
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,12 @@ class Triage:
             fingerprint = told.fingerprint
             if fingerprint.kind != Kind.ERROR or not operators_named_in(fingerprint.detail) <= operators:
                 continue
-            bug = self._unsettled(told.id)
-            if bug and any(_is_error_of(finding, target, whole.evidence) for finding in bug.findings):
-                return bug
+            try:
+                bug = self._unsettled(told.id)
+                if bug and any(_is_error_of(finding, target, whole.evidence) for finding in bug.findings):
+                    return bug
+            except (DriftlineError, *_DAMAGED) as error:  # it says nothing of this program
+                self._store.note_gap(f"The bug {told.id} in the store {self._store.path} is damaged ({error}).")
         return None
 
     @property
