@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -52,3 +54,52 @@ def test_a_sum_beyond_the_range_is_never_a_number() -> None:
     large = float(np.finfo(np.float32).max)
     assert finds("float32", [large, large, 1.0], large)
     assert not finds("float64", [float(np.finfo(np.float64).max)] * 2 + [-1e308], 1.5e308)
+
+
+class Elementwise:
+    """No sum at all."""
+
+    def __init__(self, function: Callable[[Array], Array]) -> None:
+        self._function = function
+
+    def native(self, arrays: Arrays) -> Arrays:
+        with np.errstate(all="ignore"):
+            return {"y": self._function(arrays["x"])}
+
+    exact = native
+
+
+class RunningSum(Elementwise):
+    """Of the shape of its input, and yet a sum."""
+
+    def __init__(self) -> None:
+        super().__init__(np.cumsum)
+
+
+@pytest.mark.parametrize(
+    ("program", "x", "got"),
+    [
+        (Elementwise(np.square), [1e30, 1.0], np.nan),
+        (Elementwise(np.square), [1e30, 1.0], -np.inf),
+        (Elementwise(lambda x: np.log(x.dtype.type(1e18) - x)), [1e20, 1.0], 46.0),
+    ],
+)
+def test_an_element_that_overflows_by_itself_is_judged(program: Elementwise, x: list[float], got: float) -> None:
+    arrays = {"x": np.array(x, dtype=np.float32)}
+    native = program.native(arrays)
+    exact, spread, _ = measure_spread(program, arrays, native)
+    assert exact is not None
+    outputs = native["y"].copy()
+    outputs[0] = got
+    assert compare_values(outputs, Expected(native["y"], exact["y"], spread["y"])).kind is not None
+
+
+def test_a_running_sum_may_overflow_in_any_order() -> None:
+    program, large = RunningSum(), float(np.finfo(np.float32).max)
+    arrays = {"x": np.array([large, large, -large, -large], dtype=np.float32)}
+    native = program.native(arrays)
+    exact, spread, _ = measure_spread(program, arrays, native)
+    assert exact is not None
+    outputs = native["y"].copy()
+    outputs[1:] = np.nan
+    assert compare_values(outputs, Expected(native["y"], exact["y"], spread["y"])).kind is None

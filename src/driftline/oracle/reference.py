@@ -38,6 +38,7 @@ REFERENCES = {
 }
 PERTURBED_RUNS = 4
 # Inputs beyond this share of the root of the largest number make products whose sums overflow in one order or another.
+TRIED_ALONE = 4  # elements that overflowed
 TAME = 2.0**-10
 WIDE_RANGE = 1e30  # types with less range are added up in wider ones
 
@@ -197,7 +198,7 @@ def _spread(run: Run, arrays: Arrays, originals: Arrays, center: Arrays) -> Arra
 def _mark_overflows(spread: Arrays, run: Run, arrays: Arrays, originals: Arrays, native: Arrays) -> None:
     """Make the spread NaN where the result is a number as soon as the largest inputs are smaller. There it overflowed
     on the way, and the order of the terms decides whether that ends in an infinity or, where two of them meet, in
-    NaN."""
+    NaN. An element that overflows by its own numbers alone has no such order."""
     if all(bool(np.isfinite(native[name]).all()) for name in spread if name in native):
         return
     tamed = {name: _tamed(array, originals[name]) for name, array in arrays.items()}
@@ -211,7 +212,28 @@ def _mark_overflows(spread: Arrays, run: Run, arrays: Arrays, originals: Arrays,
         mine, other = native.get(name), outputs.get(name)
         if mine is not None and other is not None and other.shape == widest.shape == mine.shape:
             with np.errstate(all="ignore"):
-                widest[~np.isfinite(mine) & np.isfinite(other.astype(mine.dtype))] = np.nan
+                overflowed = ~np.isfinite(mine) & np.isfinite(other.astype(mine.dtype)) & np.isfinite(widest)
+            if overflowed.any() and not _overflows_by_itself(run, arrays, tamed, name, mine, overflowed):
+                widest[overflowed] = np.nan
+
+
+def _overflows_by_itself(run: Run, arrays: Arrays, tamed: Arrays, name: str, mine: Array, places: Array) -> bool:
+    """Is every element of the output made of one element of each input? Some are computed with all other numbers tamed:
+    a sum would be a number then."""
+    if any(array.size != 1 and array.shape != mine.shape for array in arrays.values()):
+        return False
+    for place in np.argwhere(places)[:TRIED_ALONE]:
+        own = np.zeros(mine.shape, dtype=bool)
+        own[tuple(place)] = True
+        alone = {n: np.where(own, array, tamed[n]) if array.size != 1 else array for n, array in arrays.items()}
+        try:
+            found = run(alone)[name][tuple(place)]
+        except Exception:  # as for other neighbours
+            return False
+        with np.errstate(all="ignore"):
+            if np.isfinite(np.asarray(found).astype(mine.dtype)):
+                return False
+    return True
 
 
 def _tamed(array: Array, original: Array) -> Array:
