@@ -114,6 +114,7 @@ class Backend:
 
     name: ClassVar[str]
     accepts: ClassVar[tuple[str, ...]]  # program forms, best first; `source:<framework>` for live programs
+    prefers: ClassVar[str] = ""  # the kind of file that it is given where a model comes in several: `torchscript`
     module: ClassVar[str] = ""  # what must be importable
     distribution: ClassVar[str] = ""  # the package that carries the version
     also_in: ClassVar[tuple[str, ...]] = ()  # other packages whose environments carry this compiler

@@ -56,6 +56,7 @@ _UNSUPPORTED = (
 
 class TorchScript(TorchBackend):
     name = "torchscript"
+    prefers = "torchscript"
     preset = "quick"
     sizes = False  # compiled for the sizes of its example
     batch = 40

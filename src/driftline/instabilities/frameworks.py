@@ -17,7 +17,6 @@ from driftline.programs.convert import accepts_directly
 USUAL = {"pytorch": "eager", "torch_compile": "inductor", "onnx": "onnxruntime"}
 DEFAULT_FRAMEWORKS = "pytorch,torch_compile,onnx,openvino,xla"
 _FORM = {"torch": "source", "onnx": "onnx", "torchscript": "torch"}  # of the programs of a model, once opened
-_OWN = {"torchscript": "torchscript"}  # backends that are given their own kind of file where a model has one
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,8 @@ class Framework:
 
     def form(self, model: ModelFiles) -> str | None:
         """Which of the model's programs it is given: `torch`, `onnx`, `torchscript`, or None if it takes none."""
-        accepts = resolve(self.target).accepts
-        own = _OWN.get(self.target.backend)
+        backend = resolve(self.target)
+        accepts, own = backend.accepts, backend.prefers
         for name, text in sorted(model.programs.items(), key=lambda item: (item[0] != own, item[0] == "torchscript")):
             form = "torch" if text.endswith(".pt2") else _FORM[name]
             if accepts_directly(form, MEANING[name], accepts):
