@@ -35,12 +35,13 @@ def test_two_devices_are_two_audits() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_device_that_is_not_there_is_told_before_anything_is_audited(
+def test_a_device_that_is_not_there_is_told_before_anything_is_audited_or_listed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["patterns", "audit", "--targets", "inductor:device=cuda", "--store", str(tmp_path / "store")]
-    assert run(asked) == 4
-    assert "inductor:device=cuda: torch sees no such device here, only cpu." in capsys.readouterr().err
+    there = ["--targets", "inductor:device=cuda"]
+    for command in (["audit", *there, "--store", str(tmp_path / "store")], ["list", *there]):
+        assert run(["patterns", *command]) == 4
+        assert "inductor:device=cuda: torch sees no such device here, only cpu." in capsys.readouterr().err
 
 
 def test_an_ordinary_process_for_rules_sees_no_gpu_and_one_of_a_device_is_not_forked() -> None:

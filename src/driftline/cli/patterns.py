@@ -279,21 +279,24 @@ def _compilers(text: str | None) -> tuple[str, ...]:
 
 
 def _rules(compilers: str | None) -> tuple[dict[str, str], list[Rule]]:
-    from driftline.patterns.audit import all_rules_of
+    from driftline.patterns.audit import all_rules_of, require_device, split_device
     from driftline.patterns.pass_rules import DESCRIBED, listed_passes
 
     versions: dict[str, str] = {}
     rules: list[Rule] = []
-    asked = [name.strip() for name in (compilers or "").split(",")]
-    for name in asked:
+    asked = None if compilers is None else _split(compilers)
+    for name in asked or ():
         if name in DESCRIBED:
             versions[name], found = listed_passes(name)
             rules += found
-    if rules and not (asked := [name for name in asked if name not in DESCRIBED]):
+    others = asked and [name for name in asked if name not in DESCRIBED]
+    if rules and not others:
         return versions, rules
     with _checker() as checker:
-        for name in _compilers(compilers and ",".join(asked)):
-            for version, found in all_rules_of(checker, name).values():
+        device = split_device(others)[1]
+        require_device(checker.pool, device)
+        for name in _compilers(None if others is None else ",".join(others)):
+            for version, found in all_rules_of(checker, name, device).values():
                 versions[name] = version
                 rules += found
     return versions, rules
