@@ -117,6 +117,8 @@ def in_a_process(subject: Subject, *arguments: Any) -> dict[str, Any]:
 def fuzz(subject: Subject, count: int, seed: int) -> dict[str, Any]:
     """All files of one kind."""
     seeds, seen, counts = subject.seeds(), set(), Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        subject.judge(seeds[0], Path(folder))  # imports what it needs, which takes longer than any file may
     faults: list[Any] = []
     slowest, memory, number = 0.0, 0, 0
     while sum(counts.values()) < count:

@@ -231,7 +231,7 @@ CASES = [
     ("check empty.onnx", 2, "not an ONNX model"),
     ("check cut.onnx", 2, "cut short"),
     ("check unknown_op.onnx", 2, "'Reluu', which ONNX does not define"),
-    ("check text.pt2", 2, "not a torch.export archive"),
+    ("check text.pt2", 2, "damaged archive, or none"),
     ("check relu.onnx --targets onnxrutime", 2, "Did you mean 'onnxruntime'"),
     ("check relu.onnx --targets quik", 2, "Did you mean 'quick'"),
     ("check relu.onnx --targets quick:opt=off", 2, "quick is a preset"),

@@ -34,8 +34,10 @@ from driftline.inputs.foreign.float128 import write_float128
 from driftline.inputs.foreign.ktest import write_ktest
 from driftline.inputs.foreign.tables import write_own
 from driftline.inputs.make import InputMaker
+from driftline.programs.archive_scan import require_harmless
 from driftline.programs.described import Described, InspectRequest
 from driftline.programs.inspect import inspect
+from driftline.programs.torchscript_file import require_torchscript
 from driftline.report.baseline import read_baseline
 from driftline.store import Store
 
@@ -157,7 +159,38 @@ def _torch_archives() -> list[bytes]:
 
 
 def _torch_archive(path: Path) -> None:
+    """As `check` does it: the parent looks into the archive, a worker loads it."""
+    require_harmless(path)
     _inspected("torch", path)
+
+
+def _scripts() -> list[bytes]:
+    """TorchScript files: traced, and scripted with a class of its own and a loop."""
+    import torch
+
+    class Powers(torch.nn.Module):
+        def forward(self, x: torch.Tensor, times: int = 2) -> dict[str, torch.Tensor]:
+            for _ in range(times):
+                x = x * x
+            return {"x": x}
+
+    made = []
+    for module in (torch.jit.trace(torch.nn.Linear(3, 2).eval(), torch.ones(1, 3)), torch.jit.script(Powers())):
+        file = io.BytesIO()
+        torch.jit.save(module, file)
+        made.append(file.getvalue())
+    return made
+
+
+def _screened_script(path: Path) -> None:
+    """What the parent does, in which nothing may happen that a worker would survive."""
+    require_torchscript(path, path.name)
+    require_harmless(path)
+
+
+def _script(path: Path) -> None:
+    _screened_script(path)
+    _inspected("torchscript", path)
 
 
 def _stores() -> list[bytes]:
@@ -278,4 +311,6 @@ SUBJECTS = (
     Subject("float128", ".float128", _wide_floats, _foreign, 5),
     Subject("table", ".csv", _tables, _foreign, 12),
     Subject("pt2", ".pt2", _torch_archives, _torch_archive, 1),
+    Subject("pt", ".pt", _scripts, _screened_script, 8),
+    Subject("pt-loaded", ".pt", _scripts, _script, 1),
 )

@@ -81,9 +81,11 @@ def _suspects(path: Path, name: str) -> Iterator[str]:
         with zipfile.ZipFile(path) as archive:
             yield from _in_torchscript(archive) if path.suffix == ".pt" else _in_archive(archive, _DEEP)
     except (*_DAMAGED, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        if zipfile.is_zipfile(path):
-            raise DriftlineError(f"{one_line(name)} is a damaged archive ({one_line(str(error), 80)}).") from error
-        # Not an archive at all: torch refuses it, and says why.
+        # Also what seems to be no archive at all: what we cannot look into, torch's own reader of archives might.
+        raise DriftlineError(
+            f"{one_line(name)} is a damaged archive, or none ({one_line(str(error), 80)}). Write it again with"
+            f" {'torch.jit.save' if path.suffix == '.pt' else 'torch.export.save'}."
+        ) from error
 
 
 def _in_archive(archive: zipfile.ZipFile, deep: int) -> Iterator[str]:
