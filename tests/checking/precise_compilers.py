@@ -73,7 +73,7 @@ class SumsInHalf(_OnTorch):
 class Lazy(_OnTorch):
     name = "lazy"
     options: ClassVar[dict[str, Option]] = {
-        "bug": Option("what is wrong", ("epsilon", "softplus", "tile", "expm1"), "tile")
+        "bug": Option("what is wrong", ("epsilon", "softplus", "tile", "expm1", "flush", "floor"), "tile")
     }
 
     def change(self, options: Options) -> Callable[..., Any]:
@@ -86,6 +86,10 @@ class Lazy(_OnTorch):
                 return func(*args[:4], 100 * args[4], **kwargs)
             if bug == "expm1" and name == "expm1":
                 return args[0].exp() - 1
+            if bug == "flush" and name == "ceil":  # as processors do that take subnormal numbers for zero
+                return func(args[0].where(args[0].abs() >= 2.0**-126, 0.0))
+            if bug == "floor" and name == "ceil":
+                return args[0].floor()
             result = func(*args, **kwargs)
             return result * 1.05 if bug == "softplus" and name == "softplus" else result
 

@@ -139,3 +139,27 @@ def test_lost_tiny_numbers_are_not_taken_for_float32_where_the_others_are_float6
     row = only(check(checker, store_folder, f"{HALF}:tiny_doubles", "lazy:bug=expm1"))
     assert row.verdict.judgement is Judgement.FAIL, row.verdict
     assert not row.verdict.evidence.policies
+
+
+STEPS = """
+import torch
+
+def program():
+    return lambda x: torch.ceil(x) * 3.0 + x, (torch.tensor([1e-40, -1e-40, 0.5, 2.0, 3.5]),)
+"""
+
+
+def test_a_step_that_follows_from_a_subnormal_input_is_reduced_precision(
+    checker: Checker, store_folder: Path, tmp_path: Path
+) -> None:
+    """The ceiling of the smallest numbers is one, that of zero is zero: no rounding bound explains it."""
+    (tmp_path / "steps.py").write_text(STEPS)
+    program = f"{tmp_path / 'steps.py'}:program"
+    row = only(check(checker, store_folder, program, "lazy:bug=flush"))
+    assert row.verdict.judgement is Judgement.REDUCED, row.verdict
+    assert row.verdict.evidence.policies == ("flush-to-zero",)
+    accepting = ["lazy=flush-to-zero"]
+    row = only(check(checker, store_folder, program, "lazy:bug=flush", accept=accepting))
+    assert row.verdict.judgement is Judgement.PASS, row.verdict
+    row = only(check(checker, store_folder, program, "lazy:bug=floor", accept=accepting))
+    assert row.verdict.judgement is Judgement.FAIL, "a wrong step stays one, subnormal inputs beside it or not"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -35,7 +37,15 @@ NEARLY_EQUAL = pytest.mark.parametrize(
 )
 
 
-def added_to_bias(dtype: torch.dtype, terms: int, policy: str) -> tuple[Program, torch.Tensor]:
+def product_and_sum(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """A linear layer written out, which compilers fuse."""
+    return bias + (x.reshape(4, 16, -1) @ weight.T).reshape(64, 3)
+
+
+LAYERS = pytest.mark.parametrize("layer", [torch.nn.functional.linear, product_and_sum])
+
+
+def added_to_bias(layer: Any, dtype: torch.dtype, terms: int, policy: str) -> tuple[Program, torch.Tensor]:
     """A linear layer with nearly equal terms and a large bias, and its result where the sum begins with the bias."""
     generator = torch.Generator().manual_seed(0)
     near = 16 * torch.finfo(dtype).eps
@@ -45,28 +55,44 @@ def added_to_bias(dtype: torch.dtype, terms: int, policy: str) -> tuple[Program,
     total = bias.expand(64, 3)
     for k in range(terms):
         total = total + x[:, k : k + 1] * weight[None, :, k]
-    return Program(torch.nn.functional.linear, x, weight, bias, arithmetic=declared(policy)), total
+    return Program(layer, x, weight, bias, arithmetic=declared(policy)), total
 
 
+@LAYERS
 @NEARLY_EQUAL
 def test_equal_terms_may_all_round_alike_when_the_sum_begins_with_the_bias(
-    dtype: torch.dtype, terms: int, policy: str
+    layer: Any, dtype: torch.dtype, terms: int, policy: str
 ) -> None:
     """Each addition to the bias rounds the same way, in every element: drawn one by one it would look like a bias."""
-    program, total = added_to_bias(dtype, terms, policy)
+    program, total = added_to_bias(layer, dtype, terms, policy)
     assert program.judge({"output": total.numpy()}).finding is None
 
 
+@LAYERS
 @NEARLY_EQUAL
-def test_equal_terms_excuse_no_lost_products(dtype: torch.dtype, terms: int, policy: str) -> None:
-    program, total = added_to_bias(dtype, terms, policy)
+def test_equal_terms_excuse_no_lost_products(layer: Any, dtype: torch.dtype, terms: int, policy: str) -> None:
+    program, total = added_to_bias(layer, dtype, terms, policy)
     bias = torch.tensor([1000.0, 999.0, 1001.0], dtype=dtype).expand(total.shape)
     assert program.judge({"output": bias.numpy()}).finding
 
 
-def test_sums_in_half_precision_are_found_although_their_terms_are_equal() -> None:
-    program, total = added_to_bias(torch.float16, 18, "")
+@LAYERS
+def test_sums_in_half_precision_are_found_although_their_terms_are_equal(layer: Any) -> None:
+    program, total = added_to_bias(layer, torch.float16, 18, "")
     assert program.judge({"output": total.numpy()}).finding
+
+
+def test_each_product_may_round_to_the_last_digit_of_a_large_addend() -> None:
+    """Terms that have nothing in common: their errors walk, and the walk is as long as there are products."""
+    generator = torch.Generator().manual_seed(0)
+    x, weight = torch.randn(64, 1024, generator=generator), torch.randn(3, 1024, generator=generator)
+    bias = torch.tensor([30000.0, 29000.0, 31000.0])
+    total = bias.expand(64, 3)
+    for k in range(1024):
+        total = total + x[:, k : k + 1] * weight[None, :, k]
+    program = Program(product_and_sum, x, weight, bias)
+    assert program.judge({"output": total.numpy()}).finding is None
+    assert program.judge({"output": (total * 1.00001).numpy()}).finding
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,4 +1,5 @@
-"""Orders of summation that ONNX runtimes may choose, where the addend of Gemm and Conv makes them err alike."""
+"""Orders of summation that ONNX runtimes may choose, where the addend of Gemm and Conv makes them err alike; so does
+an addition that follows MatMul or Conv, which runtimes fuse with it."""
 
 from __future__ import annotations
 
@@ -19,7 +20,18 @@ GEMM = """<ir_version: 8, opset_import: ["": 18]>
 g ({type}[64,{terms}] x, {type}[3,{terms}] w, {type}[3] b) => ({type}[64,3] y) {{ y = Gemm<transB=1>(x, w, b) }}"""
 CONV = """<ir_version: 8, opset_import: ["": 18]>
 g ({type}[64,{terms},1] x, {type}[3,{terms},1] w, {type}[3] b) => ({type}[64,3,1] y) {{ y = Conv(x, w, b) }}"""
-CASES = pytest.mark.parametrize("text", [GEMM, CONV], ids=["Gemm", "Conv"])
+MATMUL_ADD = """<ir_version: 8, opset_import: ["": 18]>
+g ({type}[64,{terms}] x, {type}[3,{terms}] w, {type}[3] b) => ({type}[64,3] y) {{
+    t = Transpose<perm=[1,0]>(w) p = MatMul(x, t) y = Add(b, p)
+}}"""
+CONV_ADD = """<ir_version: 8, opset_import: ["": 18]>
+g ({type}[64,{terms},1] x, {type}[3,{terms},1] w, {type}[3] b) => ({type}[64,3,1] y) {{
+    p = Conv(x, w) s = Constant<value_ints=[64,3]>() q = Reshape(p, s) a = Add(q, b) one = Constant<value_ints=[2]>()
+    y = Unsqueeze(a, one)
+}}"""
+CASES = pytest.mark.parametrize(
+    "text", [GEMM, CONV, MATMUL_ADD, CONV_ADD], ids=["Gemm", "Conv", "MatMul-Add", "Conv-Add"]
+)
 SIZES = pytest.mark.parametrize(
     ("dtype", "terms", "policy"), [("float32", 64, ""), ("float16", 18, "half-accumulation")]
 )
@@ -39,7 +51,7 @@ class NearlyEqual:
             total = (total + (x[:, k : k + 1] * weight[None, :, k]).astype(dtype)).astype(dtype)
         self.total = total
         model = parser.parse_model(text.format(type="float" if dtype == "float32" else "float16", terms=terms))
-        trailing = (1,) if text is CONV else ()
+        trailing = (1,) if text in (CONV, CONV_ADD) else ()
         self._shape = (64, 3, *trailing)
         arrays = {"x": x.reshape(*x.shape, *trailing), "w": weight.reshape(*weight.shape, *trailing), "b": self.bias}
         self._arithmetic = declared(policy)

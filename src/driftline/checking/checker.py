@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ from driftline.execute.pool import Pool, TaskReport, WorkerKind, WorkerStartErro
 from driftline.execute.requests import ENDED, RUN, Ran, RunRequest
 from driftline.inputs.room import room_for_results
 from driftline.inputs.similar import similar_inputs
-from driftline.oracle.arithmetic import effective
+from driftline.oracle.arithmetic import effective, with_subnormals_as_zero
 from driftline.oracle.choice import parse_oracle
 from driftline.oracle.effect import Effect
 from driftline.oracle.judge import AskArithmetic, NoShadow, Reference, ReferenceSample, TargetTraits, judge
@@ -472,6 +472,7 @@ class Checker:
                     replace(
                         _reference_sample(found, partial(self._ask_shadow, case, witness, index), room),
                         inputs=case.samples[index].arrays,
+                        flushed=cache(partial(self._flushed, case, witness, index)),
                     )
                     for index, found in enumerate(answer.samples)
                 )
@@ -480,6 +481,13 @@ class Checker:
             return Reference(problem=f"the reference cannot run: {error}")
         except TooLarge as error:
             return Reference(problem=_too_large(error))
+
+    def _flushed(self, case: Case, witness: ReferenceSource, index: int) -> ReferenceSample | None:
+        """What the program means on a sample if subnormal inputs are taken for zero."""
+        sample = case.samples[index]
+        zeros = replace(sample, arrays=with_subnormals_as_zero(sample.arrays))
+        found = self._testimony(replace(case, samples=(zeros,)), witness)
+        return found.samples[0] if found.samples else None
 
     def _ask_shadow(
         self, case: Case, witness: ReferenceSource, index: int, arithmetic: str, runs: int, outputs: Arrays | None

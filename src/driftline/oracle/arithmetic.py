@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from driftline.core.errors import DriftlineError
-from driftline.core.tensors import Arrays
+from driftline.core.tensors import Array, Arrays
 from driftline.core.text import did_you_mean
 
 # unit roundoff, largest finite number, smallest normal and smallest subnormal number of each format
@@ -120,14 +120,28 @@ def effective(names: str, uses: Collection[str]) -> str:
 
 def has_subnormals(arrays: Arrays) -> bool:
     """Are there numbers among these that are too small for all the digits of their type?"""
-    for array in arrays.values():
-        smallest = _FORMATS.get(_PARTS.get(array.dtype.name, array.dtype.name))
-        if smallest and array.size:
-            parts = (array.real, array.imag) if array.dtype.kind == "c" else (array,)
-            sizes = [np.abs(part.astype(np.float64)) for part in parts]
-            if any(((size > 0) & (size < smallest[2])).any() for size in sizes):
-                return True
-    return False
+    return any(_subnormal(part).any() for array in arrays.values() for part in _real_parts(array))
+
+
+def with_subnormals_as_zero(arrays: Arrays) -> Arrays:
+    """The same arrays as a processor sees them that takes subnormal numbers for zero. The sign stays."""
+    flushed = {name: array.copy() for name, array in arrays.items()}
+    for array in flushed.values():
+        for part in _real_parts(array):
+            part[_subnormal(part)] *= 0
+    return flushed
+
+
+def _real_parts(array: Array) -> tuple[Array, ...]:
+    """Views of the floats in an array; none in one of integers."""
+    if _PARTS.get(array.dtype.name, array.dtype.name) not in _FORMATS:
+        return ()
+    return (array.real, array.imag) if array.dtype.kind == "c" else (array,)
+
+
+def _subnormal(part: Array) -> Array:
+    size = np.abs(part.astype(np.float64))
+    return (size > 0) & (size < _FORMATS[part.dtype.name][2])
 
 
 def declared(names: str) -> Arithmetic:

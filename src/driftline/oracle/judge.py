@@ -46,6 +46,8 @@ class ReferenceSample:
     shadow: AskArithmetic | None = None  # how far rounding may move the result, on demand
     sparing: bool = False  # it is worth while to ask the shadow for a few runs first, and then for more
     inputs: Arrays = field(default_factory=dict)
+    # What it means if subnormal inputs are taken for zero, on demand; nothing where that cannot be found out.
+    flushed: Callable[[], ReferenceSample | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample]
         verdict = _judge_sample(got, sample, trait, thorough)
         flushes = verdict.kind in _OF_VALUES and declared(trait.arithmetic).flush_to_zero
         if flushes and has_subnormals(sample.inputs):
-            verdict = _inconclusive("an input is subnormal, which this compiler declares that it may take for zero")
+            verdict = _judge_flushed(got, sample, trait, thorough)
         if verdict.judgement is Judgement.FAIL:
             return replace(verdict, evidence=replace(verdict.evidence, sample=index))
         verdicts.append(verdict)
@@ -135,6 +137,16 @@ def _judge_samples(outputs: Sequence[Arrays], samples: Sequence[ReferenceSample]
         return failing(Kind.BIAS, found)
     told = next((v for v in verdicts if v.evidence.unspecified), None)
     return told or next((v for v in verdicts if v.judgement is Judgement.PASS), verdicts[0])
+
+
+def _judge_flushed(got: Arrays, sample: ReferenceSample, trait: TargetTraits, thorough: bool) -> Verdict:
+    """A step may follow from a subnormal input that was taken for zero, as in ceil: the results are held against what
+    the program gives for zeros. One that agrees with neither may have taken some inputs for zero and others not."""
+    flushed = sample.flushed() if sample.flushed else None
+    verdict = _judge_sample(got, flushed, trait, thorough) if flushed else None
+    if verdict and verdict.judgement is Judgement.PASS:
+        return verdict
+    return _inconclusive("an input is subnormal, which this compiler declares that it may take for zero")
 
 
 def _distinct_inputs(samples: Sequence[ReferenceSample]) -> list[int]:

@@ -6,7 +6,8 @@ float64 arrays. An amplitude is the rms-sized error of the worst legal implement
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +66,14 @@ def summed(result: Array, squares: Array, terms: float, unit: float) -> Array:
     # square of a sum is the sum of squares times the number of terms only where all terms are equal.
     equal = np.square(result) >= NEARLY * squares * terms
     return np.where(equal, np.maximum(size, unit * terms * np.abs(result) / 4), size)
+
+
+def transposed_terms(weight: Sequence[int], groups: int, strides: Sequence[int], dilations: Sequence[int]) -> float:
+    """How many products at most go into one result of a transposed convolution: every channel of the group, and of
+    the kernel only those places that lie whole strides apart."""
+    sides = zip(weight[2:], strides, dilations, strict=True)
+    places = math.prod(math.ceil(side / (stride // math.gcd(stride, dilation))) for side, stride, dilation in sides)
+    return float(max(weight[0] // max(groups, 1), 1) * places)
 
 
 def overflowing(size: Array, peak: Array, largest: float) -> Array:
@@ -149,6 +158,22 @@ def repeated_error(
     if not bool(equal.any()):
         return None
     return RepeatedError(np.where(equal, REPEATED * accumulator * terms * np.abs(result), 0.0))
+
+
+@dataclass(frozen=True)
+class Products:
+    """A sum of products: the sum of their squares, and how many there are."""
+
+    squares: Array
+    terms: float
+
+    def begun_with(self, added: Array, result: Array, accumulator: float) -> tuple[Array, RepeatedError | None]:
+        """The error of adding a number to this sum, and the part of it that repeats in every element. A compiler that
+        fuses the two operations may begin the sum with that number, as it may in Gemm."""
+        with np.errstate(all="ignore"):
+            size = summed(result, self.squares + np.square(added), self.terms + 1, accumulator)
+        repeated = repeated_error(result, added, lambda: self.squares, self.terms, accumulator)
+        return np.where(np.isfinite(size), size, 0.0), repeated
 
 
 Joint = RunningError | SharedFactors | RepeatedError  # errors of elements that have to do with each other

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftline.oracle.arithmetic import Arithmetic
+from driftline.oracle.noise import Products
 
 
 def schema_argument(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:
@@ -32,6 +33,7 @@ class Call:
     dtypes: tuple[str | None, ...]
     arithmetic: Arithmetic
     terms: float = 0.0  # of the sum of which this operation is a part, when the program leaves its order open
+    products: Products | None = None  # where it is a sum of products to which something may be added next
 
     def argument(self, name: str) -> Any:
         return schema_argument(self.target, self.args, self.kwargs, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ from driftline.core.tensors import Array
 from driftline.oracle.noise import Joint, NoiseSource
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.decisions import Decision, Order
+from driftline.oracle.shadow.fused_additions import RecentProducts, layout, with_addend_first
 from driftline.oracle.shadow.onnx_open import index_range, open_elements, replaced
 from driftline.oracle.shadow.onnx_rules import amplitudes, joint_errors
-from driftline.oracle.shadow.onnx_sums import terms_of
+from driftline.oracle.shadow.onnx_sums import products_of, terms_of
 from driftline.oracle.shadow.quantised import moved_by_quanta
 from driftline.oracle.specification import has_clauses
 
@@ -83,6 +84,10 @@ class OnnxRun:
 class OnnxMeasuringRun(OnnxRun):
     """Finds out how large an error each operator may make."""
 
+    def __init__(self, memory: OnnxRunMemory) -> None:
+        super().__init__(memory)
+        self._recent = RecentProducts(_memory_of)
+
     def decide(self, decision: Decision, values: dict[int, Array], own: dict[int, Array]) -> dict[int, Array]:
         decision.observe_reference(values, own)
         return values
@@ -93,12 +98,27 @@ class OnnxMeasuringRun(OnnxRun):
         return results
 
     def round(self, key: Key, call: Call) -> tuple[Any, ...]:
+        call = replace(call, products=products_of(call))
         self.memory.sizes[key], known = amplitudes(call)
         self.memory.joint[key] = joint_errors(call)
+        if call.products:
+            self._recent.remember(call.results[0], call.products)
+        elif call.target.op_type in ("Add", "Sub"):
+            self._may_be_fused(key, call)
         if not known:
             self.memory.unruled.add(str(call.target.op_type))
         self.count(sum(size.size for size in self.memory.sizes[key] if size is not None), terms_of(call))
         return call.results
+
+    def _may_be_fused(self, key: Key, call: Call) -> None:
+        (size,), result = self.memory.sizes[key], call.results[0]
+        for summand, other in (call.args, reversed(call.args)):
+            products = self._recent.behind(summand)
+            if products and size is not None:
+                added = -other if call.target.op_type == "Sub" and summand is call.args[0] else other
+                given = (products, np.broadcast_to(added, result.shape), result, call.accumulator(), size)
+                size, self.memory.joint[key] = with_addend_first(*given, self.memory.joint[key])
+        self.memory.sizes[key] = [size]
 
     def count(self, roundings: int, terms: float) -> None:
         self.memory.roundings += roundings
@@ -172,6 +192,11 @@ class OnnxAlternativeRun(OnnxRun):
                 alternative = self._value
             changed[index] = replaced(node, inputs, results[index], mask, alternative)
         return tuple(changed)
+
+
+def _memory_of(array: Array) -> tuple[Any, ...]:
+    """Where an array lies, and how; the results of nodes are not written to."""
+    return array.__array_interface__["data"][0], *layout(array.shape, array.strides, array.flags.c_contiguous)
 
 
 def _fit(sizes: list[Array | None], results: tuple[Any, ...]) -> bool:

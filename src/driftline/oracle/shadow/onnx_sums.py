@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import Joint, finite_size, overflowing, repeated_error, summed, together
+from driftline.oracle.noise import (
+    Joint,
+    Products,
+    finite_size,
+    overflowing,
+    repeated_error,
+    summed,
+    together,
+    transposed_terms,
+)
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.conditioning import carried
 
@@ -48,16 +57,25 @@ def _sum_of_products(call: Call, squares: Array, terms: float) -> list[Array]:
     return [size]
 
 
-def _matmul(call: Call) -> list[Array]:
-    return _sum_of_products(call, _again(call, np.square), float(call.args[0].shape[-1] if call.args[0].ndim else 1))
+def _added_products(call: Call) -> list[Array]:
+    found = call.products or products_of(call)
+    assert found is not None, f"{call.target.op_type} is no sum of products"
+    return _sum_of_products(call, found.squares, found.terms)
 
 
-def _gemm(call: Call) -> list[Array]:
-    squares = _gemm_squares(call)
-    added = _added(call)
-    if added is not None:
-        squares = squares + np.square(added)
-    return _sum_of_products(call, squares, _gemm_terms(call) + 1)
+def products_of(call: Call) -> Products | None:
+    """The products that an operator adds up, and its own addend; none for operators that add up something else."""
+    rule = _PRODUCTS.get(str(call.target.op_type))
+    return rule(call) if rule else None
+
+
+def _matmul(call: Call) -> Products:
+    return Products(_again(call, np.square), float(call.args[0].shape[-1] if call.args[0].ndim else 1))
+
+
+def _gemm(call: Call) -> Products:
+    squares, terms, added = _gemm_squares(call), _gemm_terms(call), _added(call)
+    return Products(squares, terms) if added is None else Products(squares + np.square(added), terms + 1)
 
 
 def _gemm_squares(call: Call) -> Array:
@@ -76,14 +94,17 @@ def _number(call: Call, name: str) -> float:
     return 1.0 if given is None else float(given)
 
 
-def _convolution(call: Call) -> list[Array]:
-    return _sum_of_products(call, _again(call, np.square), _convolution_terms(call) + 1)
+def _convolution(call: Call) -> Products:
+    return Products(_again(call, np.square), _convolution_terms(call) + (_added(call) is not None))
 
 
 def _convolution_terms(call: Call) -> float:
     weight = call.args[1]
-    results = weight.shape[1] if call.target.op_type == "ConvTranspose" else weight.shape[0]
-    return float(weight.size / max(results, 1))
+    if call.target.op_type == "ConvTranspose":
+        sides = weight.ndim - 2
+        strides, dilations = (call.kwargs.get(name) or [1] * sides for name in ("strides", "dilations"))
+        return transposed_terms(weight.shape, call.kwargs.get("group") or 1, strides, dilations)
+    return float(weight.size / max(weight.shape[0], 1))
 
 
 def _convolution_squares(call: Call) -> Array:
@@ -102,6 +123,14 @@ def _added(call: Call) -> Array | None:
     else:
         addend = addend.reshape(-1, *[1] * (result.ndim - 2))
     return np.broadcast_to(addend, result.shape)
+
+
+_PRODUCTS: dict[str, Callable[[Call], Products]] = {
+    "MatMul": _matmul,
+    "Gemm": _gemm,
+    "Conv": _convolution,
+    "ConvTranspose": _convolution,
+}
 
 
 def _repeated(terms: Callable[[Call], float], squares: Callable[[Call], Array]) -> Callable[[Call], Joint | None]:
@@ -247,10 +276,7 @@ def generous(call: Call, index: int) -> Array:
 
 
 SUMS: dict[str, OnnxSumRule] = {
-    "MatMul": _matmul,
-    "Gemm": _gemm,
-    "Conv": _convolution,
-    "ConvTranspose": _convolution,
+    **dict.fromkeys(_PRODUCTS, _added_products),
     "Einsum": _einsum,
     "Col2Im": _counted_sum,
     "ScatterElements": _counted_sum,

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import Joint, stored, together, transcendental
+from driftline.oracle.noise import Joint, Products, stored, together, transcendental
 from driftline.oracle.shadow.call import Call, schema_argument
-from driftline.oracle.shadow.torch_sums import JOINT, SUMS, generous
+from driftline.oracle.shadow.torch_sums import JOINT, PRODUCTS, SUMS, generous, products_in
 
 # Move, choose or step: exact on what they are given.
 EXACT = {
@@ -114,6 +114,12 @@ def amplitudes(call: Call) -> tuple[list[Array | None], bool]:
             size = together(size, generous(call, index))
         sizes.append(np.asarray(size))
     return sizes, known
+
+
+def products_of(call: Call) -> Products | None:
+    """The sum of products to which compilers fuse the addition that follows; none where it is something else."""
+    terms = PRODUCTS.get(name_of(call.target))
+    return products_in(call, terms) if terms and call.results[0].is_floating_point() else None
 
 
 def joint_errors(call: Call) -> Joint | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,12 @@ from driftline.core.tensors import Array
 from driftline.oracle.noise import Joint, NoiseSource, kept
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.decisions import Decision, Order
+from driftline.oracle.shadow.fused_additions import RecentProducts, layout, with_addend_first
 from driftline.oracle.shadow.quantised import moved_by_quanta
 from driftline.oracle.shadow.tape import TapeNode
 from driftline.oracle.shadow.torch_decisions import index_result
 from driftline.oracle.shadow.torch_open import open_elements, replaced
-from driftline.oracle.shadow.torch_rules import amplitudes, joint_errors, name_of
+from driftline.oracle.shadow.torch_rules import amplitudes, joint_errors, name_of, products_of
 
 
 @dataclass
@@ -62,6 +63,10 @@ class TorchRun:
 class TorchMeasuringRun(TorchRun):
     """Finds out how large an error each operation may make."""
 
+    def __init__(self, memory: TorchRunMemory) -> None:
+        super().__init__(memory)
+        self._recent = RecentProducts(_memory_of)
+
     def decide(self, decision: Decision, args: tuple[Any, ...]) -> tuple[Any, ...]:
         decision.observe_reference(_floats(args))
         return args
@@ -77,15 +82,32 @@ class TorchMeasuringRun(TorchRun):
         return results
 
     def round(self, number: int, call: Call) -> tuple[Any, ...]:
+        call = replace(call, products=products_of(call))
         sizes, known = amplitudes(call)
-        self.memory.sizes[number] = [kept(size) for size in sizes]
         self.memory.joint[number] = joint_errors(call)
+        if call.products:
+            self._recent.remember(call.results[0], call.products)
+        elif name_of(call.target) in ("add", "sub") and call.argument("alpha") in (None, 1):
+            sizes = [self._may_be_fused(number, call, sizes[0])]
+        self.memory.sizes[number] = [kept(size) for size in sizes]
         self.memory.roundings += sum(size.size for size in self.memory.sizes[number] if size is not None)
         fed = [a.numel() for a in call.args if isinstance(a, torch.Tensor)]
         self.memory.terms = max(self.memory.terms, *fed, 1)
         if not known:
             self.memory.unruled.add(name_of(call.target))
         return call.results
+
+    def _may_be_fused(self, number: int, call: Call, size: Array | None) -> Array | None:
+        result, summands = call.results[0], call.args[:2]
+        if size is None or result is summands[0] or not all(isinstance(one, torch.Tensor) for one in summands):
+            return size  # added in place: what the products came to is gone
+        for summand, other in (summands, reversed(summands)):
+            products = self._recent.behind(summand)
+            if products:
+                added = -other if name_of(call.target) == "sub" and summand is summands[0] else other
+                given = (added.expand(result.shape).detach().numpy(), result.detach().numpy(), call.accumulator())
+                size, self.memory.joint[number] = with_addend_first(products, *given, size, self.memory.joint[number])
+        return size
 
 
 class TorchNoisyRun(TorchRun):
@@ -157,6 +179,11 @@ class TorchAlternativeRun(TorchRun):
             else:
                 changed[index] = other
         return tuple(changed)
+
+
+def _memory_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """Where a tensor lies, and how, and how often that memory was written to."""
+    return tensor.data_ptr(), tensor._version, *layout(tensor.shape, tensor.stride(), tensor.is_contiguous())
 
 
 def _floats(args: tuple[Any, ...]) -> dict[int, Array]:

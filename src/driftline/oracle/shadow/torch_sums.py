@@ -18,12 +18,14 @@ from driftline.oracle.noise import (
     ROOT2,
     WEIGHTS,
     Joint,
+    Products,
     RunningError,
     SharedFactors,
     overflowing,
     repeated_error,
     summed,
     together,
+    transposed_terms,
 )
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.conditioning import carried
@@ -58,8 +60,7 @@ def products(terms: Callable[[Call], float]) -> TorchSumRule:
     """A sum of `terms` products of two arguments, perhaps with an addend."""
 
     def rule(call: Call) -> list[Array | None]:
-        squares = call.target(*[_squared(a) for a in call.args], **{k: _factor(v) for k, v in call.kwargs.items()})
-        squares = squares if isinstance(squares, (tuple, list)) else (squares,)
+        squares = (torch.from_numpy(call.products.squares),) if call.products else _squares(call)
         sizes: list[Array | None] = []
         for index, (square, result) in enumerate(zip(squares, call.results, strict=True)):
             if not isinstance(square, torch.Tensor) or call.dtypes[index] is None:
@@ -81,6 +82,16 @@ def products(terms: Callable[[Call], float]) -> TorchSumRule:
         return sizes
 
     return rule
+
+
+def _squares(call: Call) -> tuple[Any, ...]:
+    squares = call.target(*[_squared(a) for a in call.args], **{k: _factor(v) for k, v in call.kwargs.items()})
+    return tuple(squares) if isinstance(squares, (tuple, list)) else (squares,)
+
+
+def products_in(call: Call, terms: Callable[[Call], float]) -> Products:
+    """The products that an operation adds up, and its own addend."""
+    return Products(_numpy(_squares(call)[0]), max(terms(call), call.terms))
 
 
 def _flushed(call: Call, index: int, terms: float) -> Array | float:
@@ -152,11 +163,15 @@ def _inner(call: Call) -> float:
 
 def _convolution_terms(call: Call) -> float:
     weight = call.args[1]
-    return (
-        float(weight.numel() / max(weight.shape[0], 1))
-        if not call.argument("transposed")
-        else float(weight.numel() / max(weight.shape[1], 1))
-    )
+    if call.argument("transposed"):
+        strides, dilations = (_sides(call.argument(name), weight.dim() - 2) for name in ("stride", "dilation"))
+        return transposed_terms(weight.shape, call.argument("groups"), strides, dilations)
+    return float(weight.numel() / max(weight.shape[0], 1))
+
+
+def _sides(given: Any, count: int) -> list[int]:
+    """One number for each side of a kernel; a single one holds for all."""
+    return list(given) if len(given) == count else list(given) * count
 
 
 def _backward_convolution_terms(call: Call) -> float:
@@ -357,6 +372,12 @@ def _through(call: Call) -> list[Array | None]:
     """A function whose formula passes larger numbers (`programs/onnx_player/torch_ops.py`)."""
     return [call.arithmetic.transcendental(call.dtypes[0] or "float32") * np.abs(_numpy(call.args[1]))]
 
+
+# Sums of products to which compilers fuse the addition that follows.
+PRODUCTS: dict[str, Callable[[Call], float]] = {
+    **dict.fromkeys(("mm", "bmm", "mv", "addmm", "baddbmm", "addmv"), _inner),
+    "convolution": _convolution_terms,
+}
 
 SUMS: dict[str, TorchSumRule] = {
     **dict.fromkeys(
