@@ -43,6 +43,7 @@ sightings = st.builds(
     stage=st.sampled_from(("COMPILE", "RUN")),
     operators=_some("abs", "matmul", "constant").map(frozenset),
     dtypes=_some("int64", "float32").map(frozenset),
+    empty=st.booleans(),
     options=st.sampled_from(({}, {"opt": "all"})),
     answers=st.dictionaries(st.sampled_from(QUESTIONS), st.booleans()),
 )
@@ -56,6 +57,9 @@ conditions = st.fixed_dictionaries(
         "dtypes": st.just(("int64",)),
         "faults": _some(*Fault),
         "narrower": st.just("int32"),
+        "rounded_to": st.just("float32"),
+        "off_by": st.sampled_from(((0, 10), (600, 700))),
+        "empty": st.just(True),
         "regions": _some(*Region),
         "got": st.sampled_from(((0,), (0, 700), (float("nan"),))),
         "expected": st.just((5,)),
@@ -191,3 +195,32 @@ def test_an_error_is_known_by_the_words_of_the_compiler() -> None:
     assert explains(cause, seen)
     assert not explains(cause, replace(seen, evidence=replace(seen.evidence, message="no such file")))
     assert not explains(cause, replace(seen, evidence=replace(seen.evidence, exception="RuntimeError")))
+
+
+def _worst(*pairs: tuple[float, float]) -> Sighting:
+    found = Evidence(worst=tuple(Element((at,), *pair) for at, pair in enumerate(pairs)))
+    return Sighting("openvino", "wrong-value", found)
+
+
+def test_integers_that_went_through_a_float_type() -> None:
+    cause = replace(PLAIN, rounded_to="float32")
+    assert explains(cause, _worst((-1461433027, -1461433088), (16777217, 16777216)))
+    assert explains(cause, _worst((16777217, 16777218))), "rounded to the other side"
+    for wrong in ((16777217, 16777215), (3, 4), (16777216, 16777217), (16777217, 0), (0.5, 1.0), (True, False)):
+        assert not explains(cause, _worst((16777217, 16777216), wrong)), wrong
+    assert not explains(cause, _worst())
+
+
+def test_how_far_off_every_element_is() -> None:
+    cause = replace(PLAIN, off_by=(3.9e-4, 4.0e-4))
+    assert explains(cause, _worst((0.6931471805599453, 0.6935442090034485), (2e-09, 0.0003970285)))
+    for wrong in ((1.0, 1.1), (1.0, 1.0001), (float("nan"), 1.0), (float("inf"), 1.0)):
+        assert not explains(cause, _worst((2e-09, 0.0003970285), wrong)), wrong
+    assert not explains(cause, _worst())
+
+
+def test_a_cause_of_nothing_asks_for_an_empty_input() -> None:
+    cause = replace(PLAIN, empty=True)
+    seen = _worst((1, 0))
+    assert "empty" in mismatch(cause, seen)
+    assert explains(cause, replace(seen, empty=True))

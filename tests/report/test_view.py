@@ -14,6 +14,7 @@ from driftline.core.verdict import Kind
 from driftline.report.gather import gather
 from driftline.report.mismatch import describe_tensor, from_arrays, from_evidence, is_ordinary
 from driftline.report.view import FIXED, FLAKY, KNOWN, OPEN, ReportView
+from driftline.report.words import verdict_line
 from driftline.store import Store
 from driftline.store.audits import AuditLog
 from driftline.store.checks import CheckLog
@@ -34,6 +35,12 @@ def test_the_verdict_says_what_was_tested_and_found(view: ReportView) -> None:
     assert view.verdict.startswith("9,600 programs on 4 targets in 65 min showed 10 distinct bugs in 3 compilers:")
     assert "4 in onnxruntime" in view.verdict
     assert "(1 known already, 1 flaky, counted apart)" in view.verdict
+
+
+def test_audits_beside_a_hunt_are_said_to_have_happened(view: ReportView) -> None:
+    """Their bugs are among those that are counted: the programs of the hunt alone did not show them."""
+    told = verdict_line(view.bugs, view.statistics, others=["2 audits"])
+    assert told.startswith("9,600 programs on 4 targets in 65 min and 2 audits showed 10 distinct bugs")
 
 
 def test_a_store_without_hunts_claims_nothing_about_passes(bare_store: Path) -> None:

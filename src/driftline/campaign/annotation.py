@@ -29,6 +29,7 @@ def sighting_of(case: Case, result: TargetResult) -> Sighting:
         stage=found.stage,
         operators=spelled_alike(operators),
         dtypes=frozenset(dtypes - {""}),
+        empty=any(not array.size for sample in case.samples for array in sample.arrays.values()),
         options=dict(result.target.options),
     )
 

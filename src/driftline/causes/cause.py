@@ -79,6 +79,9 @@ class Cause:
     dtypes: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
     narrower: str = ""
+    rounded_to: str = ""  # a float type that the wrong integers went through
+    off_by: tuple[Number, ...] = ()  # the least and the largest distance of what came from what is expected
+    empty: bool = False  # an input has no elements
     regions: tuple[Region, ...] = ()
     got: tuple[Number, ...] = ()
     expected: tuple[Number, ...] = ()
@@ -108,6 +111,9 @@ class Cause:
         """Is there a condition on evidence that not every wrong number in the same operator fulfils?"""
         return bool(
             self.narrower
+            or self.rounded_to
+            or self.off_by
+            or self.empty
             or self.got
             or self.needs
             or self.policies
@@ -129,7 +135,9 @@ class Cause:
         for name, value in (
             ("kinds", self.kinds), ("stages", self.stages), ("operators", self.spelled), ("dtypes", self.dtypes),
             ("machines", self.machines), ("options", tuple(f"{key}={value}" for key, value in self.options)),
-            ("faults", self.faults), ("narrower", self.narrower), ("regions", self.regions), ("got", self.got),
+            ("faults", self.faults), ("narrower", self.narrower), ("rounded_to", self.rounded_to),
+            ("off_by", self.off_by), ("empty", "an input has no elements" if self.empty else ""),
+            ("regions", self.regions), ("got", self.got),
             ("expected", self.expected), ("policies", self.policies), ("exception", self.exception),
             ("message", self.message), ("signal", self.signal), ("tried on the case", self.questions),
         ):  # fmt: skip

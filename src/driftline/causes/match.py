@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 from driftline.causes.cause import Cause
 from driftline.causes.sighting import GLUE, Sighting
-from driftline.core.evidence import Number
+from driftline.core.evidence import Element, Evidence, Number
 
+SPACINGS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}  # binary digits of a number
+_ROUNDINGS = 4  # steps: several operations, each of which rounds
 _SAME = 1e-6  # relative: numbers in files are written with fewer digits
 
 
@@ -84,6 +87,12 @@ def _evidence(cause: Cause, seen: Sighting) -> str:
         return f"faults {', '.join(cause.faults)}: it has {', '.join(found.faults) or 'none'}"
     if cause.narrower and found.narrower != cause.narrower:
         return f"narrower {cause.narrower}: it is {found.narrower or 'nothing'}"
+    if cause.rounded_to and not _all(found, lambda one: _is_rounding(one, cause.rounded_to)):
+        return f"rounded_to {cause.rounded_to}: what came is not what is expected in that type"
+    if cause.off_by and not _all(found, lambda one: cause.off_by[0] <= abs(one.got - one.expected) <= cause.off_by[1]):
+        return f"off_by {cause.off_by[0]} to {cause.off_by[1]}: an element is off by less, or by more"
+    if cause.empty and not seen.empty:
+        return "empty: no input is, as far as is known"
     if cause.regions and not set(found.regions) & set(cause.regions):
         return f"regions {', '.join(cause.regions)}: it has {', '.join(found.regions) or 'none'}"
     for name, wanted in (("got", cause.got), ("expected", cause.expected)):
@@ -98,6 +107,20 @@ def _evidence(cause: Cause, seen: Sighting) -> str:
     if cause.message and not re.search(cause.message, found.message):
         return f"message {cause.message!r}: it is {found.message!r}"
     return ""
+
+
+def _all(found: Evidence, holds: Callable[[Element], bool]) -> bool:
+    """Is something measured of the worst elements, and does it hold of each?"""
+    return bool(found.worst) and all(map(holds, found.worst))
+
+
+def _is_rounding(one: Element, dtype: str) -> bool:
+    """Is what came a number of this float type, and what is expected one that lies between two of them, close by?"""
+    if not all(isinstance(number, int) and not isinstance(number, bool) for number in (one.expected, one.got)):
+        return False
+    digits = SPACINGS[dtype]
+    step = 1 << max(int(one.expected).bit_length() - digits, 0)
+    return one.expected % step != 0 and one.got % step == 0 and abs(one.got - one.expected) <= _ROUNDINGS * step
 
 
 def _same(one: Number, other: Number) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from driftline.causes.cause import OF_VALUES, Cause, Experiment, Neighbour, Witness
+from driftline.causes.match import SPACINGS
 from driftline.causes.sighting import machine_name
 from driftline.core.errors import DriftlineError
 from driftline.core.evidence import Fault, InputClass, Number, Region, number
@@ -53,7 +55,8 @@ class _Reader:
             "title": self._text, "compiler": self._text, "seen": self._texts, "fixed": self._text,
             "machines": self._texts, "kinds": self._of(KINDS), "stages": self._of(map(str, Stage)),
             "operators": self._texts, "dtypes": self._of(DTYPES), "faults": self._of(Fault),
-            "narrower": self._one_of(DTYPES), "regions": self._of(Region), "got": self._numbers,
+            "narrower": self._one_of(DTYPES), "rounded_to": self._one_of(SPACINGS), "off_by": self._range,
+            "empty": self._flag, "regions": self._of(Region), "got": self._numbers,
             "expected": self._numbers, "needs": self._of(InputClass), "policies": self._of(POLICIES),
             "exception": self._text, "message": self._pattern, "signal": self._text, "options": self._options,
             "experiment": self._experiment, "reported": self._text, "debatable": self._text,
@@ -108,7 +111,8 @@ class _Reader:
         if kinds & set(OF_VALUES) and not cause.telling:
             raise self._wrong(
                 "it would explain any wrong number there; say what is special about this one: faults without"
-                " finite-value, narrower, got, regions (tail-of-axis, head-of-axis, whole-slices), needs, policies, or"
+                " finite-value, narrower, rounded_to, off_by, empty, got, regions (tail-of-axis, head-of-axis,"
+                " whole-slices), needs, policies, or"
                 " an experiment that passes_with an option, passes_without a class of inputs, or, of float64, passes_in"
                 " float32"
             )
@@ -153,6 +157,12 @@ class _Reader:
         if not good:
             raise self._wrong(f"{key} must be a list of numbers, as in {key} = [0, -1.5, nan, inf]")
         return tuple(number(one) for one in value)
+
+    def _range(self, key: str, value: Any) -> tuple[Number, ...]:
+        found = self._numbers(key, value)
+        if len(found) != 2 or not 0 <= found[0] <= found[1] < math.inf:
+            raise self._wrong(f"{key} must be the least and the largest distance, as in {key} = [0, 1e-7]")
+        return found
 
     def _of(self, known: Iterable[str]) -> Callable[[str, Any], tuple[str, ...]]:
         names = tuple(str(one) for one in known)

@@ -33,6 +33,7 @@ class Sighting:
     dtypes: frozenset[str] = frozenset()
     options: Mapping[str, str] = field(default_factory=dict)
     answers: Mapping[Question, bool] = field(default_factory=dict)
+    empty: bool = False  # an input of the failing program has no elements
 
     def passes(self, question: Question) -> bool | None:
         """The answer to a question; `None`: it was not asked."""
@@ -46,6 +47,7 @@ class Sighting:
             "machine": self.machine,
             "operators": sorted(self.operators),
             "dtypes": sorted(self.dtypes),
+            **({"empty": True} if self.empty else {}),
             "answers": [
                 {"passes": one.what, "value": one.value, "answer": said} for one, said in sorted(self.answers.items())
             ],

@@ -32,6 +32,7 @@ def sighting_in(bug: Bug, finding: Finding) -> Sighting:
         stage=bug.fingerprint.stage,
         operators=frozenset(facts.get("operators") or ()),
         dtypes=frozenset(facts.get("dtypes") or ()),
+        empty=bool(facts.get("empty")),
         options=options,
         answers=answers_from(facts.get("answers")),
     )

@@ -115,12 +115,14 @@ def verdict_line(
     apart = f" ({', '.join(aside)}, counted apart)" if aside else ""
     if alike := sum(bug.like is not None for bug in fresh):
         found += f"; {alike} of them {'looks' if alike == 1 else 'look'} like another one"
+    done = [*others]
     if statistics:
         targets = plural(sum(lane.programs > 0 for lane in statistics.lanes), "target")
-        tested = f"{plural(statistics.programs, 'program')} on {targets} in {duration(statistics.seconds)}"
-    elif any(checked) or others:
-        single = f"{plural(checked[0], 'program')} checked on {plural(checked[1], 'target')}"
-        tested = " and ".join([*([single] if any(checked) else []), *others])
+        done = [f"{plural(statistics.programs, 'program')} on {targets} in {duration(statistics.seconds)}", *others]
+    elif any(checked):
+        done = [f"{plural(checked[0], 'program')} checked on {plural(checked[1], 'target')}", *others]
+    if done:
+        tested = " and ".join(done)
     elif bugs:
         return f"Checks and audits found {found}{apart}."
     else:
