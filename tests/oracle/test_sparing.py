@@ -89,3 +89,20 @@ def test_a_choice_that_is_taken_over_is_played_anew() -> None:
     answer = player.ask(QUICK_RUNS, other)
     assert answer.choices == {"output": ""}
     assert shadow.references == 2 and shadow.samples == 2 * QUICK_RUNS
+
+
+def test_a_comparison_with_a_number_far_away_decides_nothing() -> None:
+    """As in attention's softmax, which compares with minus infinity: nothing is pushed, and a few samples suffice."""
+    program = Program(lambda x: torch.where((x @ x.T).eq(-torch.inf), 0.0, (x @ x.T) / 3), random(5, 40))
+    shadow = Counting(program.tape)
+    Player(shadow).ask(FEW_RUNS)
+    assert (shadow.samples, shadow.pushed()) == (FEW_RUNS, [])
+
+
+def test_a_comparison_with_a_number_close_by_is_pushed_across_it() -> None:
+    x = random(5, 40)
+    edge = float((x.double() @ x.double().T)[0, 0])
+    program = Program(lambda x: torch.where((x @ x.T) > edge, 1.0, 0.0), x)
+    answer = Player(TorchShadow(program.tape)).ask(FEW_RUNS)
+    assert (answer.low["output"][0, 0], answer.high["output"][0, 0]) == (0.0, 1.0)
+    assert answer.runs == QUICK_RUNS

@@ -396,6 +396,7 @@ class Checker:
             log=conversion.log,
             durations={"convert": conversion.seconds},
             converter=link.name,
+            problem=conversion.problem,
         )
 
     def forget(self, case: Case, target: Target) -> None:

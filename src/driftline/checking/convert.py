@@ -37,6 +37,7 @@ class Conversion:
     failure: Failure | None = None
     log: str = ""
     seconds: float = 0.0
+    problem: str = ""  # why this says nothing about the converter
 
 
 class Conversions:
@@ -98,7 +99,7 @@ class Conversions:
             failure = Failure(report.ending, report.detail)
             return Conversion(ENDED[report.ending], None, failure, report.log, report.seconds)
         if answer.outcome is not Outcome.OK:
-            return Conversion(answer.outcome, None, answer.failure, report.log, report.seconds)
+            return Conversion(answer.outcome, None, answer.failure, report.log, report.seconds, answer.problem)
         data = answer.data
         if data:  # big: for this run only, beside the program itself
             kept = self._pool.workspace.root / "programs" / kept.name

@@ -46,7 +46,7 @@ from driftline.execute.requests import (
     SettingsRequest,
 )
 from driftline.execute.shelf import Shelf, load_samples
-from driftline.programs.opened import OpenedProgram, ProgramChanged, open_axes
+from driftline.programs.opened import OpenedProgram, open_axes
 
 
 @PROBE.serve
@@ -130,7 +130,7 @@ def _run(
         return replace(done, repeated=repeated.outputs, repeat_failure=repeated.failure)
     except MemoryError:
         outcome = Outcome.OOM
-    except (ProgramChanged, DriftlineError) as error:  # what the user can fix, not what the compiler did
+    except DriftlineError as error:  # what the user can fix, not what the compiler did
         outcome, problem = Outcome.ERROR, str(error)
     except Exception as error:
         if no_room(error):

@@ -9,8 +9,9 @@ that comparing two tensors takes little more memory than they do. What fails for
 
 from __future__ import annotations
 
+import contextlib
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from driftline.core.text import first_line
 from driftline.inductor.diff_report import ORACLE, TOLERANCE, KernelDiffReport, OutputDiff
 from driftline.inductor.diff_verdict import LARGEST, by_oracle, by_tolerance, tolerance_of
 from driftline.inductor.lab import DEFAULT, Lab
+from driftline.inductor.tf32 import TF32, kinds_with_tf32, without_tf32
 from driftline.oracle.judge import NoShadow
 from driftline.oracle.metrics import TensorMetrics, compare_tensors
 from driftline.programs.live import LiveProgram
@@ -32,12 +34,15 @@ _compiled: weakref.WeakKeyDictionary[Any, dict[Any, Callable[..., Any]]] = weakr
 
 
 class KernelDiffHarness:
-    """Runs a model with two backends and compares what comes out. `eager` is the model as it is."""
+    """Runs a model with two backends and compares what comes out. `eager` is the model as it is.
+
+    On a GPU both run without TF32, whatever torch is set to. With `tf32=True` they run as torch is set, and where that
+    allows TF32 the oracle allows for it."""
 
     def __init__(
         self, model: Callable[..., Any], inputs: Any, *, model_name: str = "",
         reference_backend: CompileBackend = "eager", test_backend: CompileBackend = "inductor", grad: bool = False,
-        runs: int = 1, seed: int = 0,
+        runs: int = 1, seed: int = 0, tf32: bool = False,
     ) -> None:  # fmt: skip
         if not callable(model):
             raise DriftlineError(f"KernelDiffHarness needs a model that can be called, not a {type(model).__name__}.")
@@ -46,10 +51,17 @@ class KernelDiffHarness:
         self._model, self._inputs = model, inputs
         self._name = model_name or getattr(model, "__name__", type(model).__name__)
         self._reference, self._test = reference_backend, test_backend
-        self._grad, self._runs, self._seed = grad, runs, seed
+        self._grad, self._runs, self._seed, self._tf32 = grad, runs, seed, tf32
 
     def compare(self, *, generate_visualizations: bool = False, out: str | Path | None = None) -> KernelDiffReport:
         """Run both and judge. With pictures, or with `out`, the result is kept as a run in a lab folder."""
+        allowed = kinds_with_tf32()
+        with contextlib.nullcontext() if self._tf32 else without_tf32():
+            return self._compare(generate_visualizations, out, allowed)
+
+    def _compare(
+        self, generate_visualizations: bool, out: str | Path | None, with_tf32: Sequence[str]
+    ) -> KernelDiffReport:
         names = (_backend_name(self._reference), _backend_name(self._test))
         try:
             expected = self._run(self._reference)
@@ -62,7 +74,7 @@ class KernelDiffHarness:
             failed = KernelDiffReport(self._name, *names, (), self._runs, error=_raised(names[1], error))
             return self._kept(failed, out, None, None)
         others = [self._again(got) for _ in range(self._runs - 1)]
-        outputs, notes = self._judged(expected, got, others)
+        outputs, notes = self._judged(expected, got, others, with_tf32)
         report = KernelDiffReport(self._name, *names, tuple(outputs), self._runs, notes=tuple(notes))
         if generate_visualizations or out is not None:
             return self._kept(report, out, expected if generate_visualizations else None, got)
@@ -121,13 +133,19 @@ class KernelDiffHarness:
         return found
 
     def _judged(
-        self, expected: dict[str, Any], got: dict[str, Any], others: list[dict[str, tuple[Any, float]]]
-    ) -> tuple[list[OutputDiff], list[str]]:
+        self, expected: dict[str, Any], got: dict[str, Any], others: list[dict[str, tuple[Any, float]]],
+        with_tf32: Sequence[str],
+    ) -> tuple[list[OutputDiff], list[str]]:  # fmt: skip
         notes: list[str] = []
         verdicts: dict[str, tuple[str, str]] = {}
-        arithmetic = _arithmetic(got)
-        if arithmetic:
-            notes.append("torch may use TF32 on this GPU, and so products of float32 are judged as TF32.")
+        arithmetic = ""
+        if with_tf32 and _on_gpu(got):
+            told = f"torch is set to compute {' and '.join(with_tf32)} in TF32"
+            if self._tf32:
+                arithmetic = TF32
+                notes.append(f"{told}: all products of float32 are judged as TF32.")
+            else:
+                notes.append(f"{told}; both runs were made without it. tf32=True leaves it on.")
         try:
             verdicts = self._oracle(got, arithmetic)
         except NoShadow as reason:
@@ -219,13 +237,8 @@ def _output(
     return OutputDiff(name, judgement, reason, ORACLE if name in verdicts else TOLERANCE, metrics, runs, between)
 
 
-def _arithmetic(got: Mapping[str, Any]) -> str:
-    """What the user's settings allow beyond IEEE arithmetic, as the oracle names it."""
-    import torch
-
-    gpu = any(isinstance(value, torch.Tensor) and value.is_cuda for value in got.values())
-    tf32 = gpu and (torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
-    return "tf32" if tf32 else ""
+def _on_gpu(got: Mapping[str, Any]) -> bool:
+    return any(getattr(value, "is_cuda", False) for value in got.values())
 
 
 def _metrics(actual: Any, expected: Any) -> TensorMetrics:

@@ -19,7 +19,7 @@ from driftline.core.task import Context
 from driftline.execute.processes import tree_usage
 from driftline.hardware.violation import ConstraintViolation
 from driftline.measure.requests import KEEP, TIME, CallTimes, KeepRequest, Kept, TimeRequest
-from driftline.programs.opened import OpenedProgram, ProgramChanged
+from driftline.programs.opened import OpenedProgram
 
 _LIVE_FORMS = ("source", "torch")
 _kept: list[Callable[[], object]] = []  # the one call of this process
@@ -51,7 +51,7 @@ def keep(request: KeepRequest, context: Context) -> Kept:
         seconds, cpu = time.perf_counter() - began, _cpu_seconds() - used
     except MemoryError:
         return replace(result, outcome=Outcome.OOM)
-    except (ProgramChanged, DriftlineError) as error:
+    except DriftlineError as error:
         return replace(result, outcome=Outcome.ERROR, problem=str(error))
     except Exception as error:
         if no_room(error):

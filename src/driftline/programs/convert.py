@@ -24,7 +24,7 @@ from driftline.core.tensors import load_tensors
 from driftline.core.tracker import PYTORCH, Tracker
 from driftline.programs.captured import write_captured
 from driftline.programs.onnx_file import keep_model, load_structure
-from driftline.programs.opened import OpenedProgram
+from driftline.programs.opened import OpenedProgram, ProgramChanged
 
 OPSET = 18  # old enough for every ONNX Runtime that installs today, new enough for every operator we emit
 IR_VERSION = 8
@@ -47,6 +47,7 @@ class Converted:
     outcome: Outcome
     data: tuple[str, ...] = ()  # files beside the output that hold weights
     failure: Failure | None = None
+    problem: str = ""  # why this says nothing about the converter
 
 
 TO_ONNX = Task("driftline.programs.convert:to_onnx", ConvertRequest, Converted)
@@ -129,6 +130,8 @@ def _convert(request: ConvertRequest, write: Callable[[OpenedProgram, Path], Non
         write(program, request.output)
     except MemoryError:
         raise
+    except ProgramChanged as error:  # what the user can fix, not what the converter did
+        return Converted(Outcome.ERROR, problem=str(error))
     except Exception as error:
         if no_room(error):
             raise

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from driftline.core.case_files import CaseFiles
+from driftline.core.errors import DriftlineError
 from driftline.core.program import Program, SourceBundle
 from driftline.core.tensors import Arrays
 from driftline.programs.live import LiveProgram
@@ -17,7 +18,7 @@ from driftline.programs.source import live_from_source, seed_everything
 from driftline.programs.state import recording_opened_files, state_digest
 
 
-class ProgramChanged(Exception):
+class ProgramChanged(DriftlineError):
     """The program is not the one that was inspected: no comparison with it means anything."""
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,16 @@ from driftline.programs.live import LiveProgram, is_tensor, to_array
 
 _recorders: list[set[str]] = []
 _hooked = False
-_SYSTEM = ("/proc/", "/sys/", "/dev/")
+_packages: tuple[str, ...] = ()
+_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/")
 
 
 @contextlib.contextmanager
 def recording_opened_files() -> Iterator[set[str]]:
-    """Collect the data files opened for reading meanwhile; code and installed packages do not count."""
-    global _hooked
+    """Collect the data files opened for reading meanwhile. Code and installed packages do not count, wherever they lie:
+    a package that is imported for the first time reads files that it does not read the second time."""
+    global _hooked, _packages
+    _packages = tuple(entry + os.sep for entry in map(os.path.abspath, sys.path) if _holds_packages(entry))
     if not _hooked:  # an audit hook cannot be removed: one for the process, which looks for a recorder
         sys.addaudithook(_on_event)
         _hooked = True
@@ -37,13 +42,22 @@ def recording_opened_files() -> Iterator[set[str]]:
         _recorders.remove(opened)
 
 
+@cache
+def _holds_packages(folder: str) -> bool:
+    """Did pip install something here? There is such a folder beside those of the interpreter after `pip install --user`
+    and `--target`."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return any(entry.name.endswith(".dist-info") for entry in entries)
+    return False
+
+
 def _on_event(event: str, args: tuple[Any, ...]) -> None:
     if event != "open" or not _recorders:
         return
     path, mode = args[0], args[1]
     if not isinstance(path, str) or (isinstance(mode, str) and set(mode) & set("wax+")):
         return
-    if path.startswith((sys.prefix, sys.base_prefix, *_SYSTEM)) or path.endswith((".py", ".pyc")):
+    if path.startswith((sys.prefix, sys.base_prefix, *_SYSTEM, *_packages)) or path.endswith((".py", ".pyc")):
         return
     for recorder in _recorders:
         recorder.add(path)

@@ -26,7 +26,7 @@ from driftline.inputs.symbolic.requests import SEARCH, SearchAnswer, SearchReque
 from driftline.inputs.symbolic.rewrites import REWRITES, rewritten
 from driftline.inputs.symbolic.slices import FEW, NoRule, Slice, Slicer, values_of
 from driftline.inputs.symbolic.traced import TracedProgram, trace
-from driftline.programs.opened import OpenedProgram, ProgramChanged
+from driftline.programs.opened import OpenedProgram
 
 MODERATE = 100.0  # inputs of this size are looked for first: they say more, and are easier to reach
 LONGEST = 10.0  # seconds for one query
@@ -50,7 +50,7 @@ def search(request: SearchRequest, context: Context) -> SearchAnswer:
     try:
         traced = trace(program, parse_format(request.dtype) if request.dtype else None)
         return SliceSearch(traced, request, context.enter).run()
-    except (DriftlineError, ProgramChanged) as error:
+    except DriftlineError as error:
         return SearchAnswer(problem=str(error))
 
 

@@ -19,6 +19,7 @@ from driftline.core.tensors import Array
 
 REACH = 8.0  # how many sigma a legal argument may lie from the reference's
 EXTREMES = 3  # runs in which every deciding argument is pushed one way, then the other, then to zero if it reaches
+FAR = 4.0  # times as far from an edge, an argument decides nothing, even where sigma is known from a few runs only
 SHUFFLES = 6  # runs in which each is pushed at random
 MOST_PLACES = 64  # of a choice that are each tried
 DRAWN = 12  # further runs in which they are drawn
@@ -84,11 +85,21 @@ class Decision:
     """What is known of one deciding operation; its float arguments go by their position."""
 
     arguments: dict[int, DecidingArgument] = field(default_factory=dict)
+    edge: float | None = None  # the number that its one argument is compared with, if it is that
 
     @property
     def open(self) -> bool:
-        """Did rounding move anything here?"""
-        return any(bool(np.any(argument.sigma)) for argument in self.arguments.values())
+        """Did rounding move anything here, and close enough to the edge where that is known? The softmax of attention
+        compares with minus infinity, and softplus with 20: pushing what is far from it would change nothing."""
+        return any(bool(np.any(self._moved(argument))) for argument in self.arguments.values())
+
+    def _moved(self, argument: DecidingArgument) -> Array:
+        sigma = argument.sigma
+        if self.edge is None:
+            return sigma
+        with np.errstate(all="ignore"):
+            near = np.abs(argument.reference - self.edge) <= FAR * REACH * sigma
+        return np.asarray((sigma > 0) & near)
 
     def observe_reference(self, values: Mapping[int, Array], own: Mapping[int, Array] | None = None) -> None:
         for position, value in values.items():

@@ -23,6 +23,7 @@ _CHOICES = {
 }  # fmt: skip
 # the documentation says that the first of several equal elements is taken
 _FIRST_WINS = {"argmax", "argmin", "max", "min"}
+_COMPARISONS = {"eq", "ge", "gt", "le", "lt", "ne"}
 _POOLS = {"max_pool2d_with_indices", "max_pool3d_with_indices"}
 
 
@@ -35,6 +36,13 @@ def index_result(node_target: Any, results: int) -> int | None:
 def takes_first_of_equals(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Is it specified which of equal elements comes first?"""
     return name_of(target) in _FIRST_WINS or schema_argument(target, args, kwargs, "stable") is True
+
+
+def edge_of(target: Any, args: tuple[Any, ...]) -> float | None:
+    """The number that this operation compares a tensor with."""
+    if name_of(target) not in _COMPARISONS or not isinstance(args[1], int | float):
+        return None
+    return float(args[1])
 
 
 def decides(target: Any, dtype: torch.dtype | None, kwargs: dict[str, Any]) -> bool:

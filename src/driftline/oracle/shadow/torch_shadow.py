@@ -27,7 +27,7 @@ from driftline.oracle.shadow.decisions import (
 )
 from driftline.oracle.shadow.quantised import pushed_runs
 from driftline.oracle.shadow.tape import SMALL, Constant, OpenOrder, Slot, Tape, TapeNode, TapeRecorder, fill
-from driftline.oracle.shadow.torch_decisions import decides, index_result, takes_first_of_equals
+from driftline.oracle.shadow.torch_decisions import decides, edge_of, index_result, takes_first_of_equals
 from driftline.oracle.shadow.torch_limits import with_vanished_limits
 from driftline.oracle.shadow.torch_open import ALTERNATIVES
 from driftline.oracle.shadow.torch_parts import decompositions
@@ -84,7 +84,7 @@ class TorchShadow:
         self._plans = [self._planned(node) for node in tape.nodes]
         self._memory = TorchRunMemory()
         self._decisions = {
-            n: Decision()
+            n: Decision(edge=edge_of(node.target, node.args))
             for n, node in enumerate(tape.nodes)
             if _is_decision(node) and not works_on_quantised(tape, node)
         }
