@@ -2,6 +2,7 @@
 
     python benchmarks/case_studies.py --results studies                       # all, in full size: an hour or more
     python benchmarks/case_studies.py --results studies --models resnet18 --size small
+    python benchmarks/case_studies.py --results studies --verdicts            # the oracle alone, where none is known
     python benchmarks/case_studies.py --results studies --write-docs          # docs/case-studies.md, without running
 
 Each model is one file of `--results`, written after each step: kill it when you like; started again, it goes on with
@@ -19,11 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from driftline.bench.result import BenchRow, BenchRun
-from driftline.bench.runner import FASTER, SLOWER, BenchOptions, run_bench
+from driftline.bench.runner import FASTER, SLOWER, BenchOptions, machine_words, run_bench
 from driftline.bench.suite import FULL, SMALL, SUITE, chosen_models
 from driftline.bench.text import filled
 from driftline.bench.words import row_words
 from driftline.checking.checker import Checker
+from driftline.checking.open import open_source
+from driftline.core.case import Case, Inputs
 from driftline.core.target import Target, parse_targets
 from driftline.core.text import parse_json, plural, to_json
 from driftline.core.wire import decode
@@ -43,6 +46,7 @@ def main() -> None:
     parser.add_argument("--size", choices=(FULL, SMALL), default=FULL)
     parser.add_argument("--repeat", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--verdicts", action="store_true", help="ask the oracle about what was timed before")
     parser.add_argument("--write-docs", action="store_true")
     given = parser.parse_args()
     if given.write_docs:
@@ -52,7 +56,9 @@ def main() -> None:
     options = BenchOptions(size=given.size, repeat=given.repeat, seconds=given.seconds)
     for name in chosen_models(given.models):
         path = given.results / f"{name}.json"
-        if not finished(path):
+        if given.verdicts:
+            judge(name, parse_targets(given.targets), options, path)
+        elif not finished(path):
             print(f"{name} ...", file=sys.stderr)
             measure(name, parse_targets(given.targets), options, path)
 
@@ -75,6 +81,28 @@ def measure(name: str, targets: list[Target], options: BenchOptions, path: Path)
 
     with Pool() as pool:
         run_bench(Checker(pool), [name], targets, options, listener=listener, keep=keep, known=known)
+
+
+def judge(name: str, targets: list[Target], options: BenchOptions, path: Path) -> None:
+    """Verdicts in a run of their own, perhaps on another machine than the timings: kept beside them, never in their
+    rows. Written after each target."""
+    study = json.loads(path.read_text())
+    kept = study.setdefault("verdicts", {"machine": machine_words(), "judged_on": "", "rows": {}})
+    sized, checks = SUITE[name][options.size], options.of_checks()
+    kept["judged_on"] = sized.judged_on
+    with Pool() as pool:
+        opened = open_source(sized.judged().bundle(options.dtype), pool, checks, name=sized.corpus)
+        case = Case(opened.program, (Inputs(opened.example, "example"),), tuple(targets), checks)
+        checker = Checker(pool)
+        reference = checker.reference(case)
+        for target in targets:
+            if str(target) in kept["rows"]:
+                continue
+            for result in checker.check(case.only(target), known_reference=reference).results:
+                verdict, version = result.verdict, result.execution.version
+                kept["rows"][str(target)] = [str(verdict.judgement), verdict.reason, version]
+                print(f"  {name} on {target}: {verdict.judgement}: {verdict.reason}", file=sys.stderr)
+                path.write_text(to_json(study, indent=1) + "\n")
 
 
 def profiled(name: str, size: str) -> Any:
@@ -112,17 +140,18 @@ def write_docs(results: Path) -> None:
     if not studies:
         sys.exit(f"{results} holds no results; measure first.")
     parts = [HEAD]
-    parts += [section(decode(BenchRun, study["run"]), study["profiles"]) for study in studies.values()]
+    for study in studies.values():
+        parts.append(section(decode(BenchRun, study["run"]), study["profiles"], study.get("verdicts", {})))
     (ROOT / "docs" / "case-studies.md").write_text("\n".join(parts))
 
 
-def section(run: BenchRun, profiles: Mapping[str, Any]) -> str:
+def section(run: BenchRun, profiles: Mapping[str, Any], verdicts: Mapping[str, Any]) -> str:
     model = run.models[0]
     rows = run.rows_of(model.name)
     columns, cells = filled(rows)
     versions = listed([f"{row.target} {row.version}" for row in rows if row.version and ":" not in row.target])
     lines = [f"## {model.name}: {model.words}", "", f"Machine: {run.machine}; {versions}.", ""]
-    told = [graphs_told(rows), verdicts_told(rows), speed_told(run, rows)]
+    told = [graphs_told(rows), verdicts_told(rows, verdicts), speed_told(run, rows)]
     lines += [line for paragraph in told if paragraph for line in (paragraph, "")]
     lines += [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     lines += [f"| {' | '.join(row)} |" for row in cells]
@@ -141,22 +170,31 @@ def graphs_told(rows: list[BenchRow]) -> str:
     return f"`torch.compile` captures it as {plural(captured.graphs or 0, 'graph')}{where}"
 
 
-def verdicts_told(rows: list[BenchRow]) -> str:
-    """What the oracle says of each target's numbers."""
-    right = [f"`{row.target}`" for row in rows if row.verdict == "pass"]
+def verdicts_told(rows: list[BenchRow], own: Mapping[str, Any]) -> str:
+    """What the oracle says of each target's numbers: in the run that was timed, or in one of its own."""
+    judged = {row.target: (row.verdict, row.reason) for row in rows if row.verdict}
+    apart = {target: found for target, found in own.get("rows", {}).items() if target not in judged}
+    judged |= {target: (verdict, reason) for target, (verdict, reason, _) in apart.items()}
+    right = [f"`{target}`" for target, (verdict, _) in judged.items() if verdict == "pass"]
     told = (
         [f"The oracle passes {listed(right)}: no output is further from float64 than legal rounding."] if right else []
     )
-    for row in rows:
-        if row.verdict in ("", "pass"):
+    for target, (verdict, reason) in judged.items():
+        if verdict == "pass":
             continue
-        by_design = row.target.startswith("mock:") and "npu" in row.target
+        by_design = target.startswith("mock:") and "npu" in target
         why = (
             "computes as that device would, with partial sums in bfloat16, and the oracle says what that does to a"
-            f" float32 model: {row.verdict}"
+            f" float32 model: {verdict}"
         )
-        told.append(f"`{row.target}` {why if by_design else f'is judged {row.verdict}'} ({row.reason}).")
-    unasked = [f"`{row.target}`" for row in rows if not row.verdict]
+        told.append(f"`{target}` {why if by_design else f'is judged {verdict}'} ({reason}).")
+    if apart:
+        versions = listed([f"{name} {found[2]}" for name, found in apart.items() if found[2] and ":" not in name])
+        where = f" on {own['judged_on']}, with the same weights" if own["judged_on"] else ""
+        names = listed([f"`{target}`" for target in apart])
+        released = f"; {versions}" if versions else ""
+        told.append(f"The verdicts on {names} are from a run of their own{where} ({own['machine']}{released}).")
+    unasked = [f"`{row.target}`" for row in rows if row.target not in judged]
     told += [f"The run was ended before {listed(unasked)} could be judged."] if unasked else []
     return " ".join(told)
 

@@ -12,10 +12,11 @@ from handmade import row, run
 from driftline.bench.page import run_page
 from driftline.bench.result import BenchRow, read_run
 from driftline.bench.runner import BenchOptions, run_bench
-from driftline.bench.suite import FULL, SUITE
-from driftline.bench.text import cells, notes
-from driftline.checking.checker import Checker
+from driftline.bench.suite import FULL, SMALL, SUITE, SizedModel
+from driftline.bench.text import cells, judged_words, notes
+from driftline.checking.checker import Checker, CheckOutcome
 from driftline.cli import run as command
+from driftline.core.case import Case
 from driftline.core.target import parse_targets
 from driftline.execute.pool import Pool
 
@@ -47,8 +48,26 @@ def test_a_small_model_is_measured_and_one_bad_target_does_not_end_it(
     assert "holds a run already" in capfd.readouterr().err
 
 
-def test_an_interrupted_run_goes_on_with_what_is_missing(pool: Pool) -> None:
-    """Rows that are there are taken over: these say things that no measurement would."""
+class JudgedAsAnother(SizedModel):
+    """A model whose verdicts are on something else, so that it shows."""
+
+    def judged(self) -> SizedModel:
+        return SUITE["mamba"][SMALL]
+
+
+def test_an_interrupted_run_goes_on_with_what_is_missing(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are there are taken over: these say things that no measurement would. What is missing is the verdict,
+    on the smaller input of this model."""
+    model = JudgedAsAnother("resnet-18-narrow", "", judged_on="2 x 12 tokens")
+    monkeypatch.setitem(SUITE["resnet18"], SMALL, model)  # type: ignore[arg-type]
+    judged: list[str] = []
+    original = Checker.check
+
+    def check(self: Checker, case: Case, **others: Any) -> CheckOutcome:
+        judged.append(case.program.inputs[0].name)
+        return original(self, case, **others)
+
+    monkeypatch.setattr(Checker, "check", check)
     timed = BenchRow("resnet18", "eager", version="timed before", verdict="pass", reason="judged before")
     unjudged = BenchRow("resnet18", "aot_eager", version="timed before")
     options = BenchOptions(size="small")
@@ -56,6 +75,16 @@ def test_an_interrupted_run_goes_on_with_what_is_missing(pool: Pool) -> None:
     eager, other = run.rows
     assert run.complete and eager == timed
     assert (other.version, other.verdict) == ("timed before", "pass") and other.speedup is None
+    assert judged == ["input_ids"] and run.models[0].judged_on == "2 x 12 tokens"
+    assert judged_words(run.models[0]) == ["verdicts: on 2 x 12 tokens, with the same weights"]
+
+
+def test_large_models_are_judged_on_less_with_the_same_weights() -> None:
+    for name in ("gpt", "mamba", "unet"):
+        full = SUITE[name][FULL]
+        assert full.judged().corpus == full.corpus and full.judged_on
+        assert full.judged().bundle("float32") != full.bundle("float32")
+    assert SUITE["gpt"][FULL].judged().settings == {"batch": 1, "length": 32}
 
 
 @pytest.mark.slow

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from driftline.checking.checker import Checker, Skipped, TargetResult, _execution
-from driftline.core.case import Case, CheckOptions
+from driftline.checking.open import open_source
+from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError
 from driftline.core.execution import Outcome
-from driftline.core.program import Program
+from driftline.core.program import Program, SourceBundle
 from driftline.core.target import Target
+from driftline.core.verdict import Judgement
 from driftline.execute.messages import Ending
 from driftline.execute.pool import Pool, TaskReport
 from driftline.oracle.judge import Reference
@@ -41,3 +44,19 @@ def test_an_error_ends_the_check(pool: Pool) -> None:
     with pytest.raises(DriftlineError, match="told"):
         Checker(pool, jobs=1).check(case, progress, Reference(()))
     assert len(begun) <= 2
+
+
+def test_a_program_that_changed_says_nothing_about_the_compiler_at_any_stage(pool: Pool) -> None:
+    """Converted for ONNX Runtime, run by eager: neither is to blame for a factory that returns another model."""
+    text = "import torch\n\n\ndef program():\n    return torch.nn.Linear(2, 2), (torch.ones(1, 2),)\n"
+    options = CheckOptions()
+    opened = open_source(SourceBundle("model.py", "program", {"model.py": text}), pool, options, name="changing")
+    program = replace(opened.program, state="of another model")
+    targets = tuple(map(Target.parse, ("onnxruntime", "eager")))
+    case = Case(program, (Inputs(opened.example, "example"),), targets, options)
+    checker = Checker(pool)
+    for target in targets:
+        execution = checker.execute(case, target)
+        assert "does not return the same model each time" in execution.problem, target
+        verdict = checker.judge(case, target, execution, Reference(()))
+        assert verdict.judgement is Judgement.INCONCLUSIVE, target

@@ -9,9 +9,9 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from driftline.bench.result import BenchRow, BenchRun
+from driftline.bench.result import BenchModel, BenchRow, BenchRun
 from driftline.bench.runner import FASTER, SLOWER
-from driftline.bench.text import filled, notes
+from driftline.bench.text import filled, judged_words, notes
 from driftline.core.quoting import visible
 from driftline.measure.words import times
 
@@ -28,7 +28,7 @@ def run_page(run: BenchRun) -> str:
         undefined=StrictUndefined,
         finalize=_shown,
     )
-    models = [_model(run, model.name, model.words) for model in run.models]
+    models = [_model(run, model) for model in run.models]
     return environment.get_template("bench.html").render(run=run, models=models)
 
 
@@ -36,18 +36,18 @@ def _shown(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _model(run: BenchRun, name: str, words: str) -> dict[str, Any]:
-    rows = run.rows_of(name)
+def _model(run: BenchRun, model: BenchModel) -> dict[str, Any]:
+    rows = run.rows_of(model.name)
     columns, shown = filled(rows)
     return {
-        "name": name,
-        "words": words,
+        "name": model.name,
+        "words": model.words,
         "bars": bars(rows, [run.noise_of(row) for row in rows]),
         "columns": columns,
         "rows": [
             {"cells": cells, "state": _CLASSES.get(row.conclusion, "")} for row, cells in zip(rows, shown, strict=True)
         ],
-        "notes": notes(rows),
+        "notes": [*judged_words(model), *notes(rows)],
     }
 
 

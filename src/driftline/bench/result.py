@@ -66,6 +66,7 @@ class BenchModel:
     words: str
     weights: int = 0  # bytes
     problem: str = ""  # why nothing of it could be measured
+    judged_on: str = ""  # the input of the verdicts, where it is smaller than the one that is timed
 
 
 @dataclass(frozen=True)

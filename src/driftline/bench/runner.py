@@ -68,7 +68,7 @@ def run_bench(
     every = _with_baselines(targets)
     listener(StepsPlanned(len(models) * len(every) * (2 if options.verdict else 1)))
     run = BenchRun(
-        time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), __version__, _machine(), options.size, options.dtype,
+        time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), __version__, machine_words(), options.size, options.dtype,
         options.repeat, options.seconds, options.seed, tuple(map(str, every)),
     )  # fmt: skip
     for name in models:
@@ -127,6 +127,11 @@ class _Model:
             keep(self.found, list(self.rows.values()))
         if self._options.verdict:
             self._listener(Working(self.found.name, "computing the reference"))
+            if self._sized.judged_on:
+                bundle = self._sized.judged().bundle(self._options.dtype)
+                opened = open_source(bundle, self._checker.pool, checks, name=self._sized.corpus)
+                case = self._case(opened, checks)
+                self.found = replace(self.found, judged_on=self._sized.judged_on)
             reference = self._checker.reference(case)
             for target in self._targets:
                 self._step(target, partial(self._judged, case=case, reference=reference))
@@ -174,7 +179,7 @@ class _Model:
         return f"{self.found.name} on {target}"
 
 
-def _machine() -> str:
+def machine_words() -> str:
     """The processor, as the kernel calls it."""
     cores = "?"
     try:

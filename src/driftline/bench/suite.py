@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,12 @@ class SizedModel:
     corpus: str
     words: str
     settings: Mapping[str, Any] = field(default_factory=lambda: _NONE)
+    judged_settings: Mapping[str, Any] = field(default_factory=lambda: _NONE)
+    judged_on: str = ""  # the input of these settings, in words; empty: the verdict is on the input that is timed
+
+    def judged(self) -> SizedModel:
+        """The same weights on an input on which the oracle can afford its dozen runs in float64."""
+        return replace(self, settings={**self.settings, **self.judged_settings})
 
     def bundle(self, dtype: str) -> SourceBundle:
         """A file that builds it, for workers."""
@@ -46,15 +52,25 @@ SUITE: Mapping[str, Mapping[str, SizedModel]] = {
         SMALL: SizedModel("resnet-18-narrow", "ResNet-18 of 8 to 64 channels, 2 x 3 x 64 x 64"),
     },
     "mamba": {
-        FULL: SizedModel("mamba-130m", "Mamba-130m, 1 x 64 tokens"),
+        FULL: SizedModel(
+            "mamba-130m", "Mamba-130m, 1 x 64 tokens", judged_settings={"length": 16}, judged_on="1 x 16 tokens"
+        ),
         SMALL: SizedModel("state-space", "Mamba of 2 layers, 2 x 12 tokens"),
     },
     "gpt": {
-        FULL: SizedModel("gpt2-124m", "GPT-2, a prompt of 1 x 128 tokens", {"batch": 1, "length": 128}),
+        FULL: SizedModel(
+            "gpt2-124m",
+            "GPT-2, a prompt of 1 x 128 tokens",
+            {"batch": 1, "length": 128},
+            {"length": 32},
+            "1 x 32 tokens",
+        ),
         SMALL: SizedModel("gpt2-prompt", "GPT-2 of 2 layers, 2 x 9 tokens"),
     },
     "unet": {
-        FULL: SizedModel("unet-2015", "U-Net, 1 x 1 x 572 x 572"),
+        FULL: SizedModel(
+            "unet-2015", "U-Net, 1 x 1 x 572 x 572", judged_settings={"size": 188}, judged_on="1 x 1 x 188 x 188"
+        ),
         SMALL: SizedModel("unet-2015-narrow", "U-Net of 4 to 64 channels, 1 x 1 x 188 x 188"),
     },
 }

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from driftline.bench.compare import BenchComparison
-from driftline.bench.result import BenchRow, BenchRun
+from driftline.bench.result import BenchModel, BenchRow, BenchRun
 from driftline.bench.runner import FASTER, NOISE, SLOWER
 from driftline.core.text import plural
 from driftline.measure.estimate import Estimate
@@ -37,7 +37,7 @@ def show_run(run: BenchRun) -> None:
         for row in rows:
             table.add_row(*(_styled(cell) for cell in row))
         out.print(table)
-        for line in notes(run.rows_of(model.name)):
+        for line in [*judged_words(model), *notes(run.rows_of(model.name))]:
             out.print(f"  {escape(line)}", style="dim")
 
 
@@ -81,6 +81,11 @@ def _beside(row: BenchRow) -> str:
 def _styled(cell: str) -> str:
     style = next((style for word, style in _STYLES.items() if cell == word or cell.endswith(f"] {word}")), "")
     return f"[{style}]{escape(cell)}[/]" if style else escape(cell)
+
+
+def judged_words(model: BenchModel) -> list[str]:
+    """What the verdicts of a model are on, where that is not what was timed."""
+    return [f"verdicts: on {model.judged_on}, with the same weights"] if model.judged_on else []
 
 
 def notes(rows: Sequence[BenchRow]) -> list[str]:
