@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from filled_store import add_bug, fill
 from serving import Serve, Served
 
 from driftline.core.verdict import Kind
+from driftline.serve import records
 from driftline.store import Store
 from driftline.testing import planted_plugin
 
@@ -59,19 +61,39 @@ def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Served:
 
 
 @pytest.fixture
-def page(browser: Any, server: Served) -> Iterator[Any]:
-    """A window that has opened the printed address; what its console complains of fails the test."""
+def window(browser: Any, server: Served) -> Iterator[Any]:
+    """A window that has opened the printed address."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.origin)
-    page = context.new_page()
-    page.set_default_timeout(SHORT)
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(server.address)
-    yield page
+    window = context.new_page()
+    window.set_default_timeout(SHORT)
+    window.goto(server.address)
+    yield window
     context.close()
+
+
+@pytest.fixture
+def page(window: Any) -> Iterator[Any]:
+    """The same; what its console complains of fails the test."""
+    complaints: list[str] = []
+    window.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    window.on("pageerror", lambda error: complaints.append(str(error)))
+    window.reload()
+    yield window
     assert complaints == []
+
+
+def field(place: Any, name: str) -> Any:
+    """A control of a form, by the name under which the form sends it."""
+    return place.locator(f"[name={name}]")
+
+
+def form_of(page: Any, action: str) -> Any:
+    """A form of the page, unfolded."""
+    form = page.locator(f"form[action='{action}']")
+    if not form.is_visible():
+        page.locator("details", has=form).locator("summary").click()
+    return form
 
 
 def shown(page: Any) -> list[str]:
@@ -87,22 +109,25 @@ def test_choosing_and_turning_pages(page: Any, server: Served) -> None:
     assert not set(first) & set(shown(page))
     page.get_by_role("link", name="Previous").click()
     page.get_by_text("1 to 50 of 63").wait_for()
-    page.locator("select[name=compiler]").select_option("onnxruntime")
+    field(page, "compiler").select_option("onnxruntime")
     page.get_by_role("button", name="Show", exact=True).click()
     page.get_by_role("heading", name="4 bugs of 63").wait_for()
     assert all(name.startswith("onnxruntime-") for name in shown(page))
-    page.get_by_label("Search").fill("log1p")
-    page.get_by_label("Search").press("Enter")
+    field(page, "text").fill("log1p")
+    field(page, "text").press("Enter")
     page.get_by_role("heading", name="1 bug of 63").wait_for()
     page.get_by_role("link", name="Show all").click()
     page.get_by_role("heading", name="63 bugs in").wait_for()
     page.get_by_title("1 bug: tvm, crash").click()
     page.get_by_role("heading", name="1 bug of 63").wait_for()
-    page.get_by_label("First seen since").fill("2h")
-    page.locator("select[name=order]").select_option("newest")
+    field(page, "since").fill("2h")
+    field(page, "order").select_option("newest")
     page.get_by_role("button", name="Show", exact=True).click()
     page.wait_for_url("**/bugs?*order=newest*")
     assert len(shown(page)) == 1
+    field(page, "status").select_option("fixed")
+    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_text("No bug is like that.").wait_for()
 
 
 def test_a_bug_is_read_copied_and_downloaded(page: Any, server: Served) -> None:
@@ -121,13 +146,22 @@ def test_a_bug_is_read_copied_and_downloaded(page: Any, server: Served) -> None:
     assert download.value.suggested_filename.endswith(".py")
     page.locator(".copied", has_text="driftline replay").get_by_role("button", name="Copy").click()
     page.get_by_role("button", name="Copied").nth(0).wait_for()
-    page.get_by_role("link", name="Report").click()
-    page.get_by_role("heading", name="What was tested, and what was not").wait_for()
+    page.evaluate(
+        "() => { navigator.clipboard.writeText = () => Promise.reject(); }"
+    )  # a browser that does not allow it
+    folded.get_by_role("button", name="Copy").click()
+    page.get_by_role("button", name="Selected: press Ctrl+C").wait_for()
+    assert page.evaluate("getSelection().toString()").strip() == copied.strip()
+    page.get_by_role("link", name="Bugs", exact=True).first.click()
+    page.get_by_role("heading", name="63 bugs in").wait_for()
 
 
 def test_comparing(page: Any) -> None:
     page.get_by_role("link", name="Compare").click()
+    assert field(page, "with").locator("option").count() == 1
+    field(page, "with").select_option(index=0)
     page.get_by_label("this store").check()
+    assert field(page, "first").first.is_checked() is False
     page.get_by_role("button", name="Compare").click()
     page.get_by_role("heading", name="1 new bug").wait_for()
     assert page.get_by_role("link", name="Compare").get_attribute("aria-current") == "page"
@@ -190,7 +224,7 @@ def test_without_javascript_all_is_there_but_copying(browser: Any, server: Serve
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(server.address)
-    page.locator("select[name=kind]").select_option("crash")
+    field(page, "kind").select_option("crash")
     page.get_by_role("button", name="Show", exact=True).click()
     page.get_by_role("heading", name="1 bug of 63").wait_for()
     context.close()
@@ -207,14 +241,12 @@ def test_a_model_is_uploaded_watched_and_explained(page: Any, server: Served, tm
     (tmp_path / "large.onnx").write_bytes(b"x" * ((1 << 16) + 1))
 
     page.get_by_role("link", name="Jobs").click()
-    page.locator("summary", has_text="Check:").click()
-    form = page.locator("#check")
-    form.get_by_label("Model").set_input_files(tmp_path / "large.onnx")
-    assert (
-        form.get_by_label("Model").evaluate("e => e.validationMessage") == "This file is larger than the server takes."
-    )
-    form.get_by_label("Model").set_input_files(tmp_path / "relu.onnx")
-    form.get_by_label("Targets").fill("planted-wrong-shape")
+    form = form_of(page, "/jobs/new/check")
+    model = field(form, "model")
+    model.set_input_files(tmp_path / "large.onnx")
+    assert model.evaluate("e => e.validationMessage") == "This file is larger than the server takes."
+    model.set_input_files(tmp_path / "relu.onnx")
+    field(form, "targets").fill("planted-wrong-shape")
     form.get_by_role("button", name="Start the check").click()
     page.get_by_role("heading", name="Check relu.onnx on planted-wrong-shape").wait_for()
     page.locator(".tag", has_text="running").wait_for()
@@ -235,25 +267,161 @@ def test_a_model_is_uploaded_watched_and_explained(page: Any, server: Served, tm
     page.locator(".tag", has_text=re.compile("stopped|done")).wait_for(timeout=LONG)
 
 
-def test_an_audit_is_started_and_stopped(page: Any) -> None:
-    page.get_by_role("link", name="Jobs").click()
-    page.locator("summary", has_text="Audit:").click()
-    page.get_by_label("Only rules").fill("*softmax*")
-    page.get_by_role("button", name="Start the audit").click()
-    page.get_by_role("heading", name="Audit rules '*softmax*' of every compiler").wait_for()
+PASTED = """
+import torch
+
+
+def made():
+    return torch.relu, (torch.tensor([-1.0, 2.0]),)
+"""
+
+
+def command_of(page: Any) -> str:
+    """What the page of a job says to type in a terminal."""
+    return page.locator("code.command").inner_text()
+
+
+def tab_to(page: Any, what: str) -> None:
+    """Move the focus by the Tab key alone, until it is on an element for which this is true of `e`."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if page.evaluate(f"(e => {what})(document.activeElement)"):
+            return
+    raise AssertionError(f"Tab does not lead to {what}")
+
+
+def test_a_program_is_pasted_and_checked_by_keys_alone(page: Any, server: Served) -> None:
+    def type_into(name: str, text: str) -> None:
+        tab_to(page, f"e.name === '{name}' && e.form.action.endsWith('/check')")
+        page.keyboard.press("Control+A")
+        page.keyboard.type(text)
+
+    page.goto(f"{server.origin}/jobs")
+    tab_to(page, "e.tagName === 'SUMMARY' && e.textContent.startsWith('Check')")
+    page.keyboard.press("Enter")
+    type_into("text", PASTED)
+    type_into("function", "made")
+    type_into("targets", "planted-wrong-shape")
+    type_into("inputs", "random")  # a list: letters choose
+    type_into("samples", "2")
+    type_into("jobs", "2")
+    type_into("seed", "7")
+    tab_to(page, "e.name === 'grad'")
+    page.keyboard.press("Space")
+    tab_to(page, "e.textContent === 'Start the check'")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Check made() of a pasted program on planted-wrong-shape").wait_for()
+    for words in ("program.py:made", "--inputs random", "--samples 2", "--jobs 2", "--seed 7", "--grad"):
+        assert words in command_of(page)
+    tab_to(page, "e.textContent === 'Stop'")
+    page.keyboard.press("Enter")
+    page.locator(".tag", has_text=re.compile("stopped|done")).wait_for(timeout=LONG)
+    tab_to(page, "e.textContent === 'Remove from this list'")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Jobs").wait_for()
+
+
+def test_mistakes_are_explained_and_nothing_filled_in_is_lost(window: Any, server: Served) -> None:
+    window.goto(f"{server.origin}/jobs")
+    form = form_of(window, "/jobs/new/audit")
+    field(form, "compilers").fill("onxruntime")
+    before = records.numbers(server.settings.store)
+    form.get_by_role("button", name="Start the audit").click()
+    window.get_by_text("Did you mean 'onnxruntime'").wait_for()
+    window.go_back()
+    assert field(form_of(window, "/jobs/new/audit"), "compilers").input_value() == "onxruntime"
+    assert records.numbers(server.settings.store) == before
+    window.goto(f"{server.origin}/bugs/nothing-1234")
+    window.get_by_role("link", name="All bugs").click()
+    window.get_by_role("heading", name=re.compile(r"\d+ bugs in")).wait_for()
+
+
+def test_jobs_wait_are_stopped_resumed_and_stopped_at_once(page: Any, server: Served) -> None:
+    """The hunt takes both cores and is held still, so that the audit waits for it; every field arrives."""
+    page.goto(f"{server.origin}/jobs")
+    form = form_of(page, "/jobs/new/hunt")
+    field(form, "targets").fill("eager")
+    field(form, "budget").fill("20m")
+    field(form, "jobs").fill("2")
+    field(form, "seed").fill("7")
+    for generator in field(form, "generators").all():
+        generator.set_checked(generator.get_attribute("value") == "graph")
+    field(form, "diagnose").check()
+    form.get_by_role("button", name="Start the hunt").click()
+    page.get_by_role("heading", name="Hunt for 20 min on eager").wait_for()
+    for words in ("--budget 1200s", "--seed 7", "--jobs 2", "--targets eager", "--generators graph", "--diagnose"):
+        assert words in command_of(page)
+    hunt = page.url
+    number = int(hunt.rpartition("/")[2])
+    process = psutil.Process(records.load(records.folder_of(server.settings.store, number)).pid)
+    process.suspend()  # it cannot hear that it is to stop
+
+    page.get_by_role("link", name="Jobs", exact=True).first.click()
+    form = form_of(page, "/jobs/new/audit")
+    field(form, "compilers").fill("onnxruntime")
+    field(form, "only").fill("*softmax*")
+    form.get_by_role("button", name="Start the audit").click()
+    page.get_by_role("heading", name="Audit rules '*softmax*' of onnxruntime for 30 min").wait_for()
+    assert "--compilers onnxruntime" in command_of(page) and "--only '*softmax*'" in command_of(page)
+    page.get_by_text("It waits for a core: other jobs use all 2.").wait_for()
     page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Resume").click()
+    page.locator(".tag", has_text="waiting").wait_for()
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Remove from this list").click()
+
+    page.goto(hunt)
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Stop now, without tidying up").click()
     page.locator(".tag", has_text="stopped").wait_for(timeout=LONG)
-    page.get_by_role("button", name="Resume").wait_for()
+    assert not process.is_running()
+    page.get_by_role("button", name="Remove from this list").click()
+    page.get_by_role("heading", name="Jobs").wait_for()
+
+
+def test_read_only_shows_everything_and_starts_nothing(browser: Any, serve: Serve, server: Served) -> None:
+    shared = serve(server.settings.store, read_only=True)
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(LONG)  # the page of coverage reads the operators and rules of every compiler
+    page.goto(shared.address)
+    menu = page.get_by_role("navigation", name="Pages", exact=True).get_by_role("link")
+    assert menu.all_inner_texts() == ["Bugs", "Compare", "Folders", "Coverage", "Report"]
+    page.get_by_role("link", name=re.compile("^inductor-")).first.click()
+    assert page.get_by_role("button", name="Explain").count() == 0
+    sending = "document.querySelectorAll('form[method=post]').length"
+    for name, heading in (("Compare", "Compare two stores"), ("Folders", "Folders"), ("Bugs", "bugs in")):
+        menu.get_by_text(name, exact=True).click()
+        page.get_by_role("heading", name=heading).wait_for()
+        assert page.evaluate(sending) == 0
+    for name, heading in (("Coverage", "What was exercised"), ("Report", "What was tested, and what was not")):
+        page.goto(shared.address)
+        page.get_by_role("link", name=name).click()
+        page.get_by_role("heading", name=heading).first.wait_for()
+        assert page.evaluate(sending) == 0
+    context.close()
+
+
+def test_an_empty_store_leads_to_the_first_hunt(browser: Any, serve: Serve, tmp_path: Path) -> None:
+    with Store.create(tmp_path / "empty"):
+        pass
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(serve(tmp_path / "empty").address)
+    page.get_by_role("link", name="Start a hunt").click()
+    page.get_by_role("button", name="Start the hunt").wait_for()
+    context.close()
 
 
 @pytest.mark.slow
 def test_a_hunt_is_started_stopped_and_resumed(page: Any) -> None:
     page.get_by_role("link", name="Jobs").click()
-    page.get_by_label("Targets").first.fill("eager")
-    page.get_by_label("optests").uncheck()
-    page.get_by_label("mutate").uncheck()
-    page.get_by_label("Time").first.fill("20m")
-    page.get_by_role("button", name="Start the hunt").click()
+    form = form_of(page, "/jobs/new/hunt")
+    field(form, "targets").fill("eager")
+    form.get_by_label("optests").uncheck()
+    form.get_by_label("mutate").uncheck()
+    field(form, "budget").fill("20m")
+    form.get_by_role("button", name="Start the hunt").click()
     page.get_by_role("heading", name="Hunt for 20 min on eager").wait_for()
     programs = page.locator("#live table tbody td.n").first
 

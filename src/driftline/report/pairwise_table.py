@@ -21,7 +21,7 @@ def show_pairwise(out: Console, body: Mapping[str, Any]) -> None:
     view = pairwise_view(body)
     groups = {group[0]: len(group) for group in body["groups"]["bitwise"]}
     shown = [at for at, name in enumerate(view.members) if name in groups]
-    names = [f"{name} (+{groups[name] - 1})" if groups[name] > 1 else name for name in groups]
+    names = [f"{name}, and {groups[name] - 1} with the same bits" if groups[name] > 1 else name for name in groups]
     out.print(f"\n[bold]Pairwise[/]: {escape(view.title)}")
     tables = [_table(measure, shown, names) for measure in view.measures] if len(shown) > 1 else []
     if all(Measurement.get(out, out.options, table).maximum <= out.width for table in tables):
