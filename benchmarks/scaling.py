@@ -6,8 +6,10 @@
 For each hunt: judged programs (pass, fail, inconclusive) and how many times those of the first row, when the first was
 judged and the first bug seen, the cores that were busy on average, and where the processor time went: the parent
 process, workers by their kind, and what they started (a C++ compiler); the largest memory of a worker with what it
-started, beyond what it shares with others. Every hunt begins with cold workers; with --warm, compilers are imported and
-have judged a few programs before the clock starts. Compilers' caches are private to the run and empty at its start.
+started, beyond what it shares with others. Below each hunt, what its threads did on average: how many ran which task,
+and how many waited for what (`_thread_states.py`). Every hunt begins with cold workers; with --warm, compilers are
+imported and have judged a few programs before the clock starts. Compilers' caches are private to the run and empty at
+its start.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
+from _thread_states import ThreadStates
 from hunt_rates import Hunted, hunted
 
 from driftline.campaign.plan import choose_lanes
@@ -106,6 +110,7 @@ class Row:
     jobs: int
     hunt: Hunted
     watch: Watch
+    threads: Mapping[str, float]
 
     @property
     def busy(self) -> float:
@@ -118,6 +123,7 @@ class Row:
             "jobs": self.jobs,
             "busy": self.busy,
             "by_kind": self.watch.by_kind,
+            "threads": self.threads,
             "largest_worker": self.watch.largest,
             "memory": self.watch.whole,
             "ends_of_turns": [(round(at, 1), programs, round(took, 1)) for at, programs, took, _ in self.hunt.turns],
@@ -148,9 +154,9 @@ def measured(targets: list[str], name: str, jobs: int, seconds: float, scratch: 
     with Pool() as pool:
         if warm:
             hunted(targets, WARM_UP, scratch / f"warm-{name}-{jobs}", seed + 1, pool, jobs, programs=8)
-        with Watch() as watch:
+        with Watch() as watch, ThreadStates() as states:
             hunt = hunted(targets, seconds, scratch / f"{name}-{jobs}", seed, pool, jobs)
-    return Row(name, jobs, hunt, watch)
+    return Row(name, jobs, hunt, watch, states.mean)
 
 
 def main() -> int:
@@ -168,6 +174,7 @@ def main() -> int:
                 row = measured(targets, text, jobs, arguments.seconds, Path(scratch), arguments.seed, arguments.warm)
                 curve.append(row)
                 print(" | ".join(row.cells(curve[0])), flush=True)
+                print("    " + ", ".join(f"{state} {count:g}" for state, count in row.threads.items()), flush=True)
                 for problem in row.hunt.problems:
                     print(f"    {problem}", flush=True)
             rows += curve

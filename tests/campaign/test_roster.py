@@ -48,9 +48,9 @@ def test_by_numbers_suspects_are_examined_one_after_the_other() -> None:
 def test_with_many_processors_a_lane_uses_them() -> None:
     """Half of them for what failed; the turns that may be in hand at once are split into pieces."""
     one = roster(new=100, jobs=16)
-    tasks = [taken(one) for _ in range(10)]
+    tasks = [taken(one) for _ in range(12)]
     turns = [task for task in tasks if task.work is LaneWork.TURN]
-    assert len(turns) == 2 and sum(turn.width for turn in turns) == 16
+    assert len(turns) == 4 and sum(turn.width for turn in turns) == 16
     assert all(turn.pieces == 16 for turn in turns), "one slow program would hold up many others"
     assert [task.work for task in tasks].count(LaneWork.NEW_SUSPECT) == 8
 
@@ -73,8 +73,12 @@ def test_repeats_leave_time_for_turns() -> None:
 
 def test_the_last_of_the_time_is_for_what_waits() -> None:
     one = roster(new=10, left=4.0, jobs=2)  # at a second for each, two at a time, five are needed
-    task = taken(one)
-    assert task.work is LaneWork.NEW_SUSPECT
+    assert [taken(one).work, taken(one).work] == [LaneWork.NEW_SUSPECT] * 2, "half of the processors stand idle"
+
+
+def test_who_finds_neither_turn_nor_suspect_waits() -> None:
+    one = roster(new=1, left=0.5, jobs=1)
+    assert taken(one).work is LaneWork.NEW_SUSPECT
     nothing: list[LaneTask | None] = []
     waiting = threading.Thread(target=lambda: nothing.append(one.take()))
     waiting.start()
@@ -83,6 +87,13 @@ def test_the_last_of_the_time_is_for_what_waits() -> None:
     one.stop()
     waiting.join(5)
     assert nothing == [None]
+
+
+def test_what_looks_known_is_examined_where_no_turn_needs_the_processors() -> None:
+    pipeline: Pipeline[None] = Pipeline(make_lane())
+    one = Roster([(pipeline, 0, REPEATS + 3)], jobs=1, time_left=lambda: 1e6, in_order=False)
+    one.retire(pipeline.lane)
+    assert [taken(one).work for _ in range(REPEATS + 3)] == [LaneWork.REPEATED_SUSPECT] * (REPEATS + 3)
 
 
 def test_a_retired_lane_brings_no_suspect_back() -> None:

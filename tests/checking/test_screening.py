@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -10,13 +10,14 @@ from typing import cast
 import pytest
 
 from driftline.checking.batch import Screening, case_of
-from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
+from driftline.checking.batch_requests import PreparedProgram, ProgramRequest, ProgramVerdict
 from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions
 from driftline.core.plugins import load_plugins
 from driftline.core.program import Program
 from driftline.core.target import Target
-from driftline.execute.pool import Pool
+from driftline.execute.pool import Pool, PoolInterrupted
+from driftline.execute.requests import Ran
 
 PLUGIN = str(Path(__file__).parents[1] / "campaign" / "wrong_abs.py")
 WRONG = Target("wrong-abs")
@@ -45,6 +46,25 @@ def test_a_crash_costs_one_program(pool: Pool) -> None:
         ("fail", "crash"),
         ("pass", ""),
     ]
+
+
+class Interrupted(Screening):
+    """The pool is interrupted when the second piece is to run."""
+
+    def _run_and_judge(
+        self, programs: Mapping[int, PreparedProgram], target: Target
+    ) -> tuple[dict[int, Ran], dict[int, ProgramVerdict]]:
+        if 0 not in programs:
+            raise PoolInterrupted("the job was interrupted")
+        return super()._run_and_judge(programs, target)
+
+
+def test_cut_short_it_gives_what_was_judged(pool: Pool) -> None:
+    with Interrupted(pool, "onnx", plugins=[PLUGIN], shards=3) as screening:
+        results = screening.screen(requests("abs", "exp", "sign"), WRONG, cut=True)
+        assert [(r.request.arm, r.judgement) for r in results] == [("abs", "fail")]
+        with pytest.raises(PoolInterrupted):
+            screening.screen(requests("abs", "exp", "sign"), WRONG)
 
 
 def test_check_agrees(pool: Pool) -> None:

@@ -31,7 +31,8 @@ class Crew(Protocol):
     def begin(self, targets: Sequence[Target], plugins: Sequence[str], going: Callable[[], bool]) -> None:
         """Work on these targets follows. What is done ahead of it ends when it is not `going` any more."""
 
-    def screen(self, order: TurnOrder) -> list[Screened]: ...
+    def screen(self, order: TurnOrder) -> list[Screened]:
+        """One result for each request. Where it is interrupted, it may give those of the programs that were judged."""
 
     def examine(self, order: SuspectOrder) -> ExaminedSuspect: ...
 
@@ -96,4 +97,4 @@ def screened(pool: Pool, order: TurnOrder) -> list[Screened]:
         shards=order.pieces,
         explain=False,  # who examines a suspect asks for that
     ) as screening:
-        return screening.screen(order.requests, order.target, heard=order.heard)
+        return screening.screen(order.requests, order.target, heard=order.heard, cut=True)

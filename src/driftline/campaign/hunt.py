@@ -128,6 +128,8 @@ class Hunter:
         self._lock = threading.Lock()
         self._opener = LaneOpener(pool, plan, author)
         self._failure: BaseException | None = None
+        self._cut = False  # the time is over: of the turns in hand, what is done is written
+        self._not_done: dict[str, list[Turn]] = {}  # by lane: turns of which nothing was done then
 
     # -- from beginning to end ---------------------------------------------------------------------------------------
 
@@ -176,10 +178,10 @@ class Hunter:
     def _summed_up(self, hunt: Hunt) -> HuntResult:
         """What all of the hunt brought, also before it was resumed."""
         now = self._result
-        programs = {name: lane.programs for name, lane in self._lanes.items()}
+        so_far = hunt_so_far(self._store, hunt)
         return replace(
-            hunt_so_far(self._store, hunt),
-            programs=programs,
+            so_far,
+            programs={name: so_far.programs.get(name, 0) for name in self._lanes},
             new=now.new,
             internal_errors=now.internal_errors,
             no_more=now.no_more,
@@ -249,7 +251,9 @@ class Hunter:
         """Until all have ended; what still runs after the end of the budget, or when it is to end at once, is ended.
         Half of the grace is for it, the other half for suspects that wait (`_match_waiting`)."""
         while running := [thread for thread in threads if thread.is_alive()]:
-            if at_once or self._time_left() < -self._grace / 2:
+            over = self._time_left() < -self._grace / 2
+            if at_once or over:
+                self._cut = self._cut or (over and not at_once)
                 self._roster.stop()
                 if self._author:
                     self._author.close()
@@ -324,14 +328,21 @@ class Hunter:
     def _carried_out(self, lane: Lane, asked: AskedTurn, pieces: int) -> _TurnOutcome:
         started = time.monotonic()
         order = TurnOrder(lane.target, lane.form, asked.requests, self._options, asked.heard, pieces)
+        results: list[Screened] = []
         tries: tuple[ModelTry, ...] = ()
         try:
             if self._author and any(request.generator == LLM for request in asked.requests):
                 results, tries = self._authored(self._author, lane, order)
             else:
                 results = self._crew.screen(order)
+        except PoolInterrupted:
+            if not self._cut:
+                raise
+            results = []
         except InternalError as error:
             return _TurnOutcome(asked, time.monotonic() - started, error=str(error))
+        if len(results) < len(asked.requests) and not self._cut:  # it is done again when the hunt is resumed
+            raise PoolInterrupted("the turn was interrupted")
         return _TurnOutcome(asked, time.monotonic() - started, results, tries)
 
     def _written(self, lane: Lane, outcome: _TurnOutcome) -> tuple[Turn, Counter[bool]]:
@@ -344,7 +355,15 @@ class Hunter:
         else:
             self._result.internal_errors += [one.internal_error for one in outcome.results if one.internal_error]
             body = replace(lane.summarise(outcome.results, outcome.seconds), tries=outcome.tries)
+            if len(outcome.results) < len(outcome.asked.requests):
+                body = replace(body, arms=(*body.arms, *_unjudged(outcome)))
         turn = Turn(lane.name, outcome.asked.number, body)
+        if self._cut and not outcome.results and not outcome.error:
+            self._not_done.setdefault(lane.name, []).append(turn)
+            return turn, Counter()
+        for earlier in self._not_done.pop(lane.name, ()):  # else a hunt that is given more time would do them
+            self._log.add_turn(self._hunt, earlier, ())
+            self._absorb(lane, earlier)
         suspects = list(_suspects(lane, outcome.results, set(body.keys)))
         self._log.add_turn(self._hunt, turn, suspects, time.monotonic() - self._started)
         self._absorb(lane, turn)
@@ -484,6 +503,14 @@ def _suspects(lane: Lane, results: Sequence[Screened], new_keys: set[str]) -> It
             request = encode(ProgramRequest, result.request)
             yield SuspectBody(request, key in new_keys, result.kind, result.stage, result.reason[:300])
             new_keys.discard(key)
+
+
+def _unjudged(outcome: _TurnOutcome) -> Iterator[tuple[str, str, int, float]]:
+    """Programs that were asked for when the time was over: their numbers are not given again, should the hunt be
+    resumed with more time."""
+    done = Counter((result.request.generator, result.request.arm) for result in outcome.results)
+    for (generator, arm), count in (outcome.asked.arms - done).items():
+        yield generator, arm, count, 0.0
 
 
 def _environment(lanes: Sequence[Lane], left_out: Sequence[str]) -> dict[str, Any]:

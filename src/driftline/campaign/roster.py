@@ -150,12 +150,15 @@ class Roster:
     def _work_for(self, standing: _Standing) -> LaneWork | None:
         new = standing.examining(LaneWork.NEW_SUSPECT)
         repeated = standing.examining(LaneWork.REPEATED_SUSPECT)
-        if new + repeated < self._examiners:
+        may_turn = self._may_turn(standing)
+        idle = not may_turn and not self._in_order  # whoever asks has nothing else to do for this lane
+        if new + repeated < self._examiners or idle:
             if standing.new > new:
                 return LaneWork.NEW_SUSPECT
-            if standing.repeated > repeated and self._has_room(standing, repeated):
+            spare = idle and not standing.turning  # no turn waits for the processors that they take
+            if standing.repeated > repeated and (spare or self._has_room(standing, repeated)):
                 return LaneWork.REPEATED_SUSPECT
-        return LaneWork.TURN if self._may_turn(standing) else None
+        return LaneWork.TURN if may_turn else None
 
     def _has_room(self, standing: _Standing, repeated: int) -> bool:
         return standing.repeats + repeated < REPEATS and standing.examining_seconds <= REPEATS_SHARE * standing.spent

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -43,7 +44,7 @@ from driftline.core.tensors import Arrays
 from driftline.core.verdict import Kind
 from driftline.core.wire import decode
 from driftline.execute.grouping import evenly, in_company
-from driftline.execute.pool import Pool, TaskReport
+from driftline.execute.pool import Pool, PoolInterrupted, TaskReport
 from driftline.execute.requests import (
     ENDED,
     RESULTS,
@@ -134,10 +135,12 @@ class Screener(ABC, Generic[Asked]):
         *,
         heard: Mapping[str, int] | None = None,
         made: Sequence[Prepared] | None = None,
+        cut: bool = False,
     ) -> list[ScreenResult[Asked]]:
         """Make, run and judge. One result for each request, in their order. With `heard`, how often each rejection was
         met before, those that are known well are believed; without it, none that the compiler gives in words alone.
-        `made`: what `prepared` gave for them, when that was asked before."""
+        `made`: what `prepared` gave for them, when that was asked before. `cut`: when the pool is interrupted after the
+        programs were made, the results are those of the programs that were judged by then."""
         if made is None:
             made = self.prepared(requests, target)
         results: list[ScreenResult[Asked]] = []
@@ -153,17 +156,35 @@ class Screener(ABC, Generic[Asked]):
                     results.append(ScreenResult(request, "", made=answer, coverage=answer.coverage))
                     runnable[number] = answer
         pieces = self._pieces(runnable, resolve(target).together)
+        interrupted = threading.Event()
+
+        def run_and_judge(piece: Mapping[int, PreparedProgram]) -> tuple[dict[int, Ran], dict[int, ProgramVerdict]]:
+            try:
+                return ({}, {}) if interrupted.is_set() else self._run_and_judge(piece, target)
+            except PoolInterrupted:
+                if not cut:
+                    raise
+                interrupted.set()
+                return {}, {}
+
         executions: dict[int, Ran] = {}
-        for done, verdicts in self._side_by_side(lambda piece: self._run_and_judge(piece, target), pieces):
+        for done, verdicts in self._side_by_side(run_and_judge, pieces):
             executions |= done
             for number, verdict in verdicts.items():
                 results[number] = _judged(results[number], verdict)
-        executions |= self._not_believed(runnable, executions, target, heard)
+        try:
+            executions |= {} if interrupted.is_set() else self._not_believed(runnable, executions, target, heard)
+        except PoolInterrupted:
+            if not cut:
+                raise
+            interrupted.set()
+        if interrupted.is_set():  # nobody can be asked any more whether a rejection is to be believed
+            executions = {number: ran for number, ran in executions.items() if ran.outcome is not Outcome.REJECTED}
         for number, ran in executions.items():
             results[number] = replace(results[number], behaviour=ran.behaviour)
             if ran.outcome is not Outcome.OK:
                 results[number] = _ended(results[number], runnable[number], ran)
-        return results
+        return [result for result in results if result.judgement] if interrupted.is_set() else results
 
     def _not_believed(
         self,

@@ -1,0 +1,83 @@
+"""At the end of its time a hunt keeps what was judged of the turns in hand; interrupted before, it does them again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from test_lane import judged, make_lane
+
+from driftline.campaign.crew import LocalCrew
+from driftline.campaign.hunt import Hunter, HuntResult
+from driftline.campaign.lane import Lane
+from driftline.campaign.orders import TurnOrder
+from driftline.campaign.pipeline import Pipeline
+from driftline.campaign.plan import HuntPlan
+from driftline.campaign.roster import Roster
+from driftline.checking.batch import Screened
+from driftline.core.target import Target
+from driftline.events import Event, TurnDone
+from driftline.execute.pool import Pool, PoolInterrupted
+from driftline.store import Store
+from driftline.store.hunts import HuntLog
+
+SECONDS = 0.6
+
+
+class Halting(LocalCrew):
+    """Turns are told apart by their size. The first is not begun when the time is over, of the second, half is judged
+    by then, and nothing of the others."""
+
+    def __init__(self, pool: Pool, store: Store) -> None:
+        super().__init__(pool, store, 2)
+        self._over = threading.Event()
+
+    def begin(self, targets: Sequence[Target], plugins: Sequence[str], going: Callable[[], bool]) -> None: ...
+
+    def interrupt(self) -> None:
+        self._over.set()
+
+    def screen(self, order: TurnOrder) -> list[Screened]:
+        self._over.wait()
+        if len(order.requests) == 8:
+            return [judged(request, "pass") for request in order.requests[:4]]
+        raise PoolInterrupted("nothing was done")
+
+
+def made_ready(pool: Pool, store: Store, seconds: float, heard: list[Event]) -> tuple[Hunter, Lane]:
+    plan = HuntPlan(("onnxruntime",), ("graph",), seconds=seconds)
+    lane = make_lane()
+    hunter = Hunter(pool, store, plan, listener=heard.append, crew=Halting(pool, store))
+    hunter._lanes, hunter._pipelines = {lane.name: lane}, {lane.name: Pipeline(lane)}
+    hunter._hunt = HuntLog(store).begin(plan.to_json(), {})
+    hunter._result = HuntResult(hunter._hunt)
+    hunter._started = time.monotonic()
+    waiting = [(hunter._pipelines[lane.name], 0, 0)]
+    hunter._roster = Roster(waiting, jobs=2, time_left=hunter._time_left, in_order=False)
+    return hunter, lane
+
+
+def test_what_was_judged_when_the_time_is_over_is_kept(tmp_path: Path) -> None:
+    heard: list[Event] = []
+    with Pool() as pool, Store.create(tmp_path / "store") as store:
+        hunter, lane = made_ready(pool, store, SECONDS, heard)
+        hunter._work()
+        turns = list(HuntLog(store).turns(hunter._hunt))
+    done = [(turn.number, turn.body.programs) for turn in turns]
+    assert done == [(0, 0), (1, 4)], "of the first turn nothing was done, of the second four of eight programs"
+    assert lane.programs == 12, "with more time, the hunt would ask for some of them again"
+    assert [sum(event.counts.values()) for event in heard if isinstance(event, TurnDone)] == [4]
+
+
+def test_a_turn_that_is_interrupted_before_is_not_written(tmp_path: Path) -> None:
+    with Pool() as pool, Store.create(tmp_path / "store") as store:
+        hunter, lane = made_ready(pool, store, 1000.0, [])
+        hunter._crew.interrupt()
+        first, second = (hunter._pipelines[lane.name].ask(0, 100) for _ in range(2))
+        for asked in (first, second):
+            assert asked
+            with pytest.raises(PoolInterrupted):
+                hunter._carried_out(lane, asked, 1)
