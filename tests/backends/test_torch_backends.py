@@ -73,6 +73,12 @@ def keeps_state():
 def branches():
     return (lambda x: x + 1 if x.sum() > 0 else x - 1), (A,)
 
+def chooses_by_a_size():
+    return (lambda x: x + 1 if x.shape[0] > 2 else x - 1), (A,)
+
+def pooled_as_in_pointnet():
+    return (lambda x: torch.nn.functional.adaptive_max_pool2d(x, 1)), (torch.ones(1, 2, 4, 1),)
+
 def singular_values():
     return (lambda x: torch.linalg.svd(x)[1]), (torch.eye(3),)
 
@@ -100,6 +106,7 @@ EXPECTED: dict[str, Arrays] = {
     "half": {"output": np.array([2, 4, 6], np.float16)},
     "double": {"output": np.array([1, 2, 3], np.float64) / 3},
     "keeps_state": {"output": 2 * (A + 1)},
+    "chooses_by_a_size": {"output": A + 1},
 }
 QUICK = ("torchscript", "torchscript:mode=trace", "torchscript:freeze=false", "executorch", "xla")
 
@@ -148,6 +155,7 @@ def test_bfloat16_arrives_and_returns(checker: Checker, tmp_path: Path, target: 
         ("singular_values", "executorch", Stage.COMPILE),
         ("renormed", "executorch", Stage.COMPILE),
         ("draws", "xla", Stage.COMPILE),
+        ("pooled_as_in_pointnet", "xla", Stage.COMPILE),
     ],
 )
 def test_what_a_compiler_does_not_support_is_a_rejection(

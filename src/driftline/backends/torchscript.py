@@ -2,15 +2,17 @@
 
 Of a program that was a TorchScript file, that file is run.
 
-A trace writes down one path through the program. Where the tracer warns that it had to choose, the trace means
-something else than the program, and the program is rejected. The profiling executor optimises on the second run of a
-graph, so the graph has been run twice when compiling is done.
+A trace writes down one path through the program. The tracer warns where a path was chosen, by a size (which is a
+tensor while it traces) or by values. Then the graph of torch.export is traced: in it choices by sizes are made, and
+it takes no program that chooses by values, since the trace would mean something else than the program. The profiling
+executor optimises on the second run of a graph, so the graph has been run twice when compiling is done.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from driftline.backends._export import flat_runner
@@ -20,6 +22,7 @@ from driftline.core.execution import Stage
 from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Arrays
 from driftline.core.text import first_line
+from driftline.programs.captured import capture
 from driftline.programs.opened import OpenedProgram
 from driftline.programs.torchscript_file import embedded, load_embedded
 
@@ -193,15 +196,39 @@ def _script(program: OpenedProgram) -> Taken:
 
 
 def _trace(program: OpenedProgram) -> Taken:
-    import torch
-
     from driftline.programs.flat_torch import FlatModule
 
     flat = FlatModule(program)
+    graph, choice = _traced(flat, flat.example)
+    if choice is None:
+        return graph, lambda optimised: flat_runner(flat, optimised)
+    return _trace_captured(program, flat.example, choice)
+
+
+def _trace_captured(program: OpenedProgram, example: Sequence[Any], choice: str) -> Taken:
+    """The trace of what torch.export makes of the program, where the program itself chooses a path."""
+    said = f"torch.jit.trace: the program chooses a path by a tensor ({choice})"
+    try:
+        captured = capture(program)
+        module = captured.exported.module(check_guards=False)
+        module._forward_pre_hooks.clear()  # they hold sizes against those of the export, a choice at each
+        graph, again = _traced(module, example)
+    except Exception as error:
+        # Either of them does not take the program. Neither is what the user asked for, so it is no failure.
+        raise Unsupported(f"{said}, and torch.export does not capture it: {first_line(str(error))}") from error
+    if again is not None:
+        raise Unsupported(f"{said}, by its values")
+    if captured.exported.graph_signature.buffers_to_mutate:
+        raise Unsupported(f"{said}, and changes its own buffers")  # copies of them, which nothing would restore
+    return graph, lambda optimised: flat_runner(captured, optimised)
+
+
+def _traced(module: Any, example: Sequence[Any]) -> tuple[Any, str | None]:
+    """A trace, and the line of the program at which a path was chosen."""
+    import torch
+
     with torch.no_grad(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", torch.jit.TracerWarning)
-        graph = torch.jit.trace(flat, flat.example, strict=False, check_trace=False)
-    for warning in caught:
-        if _PATH_CHOSEN in str(warning.message):
-            raise Unsupported(f"torch.jit.trace: {first_line(str(warning.message))}")
-    return graph, lambda optimised: flat_runner(flat, optimised)
+        graph = torch.jit.trace(module, tuple(example), strict=False, check_trace=False)
+    chosen = [one for one in caught if _PATH_CHOSEN in str(one.message)]
+    return graph, f"{Path(chosen[0].filename).name}:{chosen[0].lineno}" if chosen else None
