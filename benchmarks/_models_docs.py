@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from driftline.bench.suite import SUITE
 from driftline.models import CATALOGUE
 
 _MARKS = {"pass": "pass", "rejected": "-", "inconclusive": "?", "skipped": "", "not exported": "n/e"}
@@ -46,6 +47,10 @@ def page(rows: list[Any], read: Sequence[dict[str, Any]], must_hold: Sequence[st
         "The dynamo exporter at opset 18, and the TorchScript exporter at opset 14 with named dynamic axes, which is"
         " what `optimum` writes (`driftline models export NAME --as onnx --exporter torchscript --opset 14`).\n",
         _files_table(rows, read, must_hold, files),
+        "\n## The models of `driftline bench`\n",
+        "They are models of this corpus. What the oracle says of them at full size, beside their times, is in"
+        " [the suite, model by model](case-studies.md).\n",
+        _suite_table(rows),
         "\n## What was read\n",
         *_notes(rows, read),
         "\n## Rejected\n",
@@ -101,6 +106,16 @@ def _files_table(
     return "\n".join(lines)
 
 
+def _suite_table(rows: list[Any]) -> str:
+    lines = ["| model | full size | small | answers here |", "|---|---|---|---|"]
+    for name, sizes in SUITE.items():
+        full, small = (sizes[size].corpus for size in ("full", "small"))
+        counts = Counter(row.verdict for row in rows if row.model in (full, small))
+        said = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+        lines.append(f"| {name} | {full} | {small} | {said} |")
+    return "\n".join(lines)
+
+
 def _ordered(rows: Iterable[Any]) -> list[str]:
     counts = Counter(row.target for row in rows)
     return [target for target, _ in counts.most_common()]
@@ -123,6 +138,7 @@ def _rejections(rows: Iterable[Any]) -> Iterable[str]:
 
 
 def _costs(rows: list[Any]) -> str:
+    rows = [row for row in rows if row.seconds > 0]  # of an answer that an earlier page showed no time is kept
     lines = ["| target | median seconds of one answer | longest | greatest memory |", "|---|---|---|---|"]
     for target in _ordered(rows):
         seconds = sorted(row.seconds for row in rows if row.target == target)

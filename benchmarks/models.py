@@ -39,6 +39,7 @@ from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.program import Program
 from driftline.core.target import Target, parse_targets
+from driftline.execute.environments import find_environment
 from driftline.execute.pool import Pool
 from driftline.models import CATALOGUE, Entry, find, source_text
 from driftline.oracle.judge import Reference
@@ -206,10 +207,15 @@ def _answers(
 
 
 def _can_take(program: Program, target: Target) -> bool:
-    """A program of another framework is no question to ask: neither a pass nor a rejection."""
+    """A program of another framework is no question to ask, nor is one whose converter is not installed: neither a
+    pass nor a rejection."""
     forms = BACKENDS.get(target.backend).accepts
-    direct = accepts_directly(program.form, program.framework, forms)
-    return direct or find_converter(program.form, program.framework, forms) is not None
+    if accepts_directly(program.form, program.framework, forms):
+        return True
+    converter = find_converter(program.form, program.framework, forms)
+    return converter is not None and (
+        not converter.environment or find_environment([converter.environment], None) is not None
+    )
 
 
 def _row(

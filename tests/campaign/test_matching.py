@@ -7,15 +7,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import onnx
+
 from driftline.campaign.crew import LocalCrew
 from driftline.campaign.hunt import Hunter, by_target
 from driftline.campaign.lane import Lane
 from driftline.campaign.matching import Matching
 from driftline.campaign.orders import SuspectOrder
 from driftline.campaign.plan import HuntPlan
+from driftline.campaign.session import check_program
 from driftline.campaign.triage import ExaminedSuspect, Triage
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
+from driftline.checking.open import open_program
 from driftline.core.case import CheckOptions
 from driftline.core.identity import operators_named_in
 from driftline.core.plugins import load_plugins
@@ -98,6 +102,11 @@ def test_a_setting_that_a_failure_needs_is_part_of_its_name(pool: Pool, tmp_path
         assert detail == "cos with opt=off of float" and new
         (finding,) = store.bug(needing).findings
         assert "with opt=off" in store.load_case(finding.case_id).program.pattern
+        text = '<ir_version: 8, opset_import: ["": 18]> g (float[4] x) => (float[4] y) { y = Cos (x) }'
+        onnx.save(onnx.parser.parse_model(text), str(tmp_path / "cos.onnx"))
+        opened = open_program(str(tmp_path / "cos.onnx"), pool, options)
+        checked = check_program(Checker(pool, jobs=1), store, opened, targets=[changed], options=options)
+        assert [bug.id for bug in checked.bugs.values()] == [needing], "a check gives it the same name"
     assert operators_named_in(detail) == {"cos"}
 
 

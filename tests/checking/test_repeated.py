@@ -18,6 +18,7 @@ from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
 from driftline.core.tensors import TensorSpec
 from driftline.core.verdict import Judgement, Kind
+from driftline.execute.pool import WorkerStartError
 from driftline.inputs.other import other_inputs
 from driftline.programs.onnx_parameters import parameter_inputs
 from driftline.store import Store
@@ -120,7 +121,9 @@ def test_other_inputs_keep_what_a_program_may_rely_on() -> None:
     assert mixed is not None and mixed["i"].tolist() == [1, 0]
 
 
-def test_parameters_of_operators_stay_as_they_are(checker: Checker, tmp_path: Path) -> None:
+def test_parameters_of_operators_stay_as_they_are(
+    checker: Checker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Smaller scales are another program, of which not even the shape is the same."""
     text = """<ir_version: 8, opset_import: ["": 18]>
         g (float[1,1,2,2] x, float[4] scales, int64[1] rows, int64[1] columns) => (float[N,M] y) {
@@ -142,3 +145,9 @@ def test_parameters_of_operators_stay_as_they_are(checker: Checker, tmp_path: Pa
     between, last = RepeatedCalls(checker, case, checker.reference(case)).inputs
     changed = [name for name, array in arrays.items() if between.arrays[name].tobytes() != array.tobytes()]
     assert changed == ["x"] and last.arrays is arrays
+
+    def cannot_start(*_: object, **__: object) -> None:
+        raise WorkerStartError("no onnx here")
+
+    monkeypatch.setattr(checker.pool, "run", cannot_start)
+    assert set(checker.parameters(case)) == set(arrays), "where it cannot be found out, every input may be one"

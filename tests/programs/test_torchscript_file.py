@@ -119,6 +119,17 @@ def test_what_the_converter_gets_wrong_or_chance_decides_is_refused(tmp_path: Pa
         write_archive(path, "chance.pt", {"x": (8, 8)}, 0, tmp_path / "made.pt2")
 
 
+def test_a_result_that_is_text_is_named(tmp_path: Path) -> None:
+    class Talks(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, str]:
+            return x * 2, "done"
+
+    path = tmp_path / "talks.pt"
+    torch.jit.save(torch.jit.script(Talks().eval()), path)
+    with pytest.raises(DriftlineError, match=r"talks\.pt returns 'done', which is neither a tensor nor a number"):
+        write_archive(path, "talks.pt", {"x": (2, 2)}, 0, tmp_path / "made.pt2")
+
+
 class Evil:
     def __reduce__(self) -> Any:
         return open, ("ran", "w")

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from driftline.backends import resolve
+from driftline.campaign.target_settings import targets_without
 from driftline.checking.batch import Screened, Screening, case_of, native_of
 from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
 from driftline.core.case import CheckOptions
-from driftline.core.identity import with_setting
-from driftline.core.processor import this_processor
-from driftline.core.rule import ONE_PASS
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 from driftline.diagnose.reduce.generated import everything_returned
@@ -80,28 +77,15 @@ class PartScreening:
 
     def needed_settings(self, failing: Screened) -> tuple[str, ...]:
         """The settings of the target without which it passes, as circumstances: an experiment for each."""
-        names = changed_settings(self._target)
-        if not names:
+        plainer = list(targets_without(self._target))
+        if not plainer:
             return ()
         again = self.again(failing)
         if self.screen([again])[0].judgement != "fail":  # it takes more than this sample: nothing can be concluded
             return ()
-        values = dict(self._target.options)
-        needed = []
-        for name in names:
-            rest = tuple((key, value) for key, value in self._target.options if key != name)
-            answer = self._screening.screen([again], replace(self._target, options=rest))[0]
-            if answer.judgement == "pass":
-                needed.append(with_setting(name, values[name]))
-        return tuple(needed)
+        answers = {setting: self._screening.screen([again], target)[0] for setting, target in plainer}
+        return tuple(setting for setting, answer in answers.items() if answer.judgement == "pass")
 
     def _written(self, arrays: Arrays) -> str:
         with Shelf(self._screening.folder / "arrays") as shelf:
             return shelf.put_samples([arrays])
-
-
-def changed_settings(target: Target) -> list[str]:
-    """Those options of a target that are settings of its compiler: what a hunt may vary, and the compiler's own."""
-    backend = resolve(target)
-    varied = {name for each in backend.varied_settings(this_processor()) for name in each}
-    return [name for name, _ in target.options if name != ONE_PASS and (name in varied or backend.is_setting(name))]

@@ -15,6 +15,7 @@ from driftline.backends.presets import DEFAULT, PRESETS, holds, is_preset
 from driftline.campaign.annotation import examined, sighting_of
 from driftline.campaign.solving import symbolic_samples
 from driftline.campaign.specials import NO_SPECIALS, with_specials
+from driftline.campaign.target_settings import with_needed_settings
 from driftline.causes import Library, builtin
 from driftline.checking.checker import Checker, CheckOutcome, Skipped, TargetResult
 from driftline.checking.deployed import fitting
@@ -314,6 +315,7 @@ def _recorded(
     """Keep a failure together with the experiments that the causes ask for, and say so."""
     if result.verdict.judgement not in (Judgement.FAIL, Judgement.REDUCED):
         return None
+    case = with_needed_settings(checker, case, result, reference)
     more = {"sighting": examined(checker, case, result, library).facts()}
     return _announced(store, case, result, reference, listener, more)
 

@@ -454,7 +454,10 @@ class Checker:
         if case.program.framework != "onnx":
             return ()
         worker = worker_for_framework("onnx", case.options.plugins)
-        report = self._run(worker, FIND_PARAMETERS, ParametersRequest(case.program.path.resolve()), case, ours=True)
+        try:
+            report = self._run(worker, FIND_PARAMETERS, ParametersRequest(case.program.path.resolve()), case, ours=True)
+        except WorkerStartError:  # the targets may run nevertheless
+            return tuple(case.samples[0].arrays)
         return report.answer.names if report.answer else tuple(case.samples[0].arrays)
 
     def _testimony(self, case: Case, witness: ReferenceSource, *, exact: bool = True) -> Reference:

@@ -13,6 +13,7 @@ import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from driftline.core.errors import DriftlineError
@@ -118,13 +119,19 @@ def _exported(module: Any, name: str, example: Sequence[Any]) -> Any:
 
     try:
         with torch.no_grad():
-            module(*example)
+            results = torch.utils._pytree.tree_leaves(module(*(tensor.clone() for tensor in example)))
     except Exception as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise DriftlineError(
             f"{name} does not run on inputs of these shapes: {first_line(lines[-1] if lines else '')}."
             " Give others with --shape."
         ) from error
+    for result in results:
+        if not isinstance(result, (torch.Tensor, bool, int, float, complex, NoneType)):
+            raise DriftlineError(
+                f"{name} returns {first_line(repr(result), 80)}, which is neither a tensor nor a number and cannot be"
+                " compared. Save a module that returns tensors."
+            )
     try:
         with torch.no_grad():
             return TS2EPConverter(module, tuple(example)).convert()
