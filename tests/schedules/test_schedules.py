@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import onnx
 import pytest
 
 from driftline.campaign.watching import replay_all, settle
@@ -20,10 +21,12 @@ from driftline.report.gather import gather
 from driftline.schedules.asking import ScheduleAsker
 from driftline.schedules.functions import NAMES
 from driftline.schedules.hunt import BATCH, ScheduleHunt, SchedulePlan, resumed
+from driftline.schedules.intrinsics import tensorize_ends_the_process
+from driftline.schedules.kernels import expanded
 from driftline.schedules.naming import FailureLike
 from driftline.schedules.recording import record, trace_of
 from driftline.schedules.reducing import TraceReduction
-from driftline.schedules.trace import LoopAt, ScheduleStep, Trace
+from driftline.schedules.trace import LoopAt, ScheduleStep, Trace, read_trace
 from driftline.store import Bug, Store
 from driftline.store.schedules import BatchBody, ScheduleLog
 
@@ -95,6 +98,65 @@ def test_what_tvm_refuses_and_what_it_leaves_to_the_caller_is_no_finding(asker: 
     assert "interface" in asker.perform([of_argmax])[0].refused  # TVM has names of its own for several outputs
     (left,) = asker.perform([Trace("scale", sizes, (illegal, SPLIT))], lenient=True)
     assert left.trace.steps == (SPLIT,) and not left.fails
+
+
+def test_intrinsics_and_pipelines_compute_the_same(asker: ScheduleAsker) -> None:
+    copied = (
+        ScheduleStep("cache_read", ("P",), numbers=(0,), word="global"),
+        ScheduleStep("tensorize", loops=(LoopAt("A_global", 1),), numbers=(5,), word="copy"),
+    )
+    added = (
+        ScheduleStep("decompose_reduction", ("Y",), (LoopAt("Y", 2),)),
+        ScheduleStep("tensorize", loops=(LoopAt("Y_update", 2),), numbers=(3,), word="dot_column"),
+    )
+    piped = (
+        ScheduleStep("compute_at", ("P",), (LoopAt("Y", 0),), (0, -1)),
+        ScheduleStep("software_pipeline", loops=(LoopAt("Y", 0),), numbers=(0, 1, 1, 0)),
+    )
+    chain = {"n": 4, "m": 5}
+    found = asker.perform(
+        [Trace("two_steps", chain, copied), Trace("matmul", {**chain, "k": 3}, added), Trace("two_steps", chain, piped)]
+    )
+    assert not any(one.fails for one in found)
+    refused = [one.refused for one in found]
+    assert not refused[2]
+    if tensorize_ends_the_process():  # not the pinned apache-tvm-ffi
+        assert all("ends the process" in one for one in refused[:2])
+    else:
+        assert not any(refused)
+
+
+def test_kernels_of_a_model_are_scheduled_and_keep_their_text(
+    asker: ScheduleAsker, pool: Pool, tmp_path: Path, store_folder: Path
+) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save_model(small_network(), str(path))
+    functions, kernels = expanded(("scale", str(path)), pool)
+    assert functions[0] == "scale" and set(kernels) == set(functions[1:])
+    (matmul,) = [name for name in kernels if "matmul" in name]
+    assert not [name for name in kernels if "softmax" in name]  # it divides
+    kernel = kernels[matmul]
+    drawn = asker.draw(range(3), (matmul,), "llvm", kernels)
+    assert {one.trace.kernel for one in drawn} == {kernel} and drawn[0].trace == read_trace(drawn[0].trace.dump())
+    partition = ScheduleStep("loop_partition", loops=(LoopAt("matmul", 2),), numbers=(1, None))
+    (lost,) = asker.perform([Trace(matmul, steps=(partition,), kernel=kernel)])
+    assert lost.kind == "wrong-value"
+    with Store.create(store_folder) as store:
+        bug = record(store, lost, lost.trace, 0)
+        assert bug.fingerprint.detail == "loop_partition of model kernel"
+        assert export_schedule(bug, lost.trace).valid
+    with pytest.raises(DriftlineError, match="no model 'resnett'"):
+        expanded(("model:resnett",), pool)
+
+
+def small_network() -> onnx.ModelProto:
+    node = onnx.helper.make_node
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 3])
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2, 4])
+    w = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [3, 4], [1.0] * 12)
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("Relu", ["a"], ["b"]), node("Softmax", ["b"], ["y"])]
+    graph = onnx.helper.make_graph(nodes, "network", [x], [y], [w])
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
 
 
 def test_a_hunt_keeps_bugs_at_once_and_goes_on_where_it_was(pool: Pool, store_folder: Path) -> None:

@@ -16,6 +16,7 @@ from driftline.core.errors import DriftlineError, StoreError
 from driftline.core.evidence import Evidence
 from driftline.core.wire import encode
 from driftline.schedules.asking import read_journal
+from driftline.schedules.extracting import exact, iterations
 from driftline.schedules.functions import FUNCTIONS
 from driftline.schedules.guarded import GuardedArray, made_inputs
 from driftline.schedules.naming import FailureLike, fingerprint
@@ -122,6 +123,7 @@ def failing_with(*needed: ScheduleStep) -> tuple[TraceReduction, list[Trace]]:
 def test_a_planted_failure_is_reduced_to_the_steps_that_matter() -> None:
     reduction, asked = failing_with(SPLIT, VECTORIZE)
     reduction.fewer_steps()
+    reduction.simpler_function()
     reduction.all_else()
     best = reduction.best.trace
     assert best.primitives == ("split", "vectorize")
@@ -129,6 +131,47 @@ def test_a_planted_failure_is_reduced_to_the_steps_that_matter() -> None:
     assert best.steps[0].numbers == (None, 0)
     assert reduction.asked == len(asked)
     assert fingerprint(reduction.best).detail == "split > vectorize of elementwise"
+
+
+def test_the_steps_of_a_known_failure_are_tried_first() -> None:
+    reduction, asked = failing_with(SPLIT, VECTORIZE)
+    reduction.known_steps([("split", "tensorize"), ("split", "vectorize")])
+    assert reduction.best.trace.steps == (SPLIT, VECTORIZE) and len(asked) == 1
+    repeated = replace(TRACE, steps=(SPLIT, UNROLL, replace(SPLIT, numbers=(None, 4))))
+    other = TraceReduction(lambda traces, lenient: [Performed(trace) for trace in traces], Performed(repeated))
+    other.known_steps([("split",)])
+    assert other.asked == 2  # the first of the two splits, and the second
+
+
+def test_a_step_of_tensorize_brings_its_intrinsic_into_the_script() -> None:
+    step = ScheduleStep("tensorize", loops=(LoopAt("A_global", 1),), numbers=(5,), word="copy")
+    text = script_of(TRACE.with_steps((step,)))
+    ast.parse(text)
+    assert text.index("def copy_5(") < text.index("TensorIntrin.register") < text.index('[1], "copy_5")')
+    with pytest.raises(StoreError, match="wmma"):
+        line_of(replace(step, word="wmma"))
+
+
+def test_a_pipeline_is_written_as_annotations() -> None:
+    step = ScheduleStep("software_pipeline", loops=(LoopAt("Y", 0),), numbers=(0, 1, 1, 0))
+    line = line_of(step)
+    assert '"software_pipeline_stage", [0, 1])' in line and '"software_pipeline_order", [1, 0])' in line
+
+
+@pytest.mark.parametrize(
+    ("statement", "right"),
+    [
+        ("Y[v] = A[v] * T.float32(2.0) + T.max(A[v], T.float32(0.0))", True),
+        ("Y[v] = A[v] * T.float32(0.1)", False),
+        ("Y[v] = A[v] / A[0]", False),
+        ("Y[v] = T.exp(A[v])", False),
+    ],
+)
+def test_kernels_that_are_not_exact_are_left_out(statement: str, right: bool) -> None:
+    head = 'def func(A: T.Buffer((T.int64(4),), "float32"), Y: T.Buffer((T.int64(4),), "float32")):\n'
+    assert exact(head + statement) is right
+    assert not exact(head.replace("float32", "float16") + statement)
+    assert iterations("for i, j in T.grid(T.int64(4), T.int64(5)):\nfor i in T.grid(3):") == 20
 
 
 def test_another_failure_does_not_take_the_place_of_the_first() -> None:

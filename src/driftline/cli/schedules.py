@@ -37,6 +37,7 @@ def schedules() -> None:
       driftline schedules list
       driftline schedules hunt --budget 10m
       driftline schedules hunt --functions matmul,softmax --target "llvm -mcpu=generic"
+      driftline schedules hunt --functions model:resnet
       driftline schedules replay tvm-1f3a
       driftline schedules export tvm-1f3a --out bug.py
     """
@@ -57,7 +58,12 @@ def list_all(as_json: bool) -> int:
 
 @schedules.command("hunt")
 @click.option("--budget", metavar="TIME", help="How long, all included: 90s, 10m, 1h.  [default: 10m]")
-@click.option("--functions", metavar="F1,F2", help="Functions to schedule; default: all of `driftline schedules list`.")
+@click.option(
+    "--functions",
+    metavar="F1,F2",
+    help="Functions to schedule, and models (model:NAME, FILE.onnx) whose kernels are; default: all of `driftline"
+    " schedules list`.",
+)
 @click.option(
     "--target", "tvm_target", metavar="TARGET", help="TVM's target, such as 'llvm -mcpu=generic'.  [default: llvm]"
 )
@@ -216,13 +222,14 @@ def export(bug: str, form: str, out: Path | None, store: Path) -> int:
 
 def _functions(text: str | None) -> tuple[str, ...]:
     from driftline.schedules.functions import NAMES, function_named
+    from driftline.schedules.kernels import is_program
 
     if text is None:
         return NAMES
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     if not names:
         raise DriftlineError("An empty list was given; leave --functions out to take all.")
-    return tuple(function_named(name).name for name in names)
+    return tuple(name if is_program(name) else function_named(name).name for name in names)
 
 
 def _require_tvm() -> None:

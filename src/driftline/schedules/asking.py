@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from driftline.schedules.requests import (
     Performed,
     PerformRequest,
 )
-from driftline.schedules.trace import META, RANDOM, Trace
+from driftline.schedules.trace import META, RANDOM, Kernel, Trace
 
 TVM = Target("tvm")
 THREADS = 4  # of a parallel loop: more than there are processors, so that races show
@@ -48,26 +48,33 @@ def schedule_worker(space: str = RANDOM, target: Target = TVM) -> WorkerKind:
 class ScheduleAsker:
     """Gives schedules to workers. Safe to use from several threads, as the pool is."""
 
-    def __init__(self, pool: Pool, *, space: str = RANDOM, target: Target = TVM, timeout: float = 60.0) -> None:
+    def __init__(self, pool: Pool, *, space: str = RANDOM, target: Target = TVM, timeout: float = 30.0) -> None:
         self._pool = pool
         self._timeout = timeout
         self._space = space
         self._worker = schedule_worker(space, target)
         self._shared = pool.workspace.job_folder()
 
-    def draw(self, seeds: Sequence[int], functions: Sequence[str], target: str) -> list[Performed]:
+    def draw(
+        self, seeds: Sequence[int], functions: Sequence[str], target: str, kernels: Mapping[str, Kernel] | None = None
+    ) -> list[Performed]:
         """A schedule for each seed, and what became of it."""
 
         def request(numbers: Sequence[int], folder: Path) -> DrawRequest:
-            return DrawRequest(tuple(numbers), tuple(functions), target, folder, self._shared, self._space)
+            return DrawRequest(
+                tuple(numbers), tuple(functions), target, folder, self._shared, self._space, kernels or {}
+            )
 
         return self._all(DRAW, list(seeds), request)
 
-    def perform(self, traces: Sequence[Trace], *, lenient: bool = False, fresh: bool = False) -> list[Performed]:
-        """What becomes of each trace; in a process that has run nothing else, when it has to be `fresh`."""
+    def perform(
+        self, traces: Sequence[Trace], *, lenient: bool = False, fresh: bool = False, build: bool = True
+    ) -> list[Performed]:
+        """What becomes of each trace; in a process that has run nothing else, when it has to be `fresh`. Without
+        `build` it is only scheduled."""
 
         def request(numbers: Sequence[int], folder: Path) -> PerformRequest:
-            return PerformRequest(tuple(traces[n] for n in numbers), folder, self._shared, lenient)
+            return PerformRequest(tuple(traces[n] for n in numbers), folder, self._shared, lenient, build)
 
         return self._all(PERFORM, list(range(len(traces))), request, renumbered=True, fresh=fresh)
 

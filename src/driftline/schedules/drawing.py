@@ -13,6 +13,8 @@ from driftline.schedules.trace import LoopAt, ScheduleStep
 MOST_STEPS = 7
 MOST_UNROLLED = 64  # iterations: more make the compiler slow, not wrong
 _FACTORS = (2, 3, 4, 5, 8)
+_REDUCES = 2  # IterVar.CommReduce
+_MOST_STAGES = 3
 _SCOPES = ("global", "global", "global", "local")
 
 
@@ -32,17 +34,31 @@ class ScheduleView:
         for name in _names(schedule, schedule.get_sblock("root")):
             names[name] = names.get(name, 0) + 1
         self.blocks = [name for name, count in names.items() if count == 1]  # others cannot be named
+        self._loops: dict[str, list[Any]] = {}
 
     def node(self, block: str) -> Any:
         return self._schedule.get(self._schedule.get_sblock(block))
 
     def extents(self, block: str) -> list[int]:
         """Those of the loops above it, the outermost first; 0 where it is not a number."""
-        extents = (self._schedule.get(one).extent for one in self._schedule.get_loops(block))
-        return [getattr(extent, "value", 0) for extent in extents]
+        return [getattr(one.extent, "value", 0) for one in self._loops_above(block)]
+
+    def statements(self, block: str) -> list[int]:
+        """How many stand directly in each of the loops above it."""
+        return [len(getattr(one.body, "seq", (None,))) for one in self._loops_above(block)]
+
+    def _loops_above(self, block: str) -> list[Any]:
+        if block not in self._loops:
+            self._loops[block] = [self._schedule.get(one) for one in self._schedule.get_loops(block)]
+        return self._loops[block]
 
     def iterations(self, block: str) -> list[int]:
         return [int(getattr(var.dom.extent, "value", 0)) for var in self.node(block).iter_vars]
+
+    def adds_up(self, block: str) -> bool:
+        """Does it go over a reduction axis, its `init` apart?"""
+        node = self.node(block)
+        return node.init is None and any(int(var.iter_type) == _REDUCES for var in node.iter_vars)
 
     def is_reduction(self, block: str) -> bool:
         return self.node(block).init is not None
@@ -273,6 +289,53 @@ def _scope(name: str, block: str, view: ScheduleView, rng: random.Random) -> Sch
     return ScheduleStep(name, (block,), numbers=(0,), word=rng.choice(("global", "local")))
 
 
+def _tensorize(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    """The innermost loop of a block that looks as if an intrinsic fits."""
+    fitting = [(one, words) for one in view.blocks if view.extents(one) and (words := _intrinsics_for(view, one))]
+    if not fitting:
+        return None
+    block, words = rng.choice(fitting)
+    extents = view.extents(block)
+    at = LoopAt(block, len(extents) - 1)
+    return ScheduleStep(name, loops=(at,), numbers=(extents[-1],), word=rng.choice(words))
+
+
+def _intrinsics_for(view: ScheduleView, block: str) -> tuple[str, ...]:
+    if view.adds_up(block):
+        return ("dot", "dot_column", "dot_int8")
+    if view.is_reduction(block):
+        return ()
+    return {0: ("fill",), 1: ("copy",)}.get(view.reads(block), ())
+
+
+def _pipeline(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    """A loop with several statements. A statement is in no earlier stage than those before it, and those of one stage
+    stay in their order, so that nothing is read before it is written."""
+    places = [(LoopAt(b, at), n) for b in view.blocks for at, n in enumerate(view.statements(b)) if n > 1]
+    if not places:
+        return None
+    at, count = rng.choice(places)
+    stages = sorted(rng.choices(range(rng.randint(2, _MOST_STAGES)), k=count))
+    stages = [stage - stages[0] for stage in stages]
+    order = rng.sample(range(count), count)
+    for stage in set(stages):
+        members = [i for i in range(count) if stages[i] == stage]
+        for member, position in zip(members, sorted(order[i] for i in members), strict=True):
+            order[member] = position
+    return ScheduleStep(name, loops=(at,), numbers=(*stages, *order))
+
+
+def _double_buffer(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    if not view.writes(block) or view.writes_parameter(block):
+        return None
+    return ScheduleStep(name, (block,), numbers=(0,))
+
+
+def _auto_unroll(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
+    step = _drawn_loop(name, block, view, rng)
+    return step and ScheduleStep(name, loops=step.loops, numbers=(rng.choice((4, 16)), rng.choice((0, 1))))
+
+
 _DRAWERS: Mapping[str, Drawer] = {
     "split": _split,
     "loop_partition": _partition,
@@ -303,4 +366,8 @@ _DRAWERS: Mapping[str, Drawer] = {
     "transform_block_layout": _block_layout,
     "storage_align": _align,
     "set_scope": _scope,
+    "tensorize": _tensorize,
+    "software_pipeline": _pipeline,
+    "double_buffer": _double_buffer,
+    "auto_unroll": _auto_unroll,
 }

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from driftline.core.errors import DriftlineError
 from driftline.core.text import did_you_mean
+from driftline.schedules.trace import Trace
 
 UNEVEN, EVEN = (3, 5, 17), (4, 8, 16)
 
@@ -40,9 +41,10 @@ class TensorFunction:
 
     def lines(self, sizes: Mapping[str, int]) -> list[str]:
         """The function as plain TVM, which ends by binding `func`."""
-        names = ", ".join(self.sizes)
-        values = ", ".join(str(sizes[name]) for name in self.sizes)
-        told = [f"{names} = {values}", *textwrap.dedent(self.text).strip().splitlines()]
+        told = textwrap.dedent(self.text).strip().splitlines()
+        if self.sizes:
+            values = ", ".join(str(sizes[name]) for name in self.sizes)
+            told.insert(0, f"{', '.join(self.sizes)} = {values}")
         if self.form == "te":
             told.append(f"func = te.create_prim_func([{', '.join((*self.inputs, *self.outputs))}])")
         return told
@@ -222,6 +224,16 @@ def function_named(name: str) -> TensorFunction:
     return _BY_NAME[name]
 
 
+def function_of(trace: Trace) -> TensorFunction:
+    """The one that a trace schedules: one of ours, or the kernel that it holds."""
+    if trace.kernel is None:
+        return function_named(trace.function)
+    kernel = trace.kernel
+    return TensorFunction(trace.function, "model kernel", kernel.text, kernel.inputs, (), kernel.outputs, form="script")
+
+
 def simpler_than(name: str) -> list[TensorFunction]:
-    """The functions before it, the simplest first."""
+    """The functions before it, the simplest first; none is known to be simpler than a kernel of a model."""
+    if name not in _BY_NAME:
+        return []
     return list(FUNCTIONS[: NAMES.index(name)])

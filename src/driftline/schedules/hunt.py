@@ -8,27 +8,30 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError
+from driftline.core.execution import Stage
 from driftline.core.verdict import Kind
 from driftline.events import BugSeen, Listener, Working, ignore
 from driftline.execute.pool import Pool, PoolExpired, PoolInterrupted
 from driftline.schedules.asking import ScheduleAsker
+from driftline.schedules.kernels import expanded
 from driftline.schedules.naming import FailureLike, fingerprint, sentence
 from driftline.schedules.recording import record
-from driftline.schedules.reducing import TraceReduction
+from driftline.schedules.reducing import Perform, TraceReduction
 from driftline.schedules.requests import Performed
-from driftline.schedules.trace import RANDOM, Trace
+from driftline.schedules.trace import RANDOM, Kernel, Trace
 from driftline.store import Bug, Store
 from driftline.store.schedules import BatchBody, ScheduleHuntEntry, ScheduleLog
 
 BATCH = 10
 RIGHT, REFUSED = "right", "not begun"
 _SLOW = (Kind.TIMEOUT, Kind.OOM)  # to make these smaller would take the time of the whole hunt
+_ALWAYS = 3  # times in a row that a failure was reduced to the same bug before that is taken for granted
 CONFIRMATIONS = 3  # runs in fresh processes, of which one must fail: a race does not show every time
 
 
@@ -120,6 +123,10 @@ class ScheduleHunt:
         self._asker = ScheduleAsker(pool, space=plan.space)
         self._lock = threading.Lock()
         self._known: dict[FailureLike, str] = {}  # failures that tell their bug without being reduced
+        self._steps: defaultdict[tuple[str, str], set[tuple[str, ...]]] = defaultdict(set)  # of bugs, by stage and kind
+        self._smaller: defaultdict[str, list[str]] = defaultdict(list)  # name -> bugs of a simpler function, in turn
+        self._functions: tuple[str, ...] = ()
+        self._kernels: dict[str, Kernel] = {}
         self.result = ScheduleHuntResult(plan)
         done = self._log.batches(self._entry)
         for body in done.values():
@@ -133,6 +140,7 @@ class ScheduleHunt:
         self._pool.deadline = self._begun + plan.seconds
         try:
             self._require_target(plan.target)
+            self._functions, self._kernels = expanded(plan.functions, self._pool)
             self._work_side_by_side()
         except PoolExpired as error:
             raise NothingScheduled(
@@ -183,7 +191,7 @@ class ScheduleHunt:
     def _batch(self, number: int) -> None:
         plan = self.result.plan
         first = (plan.seed << 32) + number * BATCH
-        drawn = self._asker.draw(range(first, first + BATCH), plan.functions, plan.target)
+        drawn = self._asker.draw(range(first, first + BATCH), self._functions, plan.target, self._kernels)
         failing = [one for one in drawn if one.fails]
         with self._lock:
             self.result.unsettled += len(failing)
@@ -217,19 +225,47 @@ class ScheduleHunt:
         with self._lock:
             if like.telling and like in self._known:
                 return self._known[like]
-        reduction = TraceReduction(self._perform, failing)
-        if failing.kind not in _SLOW:
-            reduction.fewer_steps()
-            if not self._store.has_bug(fingerprint(reduction.best).bug_id):
-                reduction.all_else()
+        reduction = TraceReduction(self._performer(failing), failing)
+        for known in self._reduced(reduction):
+            if known:
+                return known
         confirmed = self._confirmed(reduction.best.trace, like)
         if confirmed is None:
             return ""
         with self._lock:
             bug = self._record(confirmed, failing.trace, reduction.asked)
             self._known[like] = bug.id
+            self._steps[failing.stage, failing.kind].add(confirmed.trace.primitives)
             self.result.bugs.add(bug.id)
         return bug.id
+
+    def _reduced(self, reduction: TraceReduction) -> Iterator[str]:
+        """Make a failure smaller, step by step; after each, the bug of this hunt that it is seen to be, if any."""
+        if reduction.best.kind in _SLOW:
+            return
+        with self._lock:
+            known = set(self._steps[reduction.best.stage, reduction.best.kind])
+        reduction.known_steps(known)
+        yield self._bug_of(reduction.best)
+        reduction.fewer_steps()
+        yield self._bug_of(reduction.best)
+        larger = fingerprint(reduction.best).bug_id
+        reduction.simpler_function()
+        known_as = self._bug_of(reduction.best)
+        with self._lock:
+            self._smaller[larger].append(known_as)
+        yield known_as
+        reduction.all_else()
+        yield self._bug_of(reduction.best)
+
+    def _bug_of(self, found: Performed) -> str:
+        """By the name that it has now; or by what failures of that name were always reduced to."""
+        name = fingerprint(found).bug_id
+        with self._lock:
+            if name in self.result.bugs:
+                return name
+            before = self._smaller[name][-_ALWAYS:]
+        return before[0] if len(before) == _ALWAYS and len(set(before)) == 1 else ""
 
     def _record(self, found: Performed, origin: Trace, asked: int) -> Bug:
         new = not self._store.has_bug(fingerprint(found).bug_id)
@@ -245,5 +281,7 @@ class ScheduleHunt:
                 return again
         return None
 
-    def _perform(self, traces: Sequence[Trace], lenient: bool) -> list[Performed]:
-        return self._asker.perform(traces, lenient=lenient)
+    def _performer(self, failing: Performed) -> Perform:
+        """A failure of scheduling itself needs no compilation to be seen."""
+        build = failing.stage != Stage.SCHEDULE
+        return lambda traces, lenient: self._asker.perform(traces, lenient=lenient, build=build)

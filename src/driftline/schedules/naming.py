@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from driftline.core.sentences import describe
 from driftline.core.verdict import Fingerprint, Kind
-from driftline.schedules.functions import function_named
+from driftline.schedules.functions import function_of
 from driftline.schedules.requests import Performed
 
 RACE = "in some runs"
@@ -44,7 +44,7 @@ def is_race(found: Performed) -> bool:
 def fingerprint(found: Performed) -> Fingerprint:
     like = FailureLike.of(found)
     steps = " > ".join(found.trace.primitives) or "no step"
-    detail = f"{steps} of {function_named(found.trace.function).kind}"
+    detail = f"{steps} of {function_of(found.trace).kind}"
     if is_race(found):
         detail += f" {RACE}"
     return Fingerprint("tvm", found.stage, found.kind, f"{like.what} in {detail}" if like.what else detail)

@@ -6,7 +6,6 @@ was accepted and cannot be built.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -22,8 +21,9 @@ from driftline.core.sentences import ended
 from driftline.core.tensors import Array, Arrays, load_tensors, save_tensors
 from driftline.core.verdict import Kind
 from driftline.schedules.drawing import ScheduleView
-from driftline.schedules.functions import TensorFunction, function_named
+from driftline.schedules.functions import TensorFunction, function_of
 from driftline.schedules.guarded import GuardedArray, as_tensor, made_inputs
+from driftline.schedules.intrinsics import register_intrinsic
 from driftline.schedules.preconditions import broken_precondition
 from driftline.schedules.primitives import line_of
 from driftline.schedules.requests import Performed
@@ -44,10 +44,11 @@ class ScheduleBench:
         import tvm
 
         self.trace = trace
-        self.function = function_named(trace.function)
+        self.function = function_of(trace)
         self._shared = shared
         self._plain = prim_func(self.function, trace.sizes)
         self.schedule = tvm.s_tir.Schedule(self._plain, error_render_level="none")
+        self._seen: ScheduleView | None = None
         self._parameters = frozenset(str(parameter.name) for parameter in self._plain.params)  # as TVM calls them
         names = (*self.function.inputs, *self.function.outputs)
         self._shapes = {
@@ -57,7 +58,10 @@ class ScheduleBench:
 
     @property
     def view(self) -> ScheduleView:
-        return ScheduleView(self.schedule, self._parameters)
+        """Of the schedule as it stands; a step that is taken makes it stale."""
+        if self._seen is None:
+            self._seen = ScheduleView(self.schedule, self._parameters)
+        return self._seen
 
     def apply(self, step: ScheduleStep) -> Performed | None:
         """The step was taken (`None`), refused, or raised what a primitive must not raise."""
@@ -68,19 +72,22 @@ class ScheduleBench:
             return Performed(self.trace, Stage.SCHEDULE, refused=f"{line}: there is no such block or loop")
         if broken := broken_precondition(self.view, self.function, step):
             return Performed(self.trace, Stage.SCHEDULE, refused=f"{line}: {broken.duty}")
+        if step.primitive == "tensorize":
+            register_intrinsic(step)
         try:
             eval(line, {"s": self.schedule})  # `line_of` writes calls of the table with names and numbers only
         except tvm.s_tir.ScheduleError:
             return Performed(self.trace, Stage.SCHEDULE, refused=line)
         except Exception as error:
             return self._raised(Stage.SCHEDULE, error)
+        self._seen = None
         return None
 
     def finish(self, tell: TellStep = quiet) -> Performed:
         """Compile what the schedule has become, run it, compare."""
         tell(None, Stage.COMPILE)
         try:
-            module = self._compiled(self.schedule.mod)
+            module = self._compiled(self.schedule.mod, self.trace.target)
         except Exception as error:
             return self._raised(Stage.COMPILE, error)
         tell(None, Stage.RUN)
@@ -98,10 +105,10 @@ class ScheduleBench:
         kind, evidence = wrong[0]
         return Performed(self.trace, Stage.RUN, kind, evidence, wrong_runs=len(wrong), runs=runs)
 
-    def _compiled(self, module: Any) -> Any:
+    def _compiled(self, module: Any, target: str | dict[str, Any]) -> Any:
         import tvm
 
-        return tvm.compile(module, target=self.trace.target)
+        return tvm.compile(module, target=target)
 
     def _raised(self, stage: Stage, error: Exception) -> Performed:
         verdict = ended(Kind.ERROR, stage, Failure.of(error))
@@ -125,11 +132,11 @@ class ScheduleBench:
 
     def expected(self) -> Arrays:
         """What the unscheduled function computes: kept in a file, since many schedules ask for the same."""
-        asked = json.dumps([self.trace.function, dict(self.trace.sizes), self.trace.target, self.trace.seed])
-        path = self._shared / f"{hashlib.sha256(asked.encode()).hexdigest()[:24]}"
+        asked = self.trace.with_steps(()).digest
+        path = self._shared / asked[:24]
         if path.exists():
             return load_tensors(path)
-        guarded, _ = self._run(self._compiled(self._plain))
+        guarded, _ = self._run(self._compiled(self._plain, unoptimised(self.trace.target)))
         found = {name: guarded[name].array.copy() for name in self.function.outputs}
         part = path.with_suffix(f".{os.getpid()}")  # another worker may be writing the same
         save_tensors(part, found)
@@ -165,6 +172,12 @@ def _difference(name: str, expected: Array, got: Array, ulps: int) -> Evidence |
     )  # fmt: skip
 
 
+def unoptimised(target: str) -> dict[str, Any]:
+    """The target without LLVM's optimisations: enough to say what is right, and three times as fast to build."""
+    told = json.loads(target) if target.startswith("{") else {"kind": target}
+    return {**told, "opt-level": 0} if told["kind"] == "llvm" else told
+
+
 def prim_func(function: TensorFunction, sizes: Mapping[str, int]) -> Any:
     """The function as TVM has it."""
     import tvm
@@ -180,8 +193,11 @@ def prim_func(function: TensorFunction, sizes: Mapping[str, int]) -> Any:
     return tvm.script.from_source(textwrap.dedent(function.text).strip(), {**known, **sizes})
 
 
-def perform(trace: Trace, shared: Path, tell: TellStep = quiet, *, lenient: bool = False) -> Performed:
-    """Apply all steps of a trace, compile and run. A step that is refused ends it, or is left out (`lenient`)."""
+def perform(
+    trace: Trace, shared: Path, tell: TellStep = quiet, *, lenient: bool = False, build: bool = True
+) -> Performed:
+    """Apply all steps of a trace, compile and run. A step that is refused ends it, or is left out (`lenient`). Without
+    `build` the steps are all that is asked about."""
     bench = ScheduleBench(trace.with_steps(()), shared)
     for step in trace.steps:
         bench.trace = bench.trace.with_steps((*bench.trace.steps, step))
@@ -192,4 +208,4 @@ def perform(trace: Trace, shared: Path, tell: TellStep = quiet, *, lenient: bool
         if not found.refused or not lenient:
             return found
         bench.trace = bench.trace.with_steps(bench.trace.steps[:-1])
-    return bench.finish(tell)
+    return bench.finish(tell) if build else Performed(bench.trace, Stage.SCHEDULE)

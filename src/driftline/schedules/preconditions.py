@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from driftline.schedules.drawing import ScheduleView
 from driftline.schedules.functions import TensorFunction
+from driftline.schedules.intrinsics import FATAL_FFI, tensorize_ends_the_process
 from driftline.schedules.trace import ScheduleStep
 
 _API = "tvm.s_tir.Schedule"
@@ -48,7 +49,7 @@ PRECONDITIONS = (
         lambda view, function, step: function.bias_only,
     ),
     Precondition(
-        ("transform_layout", "storage_align", "set_scope"),
+        ("transform_layout", "storage_align", "set_scope", "double_buffer"),
         "the buffer is not a parameter of the function: with its layout the interface changes",
         f"{_API}.transform_layout, .storage_align and .set_scope: the examples have intermediate buffers",
         lambda view, function, step: not view.writes_parameter(step.blocks[0]),
@@ -64,6 +65,12 @@ PRECONDITIONS = (
         "index names a possible insertion point; -1 and -2 always do",
         f"{_API}.compute_at: the parameter index",
         lambda view, function, step: len(step.numbers) < 2 or step.numbers[1] in _ANYWHERE,
+    ),
+    Precondition(
+        ("tensorize",),
+        f"apache-tvm-ffi is none of {', '.join(FATAL_FFI)} on 64-bit Arm, where every call ends the process",
+        f"{_API}.tensorize: its example dies there; the pinned release works",
+        lambda view, function, step: not tensorize_ends_the_process(),
     ),
 )
 # Duties that no step can break, since the drawer has no words for it.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from driftline.core.errors import StoreError
 from driftline.core.quoting import string
+from driftline.schedules.intrinsics import intrinsic_name
 from driftline.schedules.trace import LoopAt, ScheduleStep
 
 
@@ -20,6 +21,14 @@ class Primitive:
 
     def line(self, step: ScheduleStep) -> str:
         return f"s.{self.name}({self.written(step)})"
+
+
+@dataclass(frozen=True)
+class Annotation(Primitive):
+    """A name of ours for `annotate` with keys whose meaning TVM's passes define. `written` makes the calls."""
+
+    def line(self, step: ScheduleStep) -> str:
+        return self.written(step)
 
 
 def line_of(step: ScheduleStep) -> str:
@@ -83,6 +92,27 @@ def _written_map(step: ScheduleStep, skipped: int = 0) -> str:
     return index_map(step.word, step.numbers[skipped:])
 
 
+def _annotated(place: str, **values: object) -> str:
+    """The calls that set these keys, as one expression."""
+    return ", ".join(f"s.annotate({place}, {string(key)}, {value})" for key, value in values.items())
+
+
+def _pipelined(step: ScheduleStep) -> str:
+    """The first half of the numbers are the stages of the loop's statements, the second half their order."""
+    half = len(step.numbers) // 2
+    stages, order = _list(step.numbers[:half]), _list(step.numbers[half:])
+    return _annotated(loop(step.loops[0]), software_pipeline_stage=stages, software_pipeline_order=order)
+
+
+def _unrolled_by_pragma(step: ScheduleStep) -> str:
+    most, explicit = step.numbers
+    return _annotated(loop(step.loops[0]), pragma_auto_unroll_max_step=most, pragma_unroll_explicit=explicit)
+
+
+def _double_buffered(step: ScheduleStep) -> str:
+    return _annotated(f"s.get_sblock({_block(step)})", double_buffer_scope=step.numbers[0])
+
+
 PRIMITIVES: dict[str, Primitive] = {
     one.name: one
     for one in (
@@ -118,6 +148,10 @@ PRIMITIVES: dict[str, Primitive] = {
         Primitive("transform_block_layout", lambda s: f"{_block(s)}, {_written_map(s)}"),
         Primitive("storage_align", lambda s: f"{_block(s)}, {', '.join(map(str, s.numbers))}"),
         Primitive("set_scope", _cached),
+        Primitive("tensorize", lambda s: f"{_loops(s)}, {string(intrinsic_name(s))}", 4),
+        Annotation("software_pipeline", _pipelined, 3),
+        Annotation("double_buffer", _double_buffered, 1),
+        Annotation("auto_unroll", _unrolled_by_pragma, 1),
     )
 }
 
@@ -125,13 +159,11 @@ PRIMITIVES: dict[str, Primitive] = {
 # Methods that change a schedule and are not drawn, and why.
 NOT_DRAWN = {
     "bind": "binds loops to the threads of a GPU",
-    "annotate": "means what passes make of it: every key has its own duties",
+    "annotate": "every key has its own duties: software_pipeline, double_buffer and auto_unroll are annotations",
     "unannotate": "takes back what annotate did",
     "annotate_buffer_access": "states what a block accesses, and believes it",
     "unsafe_set_dtype": "unsafe by its name: changes the numbers",
     "unsafe_hide_buffer_access": "unsafe by its name: hides dependencies",
     "read_at": "has no documentation to hold it to",
     "write_at": "has no documentation to hold it to",
-    "tensorize": "needs an intrinsic of the processor; with apache-tvm-ffi 0.1.15.post1 any call ends the process on"
-    " 64-bit Arm",
 }

@@ -12,7 +12,7 @@ from driftline.core.execution import Execution, Failure, Outcome, Stage
 from driftline.core.program import SCHEDULE, Program
 from driftline.core.verdict import Judgement, Kind, Status
 from driftline.schedules.asking import TVM
-from driftline.schedules.functions import function_named
+from driftline.schedules.functions import function_of
 from driftline.schedules.naming import fingerprint, is_race, sentence
 from driftline.schedules.requests import Performed
 from driftline.schedules.script import script_of
@@ -77,7 +77,7 @@ def _program(trace: Trace, path: Path) -> Program:
         digest=trace.digest,
         path=path,
         name=name,
-        outputs=function_named(trace.function).outputs,
+        outputs=function_of(trace).outputs,
         operators=trace.primitives,
         pattern=f"{' > '.join(trace.primitives)} of {trace.function}",
     )

@@ -3,10 +3,10 @@ and factors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from driftline.schedules.functions import function_named, simpler_than
+from driftline.schedules.functions import function_of, simpler_than
 from driftline.schedules.naming import FailureLike
 from driftline.schedules.requests import Performed
 from driftline.schedules.trace import ScheduleStep, Trace
@@ -29,6 +29,16 @@ class TraceReduction:
     def __post_init__(self) -> None:
         self._like = FailureLike.of(self.best)
 
+    def known_steps(self, known: Iterable[tuple[str, ...]]) -> Performed:
+        """Leave out all but the steps that made up another failure of this kind, where the trace has them."""
+        steps = self.best.trace.steps
+        for names in sorted(known, key=lambda one: (len(one), one)):
+            places = {_places(names, steps), _places(names[::-1], steps[::-1], backwards=True)} - {()}
+            candidates = [self.best.trace.with_steps(tuple(steps[at] for at in some)) for some in sorted(places)]
+            if len(names) < len(steps) and self._take(candidates, lenient=True):
+                break
+        return self.best
+
     def fewer_steps(self) -> Performed:
         """Leave out steps, one at a time, and what has no place without them, until none can be spared. What a later
         step does to a block that the step made may also be done to the block that it was made of."""
@@ -42,9 +52,12 @@ class TraceReduction:
                     shrunk |= self._take([left, _on_first_blocks(left)], lenient=True)
         return self.best
 
-    def all_else(self) -> Performed:
-        """Everything but the steps; and the steps once more, since a simpler function may need fewer."""
+    def simpler_function(self) -> Performed:
         self._take(list(_on_simpler_functions(self.best.trace)))
+        return self.best
+
+    def all_else(self) -> Performed:
+        """Sizes and factors; and the steps once more, since a simpler function may need fewer."""
         while self._take(list(_with_smaller_sizes(self.best.trace))):
             pass
         for index in range(len(self.best.trace.steps)):
@@ -62,6 +75,18 @@ class TraceReduction:
                     self.best = found
                     return True
         return False
+
+
+def _places(names: Sequence[str], steps: Sequence[ScheduleStep], *, backwards: bool = False) -> tuple[int, ...]:
+    """Where these primitives stand among the steps, each as early as it can; nothing when one of them is missing."""
+    found: list[int] = []
+    for name in names:
+        start = found[-1] + 1 if found else 0
+        at = next((i for i in range(start, len(steps)) if steps[i].primitive == name), None)
+        if at is None:
+            return ()
+        found.append(at)
+    return tuple(len(steps) - 1 - at for at in reversed(found)) if backwards else tuple(found)
 
 
 def _on_first_blocks(trace: Trace) -> Trace:
@@ -84,7 +109,7 @@ def _on_simpler_functions(trace: Trace) -> Iterator[Trace]:
 
 
 def _with_smaller_sizes(trace: Trace) -> Iterator[Trace]:
-    function = function_named(trace.function)
+    function = function_of(trace)
     for name, size in trace.sizes.items():
         for smaller in _SIZES:
             if function.least <= smaller < size:
@@ -101,8 +126,8 @@ def _with_plainer_step(trace: Trace, index: int) -> Iterator[Trace]:
     if len(step.loops) > 2:
         for at in range(len(step.loops)):
             yield changed(replace(step, loops=(*step.loops[:at], *step.loops[at + 1 :])))
-    if step.word in ("permute", "split", "fuse"):
-        return  # the numbers of a map belong together
+    if step.word in ("permute", "split", "fuse") or step.primitive in ("software_pipeline", "tensorize"):
+        return  # the numbers of a map, of a pipeline and of an intrinsic belong together
     for place, number in enumerate(step.numbers):
         if number is not None and number > 0:
             for smaller in _NUMBERS:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from driftline.core.evidence import NOTHING, Evidence
 from driftline.core.task import Task
-from driftline.schedules.trace import RANDOM, ScheduleStep, Trace
+from driftline.schedules.trace import RANDOM, Kernel, ScheduleStep, Trace
 
 _TASKS = "driftline.schedules.tasks"
 
@@ -52,16 +53,19 @@ class DrawRequest:
     folder: Path  # for the journal
     shared: Path  # for what the unscheduled functions compute
     space: str = RANDOM
+    kernels: Mapping[str, Kernel] = field(default_factory=dict)  # of the functions that are none of ours
 
 
 @dataclass(frozen=True)
 class PerformRequest:
-    """Perform these traces. `lenient`: a step that has no place, or is refused, is left out instead of ending it."""
+    """Perform these traces. `lenient`: a step that has no place, or is refused, is left out instead of ending it.
+    Without `build` they are scheduled and neither compiled nor run."""
 
     traces: tuple[Trace, ...]
     folder: Path
     shared: Path
     lenient: bool = False
+    build: bool = True
 
 
 @dataclass(frozen=True)
@@ -69,5 +73,22 @@ class AllPerformed:
     """All answers are in the journal."""
 
 
+@dataclass(frozen=True)
+class KernelRequest:
+    """Which kernels does TVM make of this ONNX file, for inputs like those of the example?"""
+
+    model: Path
+    example: Path
+
+
+@dataclass(frozen=True)
+class KernelAnswer:
+    """The kernels that can be scheduled and compared exactly, by name."""
+
+    kernels: Mapping[str, Kernel]
+    others: int = 0  # that are not exact, or too long
+
+
 DRAW = Task(f"{_TASKS}:draw", DrawRequest, AllPerformed)
 PERFORM = Task(f"{_TASKS}:perform", PerformRequest, AllPerformed)
+KERNELS = Task("driftline.schedules.extracting:extract", KernelRequest, KernelAnswer)

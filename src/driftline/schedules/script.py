@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from driftline.core.quoting import comment, string
 from driftline.core.verdict import Kind
-from driftline.schedules.functions import TensorFunction, function_named
+from driftline.schedules.functions import TensorFunction, function_of
 from driftline.schedules.guarded import LARGEST
+from driftline.schedules.intrinsics import intrinsic_lines
 from driftline.schedules.primitives import line_of
-from driftline.schedules.trace import Trace
+from driftline.schedules.trace import ScheduleStep, Trace
 
 _RUN = """
 def run(module):
@@ -35,11 +36,11 @@ for room, x in zip(rooms, tensors):
 
 def script_of(trace: Trace, *, kind: str = Kind.WRONG_VALUE, stage: str = "RUN", about: str = "") -> str:
     """The script. A trace that fails before it runs ends with the call that fails."""
-    function = function_named(trace.function)
+    function = function_of(trace)
     lines = [f"# {comment(about)}"] if about else []
     lines += ["import numpy as np"] if stage == "RUN" else []
-    lines += ["import tvm", *_imports(function), "", *function.lines(trace.sizes), ""]
-    lines += ["s = tvm.s_tir.Schedule(func)", *(line_of(step) for step in trace.steps)]
+    lines += ["import tvm", *_imports(function, trace), "", *function.lines(trace.sizes), ""]
+    lines += ["s = tvm.s_tir.Schedule(func)", *(line for step in trace.steps for line in _step(step))]
     target = string(trace.target)
     if stage == "COMPILE":
         lines.append(f"tvm.compile(s.mod, target={target})")
@@ -53,8 +54,16 @@ def script_of(trace: Trace, *, kind: str = Kind.WRONG_VALUE, stage: str = "RUN",
     return "\n".join(lines) + "\n"
 
 
-def _imports(function: TensorFunction) -> list[str]:
-    return ["from tvm import te"] if function.form == "te" else ["from tvm.script import tirx as T"]
+def _step(step: ScheduleStep) -> list[str]:
+    return [*(intrinsic_lines(step) if step.primitive == "tensorize" else ()), line_of(step)]
+
+
+def _imports(function: TensorFunction, trace: Trace) -> list[str]:
+    script = function.form == "script" or "tensorize" in trace.primitives
+    return [
+        *(["from tvm import te"] if function.form == "te" else []),
+        *(["from tvm.script import tirx as T"] if script else []),
+    ]
 
 
 def _tensors(function: TensorFunction) -> str:

@@ -11,7 +11,7 @@ from driftline.core.task import Context
 from driftline.core.wire import encode
 from driftline.execute.requests import RESULTS
 from driftline.schedules.drawing import MOST_STEPS, draw_sizes, draw_step
-from driftline.schedules.functions import function_named
+from driftline.schedules.functions import function_of
 from driftline.schedules.meta import NoPoint, draw_from_space
 from driftline.schedules.performing import ScheduleBench
 from driftline.schedules.performing import perform as perform_trace
@@ -65,14 +65,15 @@ def perform(request: PerformRequest, context: Context) -> AllPerformed:
         context.lap()
         journal = Journal(request.folder, number)
         journal.begin(trace.with_steps(()))
-        journal.end(perform_trace(trace, request.shared, journal.tell, lenient=request.lenient))
+        journal.end(perform_trace(trace, request.shared, journal.tell, lenient=request.lenient, build=request.build))
     return AllPerformed()
 
 
 def _drawn(request: DrawRequest, seed: int, journal: Journal) -> Performed:
     rng = random.Random(seed)
-    function = function_named(rng.choice(request.functions))
-    trace = Trace(function.name, draw_sizes(function, rng), target=request.target)
+    name = rng.choice(request.functions)
+    function = function_of(Trace(name, kernel=request.kernels.get(name)))
+    trace = Trace(name, draw_sizes(function, rng), target=request.target, kernel=request.kernels.get(name))
     journal.begin(trace)
     if request.space == META:
         try:

@@ -38,14 +38,24 @@ class ScheduleStep:
 
 
 @dataclass(frozen=True)
+class Kernel:
+    """A tensor program that TVM made of a model: TVMScript that defines one function, and what its parameters are."""
+
+    text: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Trace:
-    """See above. `seed` is that of the inputs, `target` is TVM's."""
+    """See above. `seed` is that of the inputs, `target` is TVM's. `kernel` is the function when it is none of ours."""
 
     function: str
     sizes: Mapping[str, int] = field(default_factory=dict)
     steps: tuple[ScheduleStep, ...] = ()
     target: str = "llvm"
     seed: int = 0
+    kernel: Kernel | None = None
 
     @property
     def primitives(self) -> tuple[str, ...]:

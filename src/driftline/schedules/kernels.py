@@ -1,0 +1,65 @@
+"""The kernels of ordinary models as functions to schedule: the parent's side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from driftline.checking.convert import Conversions
+from driftline.checking.open import MODEL, open_program
+from driftline.core.case import Case, CheckOptions, Inputs
+from driftline.core.errors import DriftlineError
+from driftline.core.tensors import save_tensors
+from driftline.execute.pool import Pool
+from driftline.programs.convert import accepts_directly, find_converter
+from driftline.schedules.asking import TVM, schedule_worker
+from driftline.schedules.functions import function_named
+from driftline.schedules.requests import KERNELS, KernelRequest
+from driftline.schedules.trace import Kernel
+
+_SECONDS = 300.0
+
+
+def is_program(name: str) -> bool:
+    """Does a word of `--functions` name a model, and not one of our functions?"""
+    return name.startswith(MODEL) or name.endswith(".onnx")
+
+
+def expanded(names: Sequence[str], pool: Pool) -> tuple[tuple[str, ...], dict[str, Kernel]]:
+    """The functions that are meant, models replaced by their kernels, and these kernels."""
+    kernels: dict[str, Kernel] = {}
+    functions: list[str] = []
+    for name in names:
+        if is_program(name):
+            found = kernels_of(name, pool)
+            kernels |= found
+            functions += found
+        else:
+            functions.append(function_named(name).name)
+    return tuple(functions), kernels
+
+
+def kernels_of(text: str, pool: Pool) -> dict[str, Kernel]:
+    """The kernels of a model, by `MODEL/KERNEL`."""
+    options = CheckOptions(timeout=_SECONDS)
+    loaded = open_program(text, pool, options)
+    case = Case(loaded.program, (Inputs(loaded.example, "example"),), (TVM,), options)
+    program = loaded.program
+    if not accepts_directly(program.form, program.framework, ("onnx",)):
+        link = find_converter(program.form, program.framework, ("onnx",))
+        made = Conversions(pool).convert(case, link) if link else None
+        if made is None or made.program is None:
+            why = f": {made.failure.message}" if made and made.failure else ""
+            raise DriftlineError(f"{text} does not become an ONNX file, which TVM reads{why}.")
+        program = made.program
+    example = pool.workspace.job_folder() / "example"
+    save_tensors(example, loaded.example)
+    request = KernelRequest(program.path, example)
+    report = pool.run(schedule_worker(), KERNELS, request, timeout=_SECONDS)
+    if report.answer is None:
+        raise DriftlineError(f"{text}: TVM makes no kernels of it: {report.detail or report.ending}.")
+    if not report.answer.kernels:
+        raise DriftlineError(
+            f"{text}: TVM makes {report.answer.others} kernels of it, none of which is exact in float32 and short; take"
+            " a model of convolutions or matrix products, such as model:resnet."
+        )
+    return {f"{text}/{name}": kernel for name, kernel in report.answer.kernels.items()}
