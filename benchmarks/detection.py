@@ -1,14 +1,15 @@
 """What does a hunt find, and how soon? Planted bugs with their sound twins, hunted blind, one after the other.
 
-    python benchmarks/detection.py --minutes 10 --out detection.jsonl        # hours: every plant and every twin
-    python benchmarks/detection.py --minutes 3 --only 'relu-*' --only ties-go-up --out detection.jsonl
+    python benchmarks/detection.py --minutes 10 --results detection.jsonl    # hours: every plant and every twin
+    python benchmarks/detection.py --only 'relu-*' --only ties-go-up --results detection.jsonl
     python benchmarks/detection.py --read detection.jsonl                    # the table, also while it runs
 
 The plants are in `_detection_plants.py`: copies of eager and of the ONNX evaluator, each wrong in one class of ways. A
-hunt knows nothing of them but the name of its target. A line is written when a hunt is over, and what has a line with
-the same seed and time is not hunted again: stop and start it as you like. A plant is *found* when a bug of its hunt
-names one of its operators; its bugs are its *names*; it is *blamed right* when all of them do. A twin is *silent* when
-its hunt reports nothing.
+hunt knows nothing of them but the name of its target. It is ended when the plant was reported, `--linger` seconds
+later: what is left of its time would be spent on more of the same. A line is written when a hunt is over, and what has
+a line with the same seed and time is not hunted again: stop and start it as you like. A plant is *found* when a bug of
+its hunt names one of its operators; its bugs are its *names*; it is *blamed right* when all of them do. A twin is asked
+for every program that failed on its plant, and hunted for a short time; it is *silent* when none of that fails.
 Found within three minutes is read off the time of the first report of the same hunt.
 """
 
@@ -18,17 +19,21 @@ import argparse
 import datetime
 import fnmatch
 import json
+import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from _detection_plants import PLANTS, Plant
 
+from driftline.core.errors import DriftlineError
 from driftline.core.identity import operators_named_in
 from driftline.core.spelling import spelled_alike
 from driftline.store import Store
@@ -36,6 +41,8 @@ from driftline.store.hunts import HuntLog
 
 PLUGIN = Path(__file__).parent / "_detection_plants.py"
 SOON = 180.0  # seconds
+LOOK = 3.0  # seconds between two looks at a hunt that runs
+ENDED = (0, 1, 128 + signal.SIGINT)  # nothing found, bugs found, ended by us
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,8 @@ class Hunted:
     unexamined: int  # suspects that nobody looked at
     problems: tuple[str, ...] = ()
     minutes: float = 0.0  # the budget; 0 in lines that an older version wrote
+    load: float = 0.0  # of the machine when it was over: processes that wanted to run, ours among them
+    asked: int = 0  # programs that failed on the plant and were run on this twin
 
     @property
     def name(self) -> str:
@@ -70,10 +79,12 @@ def main() -> int:
     parser.add_argument(
         "--only", action="append", default=[], metavar="PLANT", help="a name or a pattern; may be repeated"
     )
+    parser.add_argument("--linger", type=float, default=30.0, help="seconds of hunting after the plant was reported")
+    parser.add_argument("--twin-minutes", type=float, default=1.0, help="for the hunt on each twin")
     parser.add_argument("--no-twins", action="store_true", help="leave the sound twins out")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path("detection.jsonl"))
+    parser.add_argument("--results", type=Path, default=Path("detection.jsonl"))
     parser.add_argument("--read", type=Path, metavar="FILE", help="show the table of a file, and hunt nothing")
     arguments = parser.parse_args()
     if arguments.read:
@@ -81,35 +92,85 @@ def main() -> int:
     names = [n for n in PLANTS if not arguments.only or any(fnmatch.fnmatch(n, p) for p in arguments.only)]
     if not names:
         parser.error(f"no plant is called {', '.join(arguments.only)}; known: {', '.join(PLANTS)}")
-    done = {(line.target, line.seed, line.minutes) for line in read(arguments.out)}
+    done = {(line.target, line.seed, line.minutes) for line in read(arguments.results)}
     for name in names:
-        for prefix in ("plant",) if arguments.no_twins else ("plant", "twin"):
-            if (f"{prefix}-{name}", arguments.seed, arguments.minutes) in done:
-                continue
-            line = hunted(f"{prefix}-{name}", PLANTS[name], arguments)
-            with arguments.out.open("a") as file:
+        if (f"plant-{name}", arguments.seed, arguments.minutes) in done:
+            continue
+        for line in hunted(PLANTS[name], arguments):
+            with arguments.results.open("a") as file:
                 file.write(json.dumps(asdict(line)) + "\n")
-            print(f"{line.target}: {', '.join(line.bugs) or 'nothing'} ({line.programs} programs)", flush=True)
-    return show([line for line in read(arguments.out) if line.name in names and line.minutes == arguments.minutes])
+            when = f" after {line.first:.0f} s" if line.first >= 0 else ""
+            print(f"{line.target}: {', '.join(line.bugs) or 'nothing'}{when} ({line.programs} programs)", flush=True)
+    return show([line for line in read(arguments.results) if line.name in names and line.minutes == arguments.minutes])
 
 
-def hunted(target: str, plant: Plant, arguments: argparse.Namespace) -> Hunted:
-    """Hunt on one target, as a user would, and read what came of it off the store."""
+def hunted(plant: Plant, arguments: argparse.Namespace) -> Iterator[Hunted]:
+    """Hunt on a plant as a user would, read what came of it off the store, and then ask its twin."""
+
+    def noted(line: Hunted) -> Hunted:
+        return replace(line, minutes=arguments.minutes, load=os.getloadavg()[0])
+
     with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder) / "store"
-        command = [sys.executable, "-m", "driftline", "hunt", "--plugin", str(PLUGIN), "--targets", target]
-        command += ["--budget", f"{arguments.minutes * 60:.0f}s", "--seed", str(arguments.seed)]
-        command += ["--jobs", str(arguments.jobs), "--store", str(store), "--quiet"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        problems = () if done.returncode in (0, 1) else (f"exit {done.returncode}: {done.stderr.strip()[-300:]}",)
-        found = _read_store(store, target, plant, arguments.seed, problems)
-        return replace(found, minutes=arguments.minutes)
+        store, target = Path(folder) / "store", f"plant-{plant.name}"
+        problems = _hunt(store, target, plant, arguments.minutes, arguments)
+        yield noted(_read_store(store, target, plant, arguments.seed, problems))
+        if not arguments.no_twins:
+            beside, twin = Path(folder) / "beside", f"twin-{plant.name}"
+            problems = _hunt(beside, twin, plant, arguments.twin_minutes, arguments)
+            found = _read_store(beside, twin, plant, arguments.seed, problems)
+            failing, asked = _failing_on_twin(store, twin)
+            yield noted(replace(found, bugs=(*found.bugs, *failing), asked=asked))
+
+
+def _hunt(store: Path, target: str, plant: Plant, minutes: float, arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Hunt until the time is over, or the plant was reported; what went wrong with the hunt itself."""
+    command = [sys.executable, "-m", "driftline", "hunt", "--plugin", str(PLUGIN), "--targets", target]
+    command += ["--budget", f"{minutes * 60:.0f}s", "--seed", str(arguments.seed)]
+    command += ["--jobs", str(arguments.jobs), "--store", str(store), "--quiet"]
+    with tempfile.TemporaryFile("w+") as said:
+        hunt = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+        end = float("inf")
+        while hunt.poll() is None:
+            time.sleep(LOOK)
+            if time.monotonic() > end:
+                hunt.send_signal(signal.SIGINT)
+                hunt.wait()
+            elif end == float("inf") and _is_reported(store, plant):
+                end = time.monotonic() + arguments.linger
+        said.seek(0)
+        return () if hunt.returncode in ENDED else (f"exit {hunt.returncode}: {said.read().strip()[-300:]}",)
+
+
+def _is_reported(store: Path, plant: Plant) -> bool:
+    """Does the store of a hunt that runs have a bug that names the plant?"""
+    try:
+        with Store.open(store) as opened:
+            log = HuntLog(opened)
+            details = [str(opened.bug(name).fingerprint.detail) for name in log.sightings(None)]
+    except DriftlineError:  # it is being made
+        return False
+    return any(names_one_of(detail, plant.blames) for detail in details)
+
+
+def _failing_on_twin(store: Path, twin: str) -> tuple[list[str], int]:
+    """Which bugs of the plant fail on its twin too, and how many were tried."""
+    with Store.open(store) as opened:
+        names = list(HuntLog(opened).sightings(None))
+    command = [sys.executable, "-m", "driftline", "replay", "--plugin", str(PLUGIN), "--target", twin]
+    codes = {
+        name: subprocess.run([*command, name, "--store", str(store), "--quiet"], capture_output=True).returncode
+        for name in names
+    }
+    return [f"{name} of the plant" for name, code in codes.items() if code], len(names)
 
 
 def _read_store(store: Path, target: str, plant: Plant, seed: int, problems: tuple[str, ...]) -> Hunted:
     with Store.open(store) as opened:
         log = HuntLog(opened)
-        (hunt,) = log.hunts()
+        hunt = next(iter(log.hunts()), None)
+        if hunt is None:
+            problems = problems or ("its time was over before it began",)
+            return Hunted(target, plant.kind, plant.language, 0.0, seed, 0, (), 0, -1.0, 0, problems)
         found = [opened.bug(name) for name in log.sightings(hunt)]
         details = [str(bug.fingerprint.detail) for bug in found]
         right = [names_one_of(detail, plant.blames) for detail in details]
@@ -124,7 +185,7 @@ def _read_store(store: Path, target: str, plant: Plant, seed: int, problems: tup
             tuple(f"{bug.fingerprint.kind}: {bug.fingerprint.detail}" for bug in found),
             sum(right),
             min(since, default=-1.0),
-            log.settled(hunt).get("unexamined", 0),
+            sum(count for state, count in log.settled(hunt).items() if state in ("unexamined", "waiting")),
             problems,
         )
 

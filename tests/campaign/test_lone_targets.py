@@ -15,6 +15,8 @@ from driftline.core.case import CheckOptions
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
 from driftline.execute.pool import Pool
+from driftline.generate.lone_operators import circumstances
+from driftline.generate.table import OPERATORS
 from driftline.store import Store
 
 HERE = Path(__file__).parent
@@ -43,3 +45,13 @@ def test_a_jax_construct(pool: Pool, tmp_path: Path) -> None:
     found = examined(pool, tmp_path, "shifted_xla", "jax", request)
     assert found.state == "bug", found.reason
     assert [bug.fingerprint.kind for bug, _ in found.bugs] == ["wrong-value"]
+
+
+@pytest.mark.skipif(not BACKENDS.get("xla").installed().available, reason="JAX is not installed")
+def test_a_jax_operator_that_fails_under_a_transformation_alone(pool: Pool, tmp_path: Path) -> None:
+    tried = circumstances(OPERATORS["exp"], "jnp")
+    looped = next(number for number, one in enumerate(tried) if one.special == "scan")
+    request = ProgramRequest("alone", "exp", looped, ("random",), seed="0")
+    found = examined(pool, tmp_path, "faulty_loops_xla", "jax", request)
+    assert found.state == "bug", found.reason
+    assert [bug.fingerprint.detail for bug, _ in found.bugs] == ["exp under scan of float"]

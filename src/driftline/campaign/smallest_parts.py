@@ -51,8 +51,9 @@ class SmallestParts:
         return _Cutting(self._screening, whole, graph, values, self._deadline).parts()
 
     def canonical(self, part: Screened) -> Screened:
-        """The part without its gradients and in the plainest dtype, as far as it still fails in the same way."""
-        part = self._without_gradients(part)
+        """The part without its gradients or transformation and in the plainest dtype, as far as it still fails in the
+        same way."""
+        part = self._untransformed(part)
         for _ in range(2):  # once for floats, once for integers
             graph = self._screening.graph_as_it_failed(part)
             if graph is None or time.monotonic() > self._deadline:
@@ -69,11 +70,11 @@ class SmallestParts:
             part = same
         return part
 
-    def _without_gradients(self, part: Screened) -> Screened:
+    def _untransformed(self, part: Screened) -> Screened:
         graph = self._screening.graph_as_it_failed(part)
-        if graph is None or not graph.grad:
+        if graph is None or not (graph.grad or graph.transform):
             return part
-        request = self._screening.on_inputs(replace(graph, grad=False), self._screening.inputs(part))
+        request = self._screening.on_inputs(replace(graph, grad=False, transform=""), self._screening.inputs(part))
         plain = self._screening.screen([request])[0]
         return plain if _same_failure(plain, part) else part
 

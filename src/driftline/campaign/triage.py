@@ -27,14 +27,14 @@ from driftline.core.case import Case
 from driftline.core.errors import DriftlineError, InternalError
 from driftline.core.evidence import Evidence, InputClass
 from driftline.core.execution import Execution, Outcome, Stage
-from driftline.core.identity import AFTER_ANOTHER_CALL, WITH_GRADIENT, identify, operators_named_in
+from driftline.core.identity import AFTER_ANOTHER_CALL, identify, operators_named_in
 from driftline.core.program import Program
 from driftline.core.spelling import spelled_alike
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement, Kind, Status, Verdict
 from driftline.execute.pool import Pool, PoolInterrupted, WorkerStartError
 from driftline.generate.blueprint import LANGUAGE
-from driftline.generate.naming import named, operators_named, pattern, usual_names
+from driftline.generate.naming import circumstances_of, named, operators_named, pattern, usual_names
 from driftline.generate.table import OPERATORS
 from driftline.inputs.without import without
 from driftline.oracle.judge import Reference
@@ -281,7 +281,7 @@ class _Examination:
         types = graph.types()
         if not all(OPERATORS[node.op].takes("torch", types[node.inputs[0]]) for node in graph.nodes):
             return ""
-        request = self._parts.on_inputs(replace(graph, grad=False), self._parts.inputs(part))
+        request = self._parts.on_inputs(replace(graph, grad=False, transform=""), self._parts.inputs(part))
         try:
             with Screening(
                 self._checker.pool, "torch", plugins=self._options.plugins, timeout=self._options.timeout
@@ -361,7 +361,7 @@ def described(program: Program, part: Screened, settings: Sequence[str] = (), *,
     words = pattern(graph) if graph else named(part.coverage)
     said = [*([AFTER_ANOTHER_CALL] if after_others else []), *settings]  # a pattern shows its gradient itself
     words = " ".join((words, *said))
-    circumstances = [*([WITH_GRADIENT] if graph and graph.grad else []), *said]
+    circumstances = [*(circumstances_of(graph) if graph else ()), *said]
     return replace(program, operators=operators_in(part), pattern=words, circumstances=tuple(circumstances))
 
 

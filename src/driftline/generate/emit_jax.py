@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from driftline.generate.emit_python import factory_file, numbers_text
 from driftline.generate.graph import Graph
+from driftline.generate.transforms import call_text
 
 _HEAD = """\
 import jax
@@ -22,6 +23,7 @@ def emit_jax(graph: Graph) -> str:
         "jnp",
         lambda leaf: f"jnp.asarray({numbers_text(leaf)}).astype(jnp.{jnp_dtype(leaf.type.dtype)})",
         lambda kind: f"jnp.zeros({kind.shape}, dtype=jnp.{jnp_dtype(kind.dtype)})",
+        call_text(graph) if graph.transform else (),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from driftline.generate.graph import Graph, Leaf, TensorType, value_name
 from driftline.generate.operator import Use, emit_text
@@ -25,9 +25,16 @@ def statements(graph: Graph, language: str) -> list[str]:
     return [*lines, f"return {''.join(value_name(graph, number) + ', ' for number in graph.outputs)}".rstrip()]
 
 
-def factory_file(graph: Graph, head: str, language: str, fixed: Callable[[Leaf], str], example: Example) -> str:
+def factory_file(
+    graph: Graph,
+    head: str,
+    language: str,
+    fixed: Callable[[Leaf], str],
+    example: Example,
+    around: Sequence[str] = (),
+) -> str:
     """A file with a factory `program` that returns (callable, example inputs). `fixed` writes a parameter or constant,
-    `example` an input."""
+    `example` an input. `around`: the body of the function, where it calls the one of the graph as `plain`."""
     types = graph.types()
     lines = [head, ""]
     lines += [
@@ -35,8 +42,12 @@ def factory_file(graph: Graph, head: str, language: str, fixed: Callable[[Leaf],
         for number, leaf in enumerate(graph.leaves)
         if leaf.kind != "input"
     ]
-    lines += ["", "", f"def model({', '.join(value_name(graph, number) for number in graph.inputs)}):"]
-    lines += [f"    {line}" for line in statements(graph, language)]
+    names = ", ".join(value_name(graph, number) for number in graph.inputs)
+    bodies = (
+        {"plain": statements(graph, language), "model": around} if around else {"model": statements(graph, language)}
+    )
+    for name, body in bodies.items():
+        lines += ["", "", f"def {name}({names}):", *(f"    {line}" if line else "" for line in body)]
     made = [example(types[number]) for number in graph.inputs]
     lines += ["", "", "def program():", f"    return model, ({''.join(text + ', ' for text in made)})", ""]
     return "\n".join(lines)

@@ -11,6 +11,7 @@ import re
 from driftline.generate.base import Blueprint
 from driftline.generate.graph import Graph
 from driftline.generate.table import OPERATORS
+from driftline.generate.transforms import GRADIENT, LOOPS
 
 LONG = 64  # a longer axis is one
 _TEXT = {
@@ -68,5 +69,8 @@ def _of_graph(graph: Graph) -> set[str]:
         "write through a view": any(node.inputs[0] in views for node in written),
         "outputs that share memory": any(number in kept and base in kept for number, base in views.items()),
         "quantised": "int8" in casts and "round" in graph.operators,
+        "gradient": graph.transform == GRADIENT,
+        "branch or loop": graph.transform in LOOPS,
+        "transformation": bool(graph.transform),
     }
     return {name for name, has in found.items() if has}

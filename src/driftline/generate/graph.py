@@ -100,6 +100,7 @@ class Graph:
     outputs: tuple[int, ...]
     grad: bool = False  # the backward pass is compared too
     varying: int = 0  # a size that changes between runs of one compiled program; 0: none
+    transform: str = ""  # of JAX programs, by name (`transforms.py`)
 
     def types(self) -> list[TensorType]:
         """The type of every value, by number."""
@@ -152,6 +153,7 @@ class Graph:
             "outputs": list(self.outputs),
             "grad": self.grad,
             "varying": self.varying,
+            "transform": self.transform,
         }
 
     @staticmethod
@@ -162,6 +164,7 @@ class Graph:
             tuple(value["outputs"]),
             value["grad"],
             value["varying"],
+            value.get("transform", ""),  # older stores have none
         )
 
 

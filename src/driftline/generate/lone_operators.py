@@ -1,8 +1,8 @@
 """The generator `alone`: every operator by itself, in every circumstance that compilers treat apart, one after another.
 
 The programs of an operator are numbered: in its first dtype on plain inputs; then, from one operator to the next in
-another order, with a long axis, with its gradient, on inputs that lie in memory in another way, on inputs without
-elements; then in its other dtypes. There is a last one.
+another order, with a long axis, with its gradient, on inputs that lie in memory in another way, under transformations
+(JAX), on inputs without elements; then in its other dtypes. There is a last one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from driftline.generate.graph import TensorType
 from driftline.generate.operator import FLOATS, Draw, EmptyDraw, LargeDraw, Operator
 from driftline.generate.random_graph import UNROLLED, GraphBuilder, varied
 from driftline.generate.table import OPERATORS
+from driftline.generate.transforms import GRADIENT, TRANSFORMS, under
 
 ALONE = "alone"
 _DRAWS: dict[str, type[Draw]] = {"long axis": LargeDraw, "empty": EmptyDraw}
@@ -28,7 +29,7 @@ class Circumstance:
     """How an operator is tried: on which dtype, and what is special about it."""
 
     dtype: str
-    special: str = ""  # long axis, gradient, one of LAYOUTS, empty; nothing for plain inputs
+    special: str = ""  # long axis, gradient, one of LAYOUTS or TRANSFORMS, empty; nothing for plain inputs
 
 
 class LoneOperators(Generator):
@@ -50,7 +51,7 @@ class LoneOperators(Generator):
         draw = _DRAWS.get(wanted.special, Draw)(rng)
         builder = GraphBuilder(language, rng, frozenset(), draw, grad=wanted.special == "gradient", layout=layout)
         builder.add_alone(operator, wanted.dtype)
-        graph = builder.finish()
+        graph = under(builder.finish(), wanted.special if wanted.special in TRANSFORMS else "")
         return blueprint(graph, request.form) if wanted.special else varied(graph, request.form)
 
 
@@ -67,6 +68,9 @@ def circumstances(operator: Operator, language: str) -> list[Circumstance]:
         specials.append("gradient")
     if language == "torch" and operator.first_values == "any":
         specials += LAYOUTS[0 if operator.rank[1] >= 2 else 1 :]
+    if language == "jnp":
+        smooth = operator.differentiable and first in FLOATS
+        specials += [name for name in TRANSFORMS if smooth or name != GRADIENT]
     if any(operator.fits(TensorType(first, (0, *[4] * (rank - 1)))) for rank in range(1, operator.rank[1] + 1)):
         specials.append("empty")
     turn = 1 + sum(operator.name.encode()) % max(1, len(specials) - 1)  # so that a short hunt sees all of them

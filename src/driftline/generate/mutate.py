@@ -16,6 +16,7 @@ from driftline.generate.graph import Graph, Node
 from driftline.generate.operator import Draw, Invalid
 from driftline.generate.random_graph import may_be_written, most_elements, stays_writable, varied
 from driftline.generate.table import OPERATORS
+from driftline.generate.transforms import TRANSFORMS, under
 
 ATTEMPTS = 40
 
@@ -25,7 +26,7 @@ class Mutate(Generator):
     needs_base = True
 
     def arms(self, form: str) -> Sequence[str]:
-        return [name for name in _CHANGES if form == "torch" or _CHANGES[name] is not _ask_gradient]
+        return [name for name, change in _CHANGES.items() if _ONLY.get(change, form) == form]
 
     def make(self, request: GeneratorRequest) -> Blueprint:
         if request.base is None:
@@ -35,6 +36,7 @@ class Mutate(Generator):
         for _ in range(ATTEMPTS):
             changed = _CHANGES[request.arm](request.base, language, Draw(rng))
             made = retyped(changed, language) if changed else None
+            made = under(made, made.transform) if made else None
             if made is not None and made != request.base:
                 return varied(made.without_unused_leaves(), request.form)
         raise NoProgram(f"no way was found to {request.arm}")
@@ -180,6 +182,10 @@ def _ask_gradient(graph: Graph, language: str, draw: Draw) -> Graph | None:
     return replace(graph, grad=not graph.grad) if plain else None
 
 
+def _transform(graph: Graph, language: str, draw: Draw) -> Graph | None:
+    return under(graph, draw.choice(("", *TRANSFORMS))) if language == "jnp" else None
+
+
 def _insert(graph: Graph, language: str, draw: Draw, names: Sequence[str]) -> Graph | None:
     """An operator between a value and all that read it."""
     if not names:
@@ -229,4 +235,6 @@ _CHANGES: dict[str, Callable[[Graph, str, Draw], Graph | None]] = {
     "return an intermediate": _return_intermediate,
     "change a leaf's kind": _change_kind,
     "ask for the gradient": _ask_gradient,
+    "change the transformation": _transform,
 }
+_ONLY = {_ask_gradient: "torch", _transform: "jax"}  # changes that one form of program knows

@@ -8,6 +8,7 @@ from functools import cache
 from driftline.core.identity import WITH_GRADIENT
 from driftline.generate.graph import Graph
 from driftline.generate.table import OPERATORS
+from driftline.generate.transforms import circumstance
 
 # Elements stay what they are and in their order: around an operator that computes, these are not what went wrong.
 _TRANSPARENT = {
@@ -39,8 +40,13 @@ def pattern(graph: Graph) -> str:
         return f"{'+'.join(sorted(names))}({', '.join(dtypes)})"
     read = {number for node in graph.nodes for number in node.inputs}
     ends = [span[0] for span in graph.produced() if not any(number in read for number in span)]
-    grown = f" {WITH_GRADIENT}" if graph.grad else ""
-    return "; ".join(dict.fromkeys(words(number) for number in ends)) + grown
+    return " ".join(("; ".join(dict.fromkeys(words(number) for number in ends)), *circumstances_of(graph)))
+
+
+def circumstances_of(graph: Graph) -> tuple[str, ...]:
+    """What is done to the function of a graph, as circumstances of the program."""
+    gradient = (WITH_GRADIENT,) if graph.grad else ()
+    return (*gradient, circumstance(graph.transform)) if graph.transform else gradient
 
 
 def operators_named(graph: Graph) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from driftline.generate.blueprint import LANGUAGE, blueprint, emit
 from driftline.generate.graph import Graph, Leaf, Node, TensorType, value_name
 from driftline.generate.operator import FLOATS, Draw, Invalid, LargeDraw, Need, Operator
 from driftline.generate.table import OPERATORS
+from driftline.generate.transforms import drawn_transform
 
 MOST_ELEMENTS = 4096
 MOST_OF_LARGE = 1 << 16  # elements of a value, in programs with a long axis
@@ -43,7 +44,7 @@ class RandomGraph(Generator):
         return [name for name, operator in OPERATORS.items() if operator.form(language)]
 
     def make(self, request: GeneratorRequest) -> Blueprint:
-        return varied(random_graph(request), request.form)
+        return varied(drawn_transform(random_graph(request), request), request.form)
 
 
 def random_graph(request: GeneratorRequest, length: int = 0) -> Graph:

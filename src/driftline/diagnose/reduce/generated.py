@@ -12,6 +12,7 @@ from dataclasses import replace
 from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, ProgramNode, ValueType
 from driftline.generate.graph import Graph, Leaf, Node
 from driftline.generate.table import OPERATORS
+from driftline.generate.transforms import under
 
 MOST_VALUES = 24
 _ALIAS = "alias:"
@@ -60,7 +61,8 @@ def write_generated(part: ProgramGraph, whole: Graph) -> Graph:
         for node in part.nodes
     ]
     leaves = [_leaf(whole, leaf.number, new) for leaf in part.leaves]
-    return Graph(tuple(leaves), tuple(nodes), tuple(new[number] for number in part.outputs), whole.grad)
+    made = Graph(tuple(leaves), tuple(nodes), tuple(new[number] for number in part.outputs), whole.grad)
+    return under(made, whole.transform)
 
 
 def _leaf(whole: Graph, number: int, new: Mapping[int, int]) -> Leaf:
@@ -84,7 +86,7 @@ def handed_through(whole: Graph) -> Iterator[tuple[int, Graph]]:
 def everything_returned(whole: Graph) -> Graph:
     """The program with every result among its outputs."""
     first = len(whole.leaves)
-    return replace(whole, outputs=tuple(range(first, len(whole.types()))), grad=False)
+    return replace(whole, outputs=tuple(range(first, len(whole.types()))), grad=False, transform="")
 
 
 def in_plainer_dtypes(part: Graph) -> list[tuple[Graph, str, str]]:

@@ -17,6 +17,7 @@ from driftline.generate.layers.graph_sketch import BLOCKS, GraphSketch
 from driftline.generate.operator import THRESHOLDS, Draw
 from driftline.generate.random_graph import varied
 from driftline.generate.table import OPERATORS
+from driftline.generate.transforms import drawn_transform
 
 _DTYPES = ("float32",) * 6 + ("float16", "bfloat16", "float64")
 _LARGE_SHARE = 0.3
@@ -44,7 +45,7 @@ class Layers(Generator):
         for operator, dtype in graph.coverage:
             if f"{operator} {dtype}" in request.avoid:
                 raise NoProgram(f"{request.arm} has {operator} of {dtype}, which is to be avoided")
-        return varied(graph, request.form)
+        return varied(drawn_transform(graph, request), request.form)
 
 
 def _drawn(request: GeneratorRequest) -> Graph:
