@@ -106,14 +106,15 @@ def sigmoid_stops_early(call: Call) -> Any:
     return torch.sigmoid(call.args[0].clamp(-8.0, 8.0)) if call.name == "sigmoid" else None
 
 
-@plant("onnx", "values", "Relu", "relu")
-def onnx_relu_loses_nan(call: Call) -> Any:
-    return _without_nan(call) if call.name == "Relu" else None
+@plant("onnx", "values", "Tanh", "tanh")
+def onnx_tanh_loses_nan(call: Call) -> Any:
+    """Not Relu or Max, where the standard leaves open what becomes of a NaN."""
+    return _without_nan(call) if call.name == "Tanh" else None
 
 
-@plant("onnx", "values", "Max", "maximum", "clamp", "Clip")
-def onnx_max_loses_nan(call: Call) -> Any:
-    return _without_nan(call) if call.name in ("Max", "Clip") else None
+@plant("onnx", "values", "Log", "log", "log2", "log10")
+def onnx_log_of_a_negative_is_zero(call: Call) -> Any:
+    return _without_nan(call) if call.name == "Log" else None
 
 
 @plant("onnx", "values", "Exp", "exp")
@@ -666,7 +667,14 @@ def _in_double_onnx(call: Call) -> Any:
 
 
 _BASES: dict[str, type[Backend]] = {"torch": _PlantedEager, "onnx": _PlantedEvaluator}
+
+
+def planted_backend(planted: Plant, *, sound: bool) -> Backend:
+    """The compiler with a plant, or its twin."""
+    name = f"{'twin' if sound else 'plant'}-{planted.name}"
+    return type(name, (_BASES[planted.language],), {"name": name, "plant": planted, "sound": sound})()
+
+
 for _one in PLANTS.values():
     for _prefix in ("plant", "twin"):
-        _members = {"name": f"{_prefix}-{_one.name}", "plant": _one, "sound": _prefix == "twin"}
-        register_backend(type(f"{_prefix}_{_one.name}", (_BASES[_one.language],), _members))
+        register_backend(type(planted_backend(_one, sound=_prefix == "twin")))

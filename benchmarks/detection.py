@@ -3,6 +3,7 @@
     python benchmarks/detection.py --minutes 10 --results detection.jsonl    # hours: every plant and every twin
     python benchmarks/detection.py --only 'relu-*' --only ties-go-up --results detection.jsonl
     python benchmarks/detection.py --read detection.jsonl                    # the table, also while it runs
+    python benchmarks/detection.py --reach 100                               # minutes: who could find them at all?
 
 The plants are in `_detection_plants.py`: copies of eager and of the ONNX evaluator, each wrong in one class of ways. A
 hunt knows nothing of them but the name of its target. It is ended when the plant was reported, `--linger` seconds
@@ -32,6 +33,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from _detection_plants import PLANTS, Plant
+from _detection_reach import reach
 
 from driftline.core.errors import DriftlineError
 from driftline.core.identity import operators_named_in
@@ -86,7 +88,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--results", type=Path, default=Path("detection.jsonl"))
     parser.add_argument("--read", type=Path, metavar="FILE", help="show the table of a file, and hunt nothing")
+    parser.add_argument("--reach", type=int, metavar="N", help="hunt nothing: see `_detection_reach.py`")
     arguments = parser.parse_args()
+    if arguments.reach:
+        return reach(arguments.reach, arguments.seed)
     if arguments.read:
         return show(read(arguments.read))
     names = [n for n in PLANTS if not arguments.only or any(fnmatch.fnmatch(n, p) for p in arguments.only)]

@@ -3,6 +3,7 @@
     python benchmarks/oracle.py                    # about ten minutes
     python benchmarks/oracle.py --quick            # a few workloads, two seeds
     python benchmarks/oracle.py --workloads 'matmul*' --json result.json
+    python benchmarks/oracle.py --results oracle.jsonl --minutes 20    # in pieces: again and again, until all is judged
 
 Legitimate outputs come from real compilers, through the same workers that `driftline check` uses, and from reorderings
 made by hand; wrong ones from planted bugs that change at least one bit. Inputs with even seeds are for setting the
@@ -514,32 +515,66 @@ def main() -> int:
     ]  # fmt: skip
     jobs = [(w, dtype) for w in chosen for dtype in w.dtypes]
     started = time.monotonic()
-    cost = measure_cost()  # before the compilers start: they would run beside it
-    rows: list[Row] = []
-    rejected: Counter[str] = Counter()
+    # Before the compilers start: they would run beside it. Pieces of a run are for machines that do other things.
+    cost = None if arguments.results else measure_cost()
+    pieces = _read(arguments.results, len(seeds), arguments.targets) if arguments.results else []
+    done = {(piece.workload, piece.dtype) for piece in pieces}
+    left = [(w, dtype) for w, dtype in jobs if (w.name, dtype) not in done]
     with Compilers(arguments.targets.split(","), seeds, arguments.keep) as compilers:
-        waiting = [(w, dtype, compilers.start(w, dtype)) for w, dtype in jobs]
+        waiting = [(w, dtype, compilers.start(w, dtype)) for w, dtype in left]
         for number, (workload, dtype, future) in enumerate(waiting, 1):
+            if arguments.minutes and time.monotonic() - started > 60 * arguments.minutes:
+                _progress(f"{len(left) - number + 1} of {len(jobs)} are left for another time")
+                break
             compiled = future.result()
             for target, reason in compiled.absent.items():
-                rejected[f"{target} ({MALFORMED})" if reason.startswith(MALFORMED) else target] += len(seeds)
                 _progress(f"  {target} takes no {workload.name} {dtype}: {reason[:160]}")
             new = list(judge_workload(workload, dtype, seeds, compiled))
-            rows += new
+            pieces.append(Piece(workload.name, dtype, len(seeds), arguments.targets, tuple(new), dict(compiled.absent)))
+            if arguments.results:
+                with arguments.results.open("a") as file:
+                    file.write(json.dumps(asdict(pieces[-1])) + "\n")
             wolves = sum(r.legitimate and r.thorough for r in new)
             found = [r for r in new if r.wrong]
             _progress(
-                f"[{number}/{len(jobs)}] {workload.name} {dtype}: {sum(r.legitimate for r in new)} legitimate,"
+                f"[{number}/{len(left)}] {workload.name} {dtype}: {sum(r.legitimate for r in new)} legitimate,"
                 f" {wolves} false alarms; {sum(r.alone for r in found)} of {len(found)} bugs found alone"
                 f" ({time.monotonic() - started:.0f} s)"
             )
-    report = Report(rows, rejected, len(seeds))
+    wanted = {(w.name, dtype) for w, dtype in jobs}
+    pieces = [piece for piece in pieces if (piece.workload, piece.dtype) in wanted]
+    rejected: Counter[str] = Counter()
+    for piece in pieces:
+        for target, reason in piece.absent.items():
+            rejected[f"{target} ({MALFORMED})" if reason.startswith(MALFORMED) else target] += len(seeds)
+    report = Report([row for piece in pieces for row in piece.rows], rejected, len(seeds))
     report.print()
-    print_cost(cost)
-    print(f"\n{time.monotonic() - started:.0f} s in all")
+    if cost:
+        print_cost(cost)
+    print(f"\n{time.monotonic() - started:.0f} s in all; {len(pieces)} of {len(jobs)} workloads and types")
     if arguments.json:
-        arguments.json.write_text(json.dumps({**report.to_json(), "cost": asdict(cost)}, indent=1))
+        arguments.json.write_text(json.dumps({**report.to_json(), "cost": asdict(cost) if cost else None}, indent=1))
     return 1 if report.alarms else 0
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One workload in one type, judged."""
+
+    workload: str
+    dtype: str
+    seeds: int
+    targets: str
+    rows: tuple[Row, ...]
+    absent: Mapping[str, str]  # by target, why it has no outputs
+
+
+def _read(results: Path, seeds: int, targets: str) -> list[Piece]:
+    """What was judged so far with these seeds and targets."""
+    lines = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+    same = [line for line in lines if (line["seeds"], line["targets"]) == (seeds, targets)]
+    rows = [tuple(Row(**row | {"peers": tuple(row["peers"])}) for row in line["rows"]) for line in same]
+    return [Piece(**line | {"rows": made}) for line, made in zip(same, rows, strict=True)]
 
 
 def _arguments() -> argparse.Namespace:
@@ -550,6 +585,8 @@ def _arguments() -> argparse.Namespace:
         "--seeds", type=int, default=SEEDS, help="inputs for each workload and type (default %(default)s)"
     )
     parser.add_argument("--quick", action="store_true", help="a few workloads, two seeds")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="go on from here, and write down what is judged")
+    parser.add_argument("--minutes", type=float, default=0.0, help="begin nothing after so many; default: no limit")
     parser.add_argument("--json", type=Path, metavar="FILE", help="every output with its verdicts, as JSON")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="keep and reuse what compilers return, to work on the oracle itself"

@@ -44,3 +44,14 @@ def test_a_batch_is_judged_and_its_rewrites_are_seen(pool: Pool, name: str, rule
     assert [result.judgement for result in (layer, *others)] == ["pass"] * 3, [r.reason for r in (layer, *others)]
     assert rule in layer.behaviour
     assert layer.behaviour != others[1].behaviour
+
+
+@pytest.mark.parametrize("mode", ["float16", "dynamic", "int8"])
+def test_quantised_conversions_are_judged_by_their_quanta(pool: Pool, mode: str) -> None:
+    target = Target.parse(f"tflite:quantise={mode}")
+    strange = ProgramRequest("graph", "exp", 0, ("nan",), seed="exp")
+    with Screening(pool, "tensorflow", seed=3) as screening:
+        layer, other = screening.screen([_LAYER_WANTED, strange], target)
+    assert layer.judgement == "pass", layer.reason
+    assert "not judged" not in layer.reason
+    assert other.judgement == ("pass" if mode == "float16" else "rejected"), other.reason

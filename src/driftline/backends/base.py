@@ -201,6 +201,10 @@ class Backend:
         """Those options of a target that are settings of the compiler itself."""
         return {key: value for key, value in options.items() if self.is_setting(key)}
 
+    def arithmetic_with(self, options: Options) -> str:
+        """What it declares with these options."""
+        return self.arithmetic
+
     def isa_variants(self, processor: Processor) -> Sequence[Options]:
         """Options that make it compile for other instruction sets, each of which this processor has."""
         return ()

@@ -29,6 +29,7 @@ from driftline.core.script_call import ScriptCall
 from driftline.core.tensors import Array, Arrays
 from driftline.programs.opened import OpenedProgram
 
+_LARGEST = 1e30  # beyond it the width of a range is no float32
 _RUNTIMES = {"tensorflow": "tensorflow", "litert": "ai_edge_litert"}
 _RESOLVERS = {"xnnpack": "AUTO", "none": "BUILTIN_WITHOUT_DEFAULT_DELEGATES"}
 _REJECTION_TEXTS = (
@@ -43,11 +44,19 @@ _REJECTION_TEXTS = (
 )
 
 
+# How a conversion is told to keep values in fewer bits, and what the result may then be off by.
+_QUANTISED = {"float16": "half-weights", "dynamic": "byte-values", "int8": "byte-values"}
+_TELLING = {
+    "float16": "converter.target_spec.supported_types = [tf.float16]",
+    "int8": "converter.representative_dataset = lambda: [list(inputs)]",
+}
+
 # From a plain TensorFlow function to its results after conversion.
 _SCRIPT = """\
 def tflite(function, inputs):
     concrete = tf.function(function).get_concrete_function(*map(tf.constant, inputs))
-    model = tf.lite.TFLiteConverter.from_concrete_functions([concrete], tf.Module()).convert()
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([concrete], tf.Module())
+{quantise}    model = converter.convert()
     runner = tf.lite.Interpreter(model_content=model{resolver}).get_signature_runner()
     return list(runner(**dict(zip(function.__code__.co_varnames, inputs))).values())
 """
@@ -55,7 +64,8 @@ def tflite(function, inputs):
 _UNSIGNED = """\
 def tflite(function, inputs):
     concrete = tf.function(function).get_concrete_function(*map(tf.constant, inputs))
-    model = tf.lite.TFLiteConverter.from_concrete_functions([concrete]).convert()
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([concrete])
+{quantise}    model = converter.convert()
     interpreter = tf.lite.Interpreter(model_content=model{resolver})
     interpreter.allocate_tensors()
     for detail, x in zip(interpreter.get_input_details(), inputs):
@@ -90,6 +100,10 @@ class TfLite(Backend):
     options = {
         "delegate": Option("what runs the operators that it can", ("xnnpack", "none"), "xnnpack"),
         "kernels": Option("which kernels; the reference ones run without a delegate", ("fast", "reference"), "fast"),
+        "quantise": Option(
+            "keep weights in float16 or eight bits; int8: all values, over their range in the run itself",
+            tuple(_QUANTISED),
+        ),
         "runtime": Option(
             "whose interpreter; by default TensorFlow's for its own programs, else LiteRT's", tuple(_RUNTIMES)
         ),
@@ -105,12 +119,19 @@ class TfLite(Backend):
         if framework == "tensorflow" and options.get("runtime") != "litert":
             own = resolver != _RESOLVERS["xnnpack"]
             chosen = f", experimental_op_resolver_type=tf.lite.experimental.OpResolverType.{resolver}" if own else ""
-            texts = [text.replace("{resolver}", chosen) for text in (_SCRIPT, _UNSIGNED)]
+            mode = options.get("quantise", "")
+            told = ["converter.optimizations = [tf.lite.Optimize.DEFAULT]", _TELLING.get(mode, "")] if mode else []
+            lines = "".join(f"    {line}\n" for line in told if line)
+            texts = [t.replace("{resolver}", chosen).replace("{quantise}", lines) for t in (_SCRIPT, _UNSIGNED)]
             return [ScriptCall("tflite(function, inputs)", text, arrays=True) for text in texts]
         if framework != "torch" or resolver != _RESOLVERS["xnnpack"]:
             return ()
         imports, packages = ("import litert_torch",), ("litert-torch", "ai-edge-litert")
         return [ScriptCall("litert(function, *inputs)", _FROM_TORCH, imports, packages, arrays=True)]
+
+    def arithmetic_with(self, options: Options) -> str:
+        storage = _QUANTISED.get(options.get("quantise", ""), "")
+        return "+".join(filter(None, (self.arithmetic, storage)))
 
     def _resolver(self, options: Options) -> str:
         """What TensorFlow Lite calls the set of kernels that was chosen."""
@@ -130,9 +151,23 @@ class TfLite(Backend):
         return True
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        own = program.form == "source"
-        data = _convert(program, self._dumps) if own else program.data
-        preferred = ("tensorflow", "litert") if own else ("litert", "tensorflow")
+        mode = options.get("quantise", "")
+        if program.form != "source":
+            if mode:
+                raise Unsupported(f"quantise={mode}: it is converted already")
+            return self._runner(program, program.data, options, ("litert", "tensorflow"))
+        preferred = ("tensorflow", "litert")
+        if mode != "int8":
+            honest = self._runner(program, _convert(program, self._dumps, mode), options, preferred)
+            return _bounded(honest) if mode == "dynamic" else honest
+
+        def calibrated(arrays: Arrays) -> Arrays:
+            data = _convert(program, self._dumps, mode, arrays)
+            return self._runner(program, data, options, preferred)(arrays)
+
+        return _bounded(calibrated)
+
+    def _runner(self, program: OpenedProgram, data: bytes, options: Options, preferred: Sequence[str]) -> Compiled:
         runtime = options.get("runtime") or next(name for name in preferred if name in _present())
         interpreter = _interpreter(data, runtime, self._resolver(options))
         interpreter.allocate_tensors()
@@ -196,7 +231,19 @@ def _operations(text: str) -> Counter[str]:
     return found
 
 
-def _convert(program: OpenedProgram, dumps: Path | None = None) -> bytes:
+def _bounded(run: Compiled) -> Compiled:
+    """For numbers that eight bits can stand for: what the others become is nobody's promise."""
+
+    def checked(arrays: Arrays) -> Arrays:
+        for name, array in arrays.items():
+            if array.dtype.kind == "f" and not (np.abs(array.astype(np.float64)) <= _LARGEST).all():
+                raise Unsupported(f"{name} has numbers that eight bits cannot stand for: NaN, infinite or very large")
+        return run(arrays)
+
+    return checked
+
+
+def _convert(program: OpenedProgram, dumps: Path | None = None, mode: str = "", example: Arrays | None = None) -> bytes:
     import tensorflow as tf
 
     from driftline.backends.tensorflow import Traced
@@ -209,6 +256,13 @@ def _convert(program: OpenedProgram, dumps: Path | None = None) -> bytes:
         raise Unsupported(f"{assignment}: converting freezes variables, and this program changes one")
     converter = tf.lite.TFLiteConverter.from_concrete_functions([traced.concrete])
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+    if mode:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if mode == "float16":
+        converter.target_spec.supported_types = [tf.float16]
+    if example is not None:
+        used = [example[name] for name in traced.inputs]
+        converter.representative_dataset = lambda: [used]
     if dumps:
         converter.ir_dump_dir, converter.ir_dump_pass_regex = str(dumps), "OptimizePass"
     data: bytes = converter.convert()

@@ -55,9 +55,10 @@ from driftline.generate.features import features_of
 from driftline.generate.graph import value_name
 from driftline.inputs.plan import InputPlan
 from driftline.inputs.strategies import INPUTS
+from driftline.oracle.arithmetic import declared
 from driftline.oracle.judge import NoShadow, Reference, ReferenceSample, TargetTraits, judge
 from driftline.oracle.policies import explained_by, is_of_precision, plausible, program_uses
-from driftline.oracle.reference import REFERENCES, measure_spread
+from driftline.oracle.reference import REFERENCES, measure_spread, measure_storage
 from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.local import LocalShadow
 from driftline.oracle.shadow.task import FRONT_ENDS
@@ -262,7 +263,7 @@ def _judge_one(item: JudgeItem, trait: TargetTraits, batch: JudgeRequest) -> Pro
     for arrays, native, place in zip(inputs, natives, item.outputs, strict=True):
         got = load_from(place)
         opened = OpenedProgram(item.program, example=arrays, grad=item.grad)
-        verdicts.append(_judge_sample(opened, arrays, native, got, trait, batch))
+        verdicts.append(judge_sample(opened, arrays, native, got, trait, batch))
         if verdicts[-1].judgement is Judgement.FAIL and not item.each:
             break
     failed = next((index for index, v in enumerate(verdicts) if v.judgement is Judgement.FAIL), None)
@@ -272,7 +273,7 @@ def _judge_one(item: JudgeItem, trait: TargetTraits, batch: JudgeRequest) -> Pro
     return ProgramVerdict(_told(next((v for v in verdicts if v.judgement is Judgement.PASS), verdicts[0])), each=each)
 
 
-def _judge_sample(
+def judge_sample(
     opened: OpenedProgram, arrays: Arrays, native: Arrays, got: Arrays, trait: TargetTraits, batch: JudgeRequest
 ) -> Verdict:
     if got.keys() == native.keys() and all(_same_bits(got[name], value) for name, value in native.items()):
@@ -280,7 +281,7 @@ def _judge_sample(
             return Verdict(Judgement.INCONCLUSIVE, "the reference is NaN everywhere: there is nothing to compare")
         return Verdict(Judgement.PASS, "equal to the reference")
     if opened.framework not in FRONT_ENDS:
-        return judge(_finished(got), Reference((_spread_sample(opened, arrays, native),)), trait)
+        return judge(_finished(got), Reference((_spread_sample(opened, arrays, native, trait),)), trait)
     shadow = LocalShadow(opened, arrays)
     try:
         exact = shadow.exact()
@@ -312,11 +313,14 @@ def _finished(outputs: Arrays) -> Execution:
     return Execution("", Outcome.OK, Stage.RUN, outputs=(outputs,))
 
 
-def _spread_sample(opened: OpenedProgram, arrays: Arrays, native: Arrays) -> ReferenceSample:
+def _spread_sample(opened: OpenedProgram, arrays: Arrays, native: Arrays, trait: TargetTraits) -> ReferenceSample:
     """For frameworks whose graphs have no shadow."""
     reference = import_string(REFERENCES[opened.framework])(opened)
     exact, spread, note = measure_spread(reference, arrays, native)
-    return ReferenceSample(native=native, exact=exact, spread=spread, note=note, inputs=arrays)
+    storage = declared(trait.arithmetic).storage
+    moved = measure_storage(reference, arrays, storage) if storage else None
+    stored = {storage: moved} if moved is not None else {}
+    return ReferenceSample(native=native, exact=exact, spread=spread, note=note, inputs=arrays, stored=stored)
 
 
 def _same_bits(got: Any, native: Any) -> bool:

@@ -53,7 +53,7 @@ from driftline.execute.pool import Pool, TaskReport, WorkerKind, WorkerStartErro
 from driftline.execute.requests import ENDED, RUN, Ran, RunRequest
 from driftline.inputs.room import room_for_results
 from driftline.inputs.similar import similar_inputs
-from driftline.oracle.arithmetic import effective, with_subnormals_as_zero
+from driftline.oracle.arithmetic import declared, effective, with_subnormals_as_zero
 from driftline.oracle.choice import parse_oracle
 from driftline.oracle.effect import Effect
 from driftline.oracle.judge import AskArithmetic, NoShadow, Reference, ReferenceSample, TargetTraits, judge
@@ -466,7 +466,8 @@ class Checker:
         room = room_for_results(case.options.memory_limit)
         try:
             with self._written(case, case.program) as files:
-                report = self._run(worker, COMPUTE, ReferenceRequest(files, witness.name, exact), case, ours=True)
+                request = ReferenceRequest(files, witness.name, exact, _storages(case))
+                report = self._run(worker, COMPUTE, request, case, ours=True)
                 answer = report.answer
                 if answer is None:
                     return Reference(problem=f"the reference run ended with {report.ending} ({report.detail})")
@@ -578,6 +579,7 @@ def _reference_sample(found: SampleFiles, ask: AskArithmetic, room: int) -> Refe
         spread=load_tensors(found.spread, most=2 * room) if found.spread else {},
         note=found.note,
         shadow=ask if found.shadow else None,
+        stored={name: load_tensors(path, most=2 * room) for name, path in found.stored.items()},
     )
 
 
@@ -588,6 +590,13 @@ def _digest(sample: Inputs) -> str:
     return digest.hexdigest()
 
 
+def _storages(case: Case) -> tuple[str, ...]:
+    """In which ways the targets keep values in fewer bits than the program says."""
+    found = {declared(declared_arithmetic(BACKENDS.get(target.backend), target)).storage for target in case.targets}
+    return tuple(sorted(found - {""}))
+
+
 def declared_arithmetic(backend: Backend, target: Target) -> str:
-    names = (backend.arithmetic, dict(target.options).get("arithmetic", ""))
+    options = dict(target.options)
+    names = (backend.arithmetic_with(options), options.get("arithmetic", ""))
     return "+".join(name for name in names if name)

@@ -40,6 +40,7 @@ class Arithmetic:
     flush_to_zero: bool = False  # subnormal numbers may become zero
     double_as_single: bool = False  # float64 is computed in float32
     requantise: int = 0  # quantised values may come out so many quanta off
+    storage: str = ""  # constants, or all values, are kept in fewer bits: HALF_WEIGHTS, BYTE_VALUES
 
     def unit(self, dtype: str) -> float:
         """The unit roundoff of storing a result."""
@@ -91,6 +92,8 @@ class Arithmetic:
         return _FORMATS[_PARTS.get(dtype, dtype)][1]  # narrowing is declared, a smaller range is not
 
 
+HALF_WEIGHTS = "half-weights"
+BYTE_VALUES = "byte-values"
 IEEE = Arithmetic()
 POLICIES = {
     "tf32": "products of float32 matrices have 10-bit fractions",
@@ -101,9 +104,13 @@ POLICIES = {
     "requantise": "quantised values may come out one quantum off",
     "requantise-2": "quantised values may come out two quanta off",
 }
+# What a conversion that was asked for does to values. No policy: it explains no failure and is not for the person to
+# accept (see `storage.py`).
+STORAGES = (HALF_WEIGHTS, BYTE_VALUES)
 _CHANGES: dict[str, dict[str, Any]] = {
     "requantise": {"requantise": 1},
     "requantise-2": {"requantise": 2},
+    **{name: {"storage": name} for name in STORAGES},
 }
 
 
@@ -148,7 +155,7 @@ def declared(names: str) -> Arithmetic:
     """The arithmetic that a target declares: policy names joined with '+'."""
     arithmetic = IEEE
     for name in sorted(filter(None, names.split("+"))):  # the wider of two that differ in a number comes last
-        if name not in POLICIES:
+        if name not in POLICIES and name not in STORAGES:
             raise DriftlineError(
                 f"There is no arithmetic {name!r}.{did_you_mean(name, POLICIES)} Known: {', '.join(POLICIES)}."
             )

@@ -27,6 +27,7 @@ TYPICAL_SPREAD = 16.0
 WORST_NATIVE_ERROR = 4.0
 RMS_NATIVE_ERROR = 16.0
 TENSOR_SCALE = 4.0
+QUANTA = 4.0  # in place of both spreads where it is known what quanta do at each step
 # Without a float64 run nothing is known of the algorithm's noise: allow this many roundings of the largest element.
 BLIND = 64.0
 
@@ -38,6 +39,7 @@ class Expected:
     native: Array
     exact: Array | None
     spread: Array | None  # NaN where terms overflow on the way
+    by_quanta: bool = False  # it is what quanta do to the result, measured at each step, not what rounding inputs does
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
         # Where the program's own arithmetic overflows or loses a NaN and float64 does not, either is legal.
         same = _class(native) == _class(stored)
         judged = same & np.isfinite(spread)
+        if expected.by_quanta:  # eight bits hold no NaN and no infinity
+            judged &= np.isfinite(stored)
         wrong_class = judged & (_class(value) != _class(stored))
         # Where terms overflow on the way, any infinity or NaN is legal; a number is not, if float64 says that the
         # result lies beyond the range.
@@ -120,7 +124,9 @@ def _compare_floats(got: Array, expected: Expected, signed_zero: bool) -> Compar
             return Comparison(Kind.WRONG_NONFINITE, replace(found, wrong_nonfinite=found.wrong), unjudged)
 
         finite = judged & np.isfinite(stored) & np.isfinite(value)
-        allowed = _allowance(exact, native, spread, finite, unit, tiny, blind=expected.exact is None)
+        allowed = _allowance(
+            exact, native, spread, finite, unit, tiny, blind=expected.exact is None, by_quanta=expected.by_quanta
+        )
         error = np.where(finite, np.abs(value - exact), 0.0)
         ratio = error / allowed
         worst = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
@@ -175,7 +181,7 @@ def _evidence(
 
 
 def _allowance(
-    exact: Array, native: Array, spread: Array, finite: Array, unit: float, tiny: float, *, blind: bool
+    exact: Array, native: Array, spread: Array, finite: Array, unit: float, tiny: float, *, blind: bool, by_quanta: bool
 ) -> Array:
     """How far from the float64 value an element may lie."""
     magnitudes = np.abs(exact[finite])
@@ -194,9 +200,10 @@ def _allowance(
     # because one ill-conditioned element must not excuse the others; of those that move, because relu leaves zeros.
     moving = spread[finite & (spread > 0)]
     if moving.size:
-        noise += TYPICAL_SPREAD * float(np.median(moving))
+        noise += (QUANTA if by_quanta else TYPICAL_SPREAD) * float(np.median(moving))
     own = OWN_ROUNDING * unit * np.where(finite, np.abs(exact), 0.0)
-    return np.asarray(own + SPREAD * np.where(finite, spread, 0.0) + noise + tiny)
+    times = QUANTA if by_quanta else SPREAD
+    return np.asarray(own + times * np.where(finite, spread, 0.0) + noise + tiny)
 
 
 def _class(values: Array) -> Array:

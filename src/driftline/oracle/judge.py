@@ -7,7 +7,7 @@ Order: how the execution ended, whether the reference raises, then structure, dt
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -48,6 +48,7 @@ class ReferenceSample:
     inputs: Arrays = field(default_factory=dict)
     # What it means if subnormal inputs are taken for zero, on demand; nothing where that cannot be found out.
     flushed: Callable[[], ReferenceSample | None] | None = None
+    stored: Mapping[str, Arrays] = field(default_factory=dict)  # the spread where values are kept in fewer bits
 
 
 @dataclass(frozen=True)
@@ -246,12 +247,21 @@ def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
     """For frameworks whose graphs have no shadow: the movement under perturbed inputs must do."""
     worst = NOTHING
     unjudged = total = 0
+    storage = declared(trait.arithmetic).storage
+    if storage and storage not in sample.stored:
+        return _inconclusive("how far off the result may be is not known for values that are kept in fewer bits")
+    spread = sample.stored[storage] if storage else sample.spread
     for name, native in expected.items():
         array = got[name]
+        if storage and name not in spread:  # an index or a truth value: one quantum before it may decide
+            unjudged += array.size
+            total += array.size
+            continue
         exact = sample.exact.get(name) if sample.exact else None
         if exact is not None and exact.shape != native.shape:
             exact = None
-        comparison = compare_values(array, Expected(native, exact, sample.spread.get(name)), trait.signed_zero)
+        side = Expected(native, exact, spread.get(name), by_quanta=bool(storage))
+        comparison = compare_values(array, side, trait.signed_zero)
         found = replace(comparison.evidence, output=name)
         if comparison.kind:
             return failing(comparison.kind, found)

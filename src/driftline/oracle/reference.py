@@ -7,8 +7,8 @@ frameworks without a shadow there is `spread` instead: how far the result moves 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -23,7 +23,7 @@ from driftline.core.task import Context, Task
 from driftline.core.tensors import Array, Arrays, is_float, load_tensors, save_tensors
 from driftline.core.text import first_line
 from driftline.oracle.arithmetic import IEEE
-from driftline.oracle.references.base import ExactRun, NoExactReference, ReferenceRun
+from driftline.oracle.references.base import ExactRun, NoExactReference, ReferenceRun, StoredRun
 from driftline.oracle.shadow.task import FRONT_ENDS
 from driftline.programs.opened import OpenedProgram, ProgramChanged
 
@@ -37,6 +37,7 @@ REFERENCES = {
     "tensorflow": "driftline.oracle.references.tensorflow_reference:TensorFlowReference",
 }
 PERTURBED_RUNS = 4
+STORED_RUNS = 6
 # Inputs beyond this share of the root of the largest number make products whose sums overflow in one order or another.
 TRIED_ALONE = 4  # elements that overflowed
 TAME = 2.0**-10
@@ -52,6 +53,7 @@ class ReferenceRequest:
     case: CaseFiles
     witness: str
     exact: bool = True
+    storages: tuple[str, ...] = ()  # ways to keep values in fewer bits (`oracle/storage.py`) that are asked about
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class SampleFiles:
     note: str = ""
     shadow: bool = False  # can be asked how far rounding may move it
     failure: Failure | None = None
+    stored: Mapping[str, Path] = field(default_factory=dict)  # by storage, how far it moves the result
 
 
 @dataclass(frozen=True)
@@ -101,10 +104,10 @@ def compute(request: ReferenceRequest, context: Context) -> ReferenceAnswer:
 def _answers(
     program: OpenedProgram, reference: ReferenceRun, samples: list[Arrays], request: ReferenceRequest
 ) -> ReferenceAnswer:
-    witness, folder = request.witness, request.case.folder
+    folder = request.case.folder
     if not request.exact:
         return ReferenceAnswer(tuple(_native(reference, arrays, folder, at) for at, arrays in enumerate(samples)))
-    answers = [_sample(program, witness, reference, arrays, folder, index) for index, arrays in enumerate(samples)]
+    answers = [_sample(program, request, reference, arrays, index) for index, arrays in enumerate(samples)]
     random = not answers[0].failure and _is_random(program, reference, samples[0], folder)
     return ReferenceAnswer(tuple(answers), random)
 
@@ -119,8 +122,9 @@ def _shadowed(found: SampleFiles, program: OpenedProgram, witness: str, arrays: 
 
 
 def _sample(
-    program: OpenedProgram, witness: str, reference: ReferenceRun, arrays: Arrays, folder: Path, index: int
+    program: OpenedProgram, request: ReferenceRequest, reference: ReferenceRun, arrays: Arrays, index: int
 ) -> SampleFiles:
+    witness, folder = request.witness, request.case.folder
     found = _native(reference, arrays, folder, index)
     if found.native is None:
         return found
@@ -133,6 +137,11 @@ def _sample(
         exact=_write(place, exact) if exact is not None else None,
         spread=_write(folder / f"{index}.spread", spread),
         note=note,
+        stored={
+            name: _write(folder / f"{index}.{name}", moved)
+            for name in request.storages
+            if (moved := measure_storage(reference, arrays, name)) is not None
+        },
     )
 
 
@@ -160,6 +169,25 @@ def measure_spread(reference: ReferenceRun, arrays: Arrays, native: Arrays) -> t
     spread = _spread(plain.exact, lifted, arrays, exact)
     _mark_overflows(spread, plain.exact, lifted, arrays, native)
     return exact, spread, ""
+
+
+def measure_storage(reference: ReferenceRun, arrays: Arrays, storage: str) -> Arrays | None:
+    """How far the float64 result moves when values are kept in fewer bits; `None` where that cannot be found out."""
+    if not isinstance(reference, StoredRun):
+        return None
+    lifted = {name: _lift(array) for name, array in arrays.items()}
+    try:
+        exact = reference.exact(lifted)
+        runs = [reference.stored(lifted, storage, seed) for seed in range(STORED_RUNS)]
+    except NoExactReference:
+        return None
+    widest: Arrays = {}
+    for name, value in exact.items():
+        if is_float(value.dtype.name):
+            with np.errstate(all="ignore"):
+                moved = np.max([np.abs(run[name] - value) for run in runs], axis=0)
+            widest[name] = np.where(np.isfinite(moved), moved, np.inf)
+    return widest
 
 
 def _write(path: Path, arrays: Arrays) -> Path:

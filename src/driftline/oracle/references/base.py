@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from driftline.core.tensors import Arrays
 
@@ -21,3 +21,11 @@ class ExactRun(ReferenceRun, Protocol):
 
     def exact(self, arrays: Arrays) -> Arrays:
         """The same program with every float computed in float64. `arrays` are float64 already."""
+
+
+@runtime_checkable
+class StoredRun(ExactRun, Protocol):
+    """It can also keep values in fewer bits on the way."""
+
+    def stored(self, arrays: Arrays, storage: str, seed: int) -> Arrays:
+        """The float64 run with values kept as `oracle/storage.py` says, each time a little differently."""

@@ -7,7 +7,7 @@ version, or an operation whose output type is fixed, makes the import fail, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from driftline.backends.tensorflow import Traced, call_on_arrays
 from driftline.core.tensors import Arrays
 from driftline.core.text import first_line
 from driftline.oracle.references.base import NoExactReference
+from driftline.oracle.storage import kept
 from driftline.programs.opened import OpenedProgram
 
 # Operations that read the bits of a float or draw random numbers: with another width they mean something else.
@@ -32,10 +33,16 @@ class TensorFlowReference:
         return call_on_arrays(self._program.live, arrays)
 
     def exact(self, arrays: Arrays) -> Arrays:
+        return self._in_float64(lambda graph: graph.run(arrays))
+
+    def stored(self, arrays: Arrays, storage: str, seed: int) -> Arrays:
+        return self._in_float64(lambda graph: graph.run_stored(arrays, storage, seed))
+
+    def _in_float64(self, run: Callable[[_Float64Graph], Arrays]) -> Arrays:
         try:
             if self._promoted is None:
                 self._promoted = _Float64Graph(self._program)
-            return self._promoted.run(arrays)
+            return run(self._promoted)
         except NoExactReference:
             raise
         except Exception as error:
@@ -62,6 +69,7 @@ class _Float64Graph:
         quiet = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
         quiet.graph_options.rewrite_options.disable_meta_optimizer = True
         quiet.graph_options.optimizer_options.opt_level = tf.compat.v1.OptimizerOptions.L0
+        self._graph = graph
         self._session = tf.compat.v1.Session(graph=graph, config=quiet)
         # Freezing keeps the order of the arguments that are left.
         self._inputs = dict(zip(traced.inputs, (tensor.name for tensor in frozen.inputs), strict=True))
@@ -71,6 +79,22 @@ class _Float64Graph:
         feed = {tensor: arrays[name] for name, tensor in self._inputs.items()}
         results: dict[str, Any] = self._session.run(self._outputs, feed)
         return {name: np.asarray(value) for name, value in results.items()}
+
+    def run_stored(self, arrays: Arrays, storage: str, seed: int) -> Arrays:
+        """One operation after another, with what each of them gives kept in fewer bits."""
+        rng = np.random.default_rng(seed)
+        values: dict[str, Any] = {tensor: arrays[name] for name, tensor in self._inputs.items()}
+        for operation in self._graph.get_operations():
+            if any(tensor.name not in values for tensor in operation.outputs):
+                given = {tensor: values[tensor.name] for tensor in operation.inputs}
+                made = self._session.run(list(operation.outputs), given)
+                values.update(zip((tensor.name for tensor in operation.outputs), made, strict=True))
+            for tensor in operation.outputs:
+                value = np.asarray(values[tensor.name])
+                if value.dtype == np.float64:
+                    constant = operation.type == "Const"
+                    values[tensor.name] = kept(value, storage, rng, operator=operation.type, constant=constant)
+        return {name: np.asarray(values[tensor]) for name, tensor in self._outputs.items()}
 
 
 def promote_to_float64(definition: Any) -> None:

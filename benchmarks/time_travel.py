@@ -1,0 +1,124 @@
+"""Would Driftline have found the bugs that were fixed since? Hunts on old releases, replayed on today's.
+
+    python benchmarks/time_travel.py onnxruntime@1.16.3 --minutes 10 --work travel
+    python benchmarks/time_travel.py openvino@2024.1.0 xla@0.6.0 --minutes 60 --work travel
+    python benchmarks/time_travel.py --work travel --read            # the table of what was replayed so far
+
+Each release is installed into an environment of its own (`driftline env add`) and hunted; then every bug that was found
+is replayed there, and on the release that is installed here. A bug is *fixed since* when it fails again on the old
+release and passes on this one. The store of each hunt is kept in the folder, and a bug that was replayed has a line
+there: stop and start it as you like, and give more minutes to go on with a hunt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from driftline.backends import BACKENDS
+from driftline.core.target import Target
+from driftline.store import Store
+from driftline.store.hunts import HuntLog
+
+FAILS, PASSES = "still fails", ("fixed", "passes")
+
+
+@dataclass(frozen=True)
+class Travelled:
+    """One bug of an old release, and what becomes of it on both."""
+
+    target: str
+    bug: str
+    kind: str
+    detail: str
+    then: str
+    now: str
+    reason: str  # what is said on today's release
+
+    @property
+    def fixed(self) -> bool:
+        return self.then == FAILS and self.now in PASSES
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("targets", nargs="*", metavar="BACKEND@RELEASE")
+    parser.add_argument("--minutes", type=float, default=10.0, help="for each hunt")
+    parser.add_argument("--work", type=Path, required=True, help="folder for the stores and the results")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--with", dest="beside", action="append", default=[], help="a requirement beside the release")
+    parser.add_argument("--read", action="store_true", help="only show what was replayed so far")
+    arguments = parser.parse_args()
+    results = arguments.work / "time_travel.jsonl"
+    if not arguments.read:
+        arguments.work.mkdir(parents=True, exist_ok=True)
+        for text in arguments.targets:
+            travel(Target.parse(text), results, arguments)
+    show(read(results))
+    return 0
+
+
+def travel(target: Target, results: Path, arguments: argparse.Namespace) -> None:
+    package = BACKENDS.get(target.backend).packages[0]
+    beside = [word for one in arguments.beside for word in ("--with", one)]
+    asked("env", "add", f"{package}=={target.version}", *beside)
+    store = arguments.work / str(target)
+    hunt = ["hunt", "--targets", str(target), "--seed", str(arguments.seed), "--store", str(store)]
+    asked(*hunt, "--budget", f"{arguments.minutes * 60:.0f}s", *(["--resume"] if store.exists() else []))
+    with Store.open(store) as opened:
+        bugs = [opened.bug(name) for name in HuntLog(opened).sightings()]
+    done = {(line.target, line.bug) for line in read(results)}
+    for bug in bugs:
+        if (str(target), bug.id) in done:
+            continue
+        then, now = (
+            asked("replay", bug.id, "--target", on, "--store", str(store)) for on in (str(target), target.backend)
+        )
+        found = Travelled(
+            str(target), bug.id, bug.fingerprint.kind, bug.fingerprint.detail,
+            then.get("answer", ""), now.get("answer", ""), now.get("reason", ""),
+        )  # fmt: skip
+        with results.open("a") as file:
+            file.write(json.dumps(asdict(found)) + "\n")
+        print(f"{found.bug}: {found.then} then, {found.now} now", flush=True)
+
+
+def asked(*words: str) -> dict[str, Any]:
+    """What a command answers; nothing where it has no answer."""
+    done = subprocess.run(
+        [sys.executable, "-m", "driftline", *words, "--json", "--quiet"], capture_output=True, text=True
+    )
+    if done.returncode not in (0, 1):
+        print(f"driftline {' '.join(words)}: exit {done.returncode}: {done.stderr.strip()[-300:]}", flush=True)
+    return dict(json.loads(done.stdout)) if done.stdout.strip() else {}
+
+
+def read(results: Path) -> list[Travelled]:
+    lines = results.read_text().splitlines() if results.exists() else []
+    return [Travelled(**json.loads(line)) for line in lines]
+
+
+def show(lines: Sequence[Travelled]) -> None:
+    """How many were fixed, by release; and which."""
+    print("| release | bugs found | fail again there | fixed since | fail today too | differ or are refused today |")
+    print("|---|---|---|---|---|---|")
+    for target in sorted({line.target for line in lines}):
+        mine = [line for line in lines if line.target == target]
+        again = [line for line in mine if line.then == FAILS]
+        now = Counter("fixed" if line.fixed else line.now for line in again)
+        others = len(again) - now["fixed"] - now[FAILS]
+        print(f"| `{target}` | {len(mine)} | {len(again)} | {now['fixed']} | {now[FAILS]} | {others} |")
+    print("\n| release | fixed since | kind |\n|---|---|---|")
+    for line in sorted((one for one in lines if one.fixed), key=lambda one: (one.target, one.detail)):
+        print(f"| `{line.target}` | {line.detail} | {line.kind} |")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

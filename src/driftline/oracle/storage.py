@@ -1,0 +1,34 @@
+"""Values kept in fewer bits than the program says: what a quantised conversion does to each tensor on its way.
+
+Every tensor is put on a grid of eight bits over its own range, or every constant into float16. Where the zero of a grid
+lies is drawn anew for each run: conversions choose it in different ways, and equal numbers are off by the same amount.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftline.core.tensors import Array
+from driftline.oracle.arithmetic import BYTE_VALUES, HALF_WEIGHTS
+
+LEVELS = 255
+OFF_BY = 2.0  # quanta: half of one by rounding to the grid, and half of one by the kernel, to either side
+# Operators whose results have a grid of their own, however small they are: its range.
+_FIXED_RANGES = {"Softmax": 1.0, "Sigmoid": 1.0, "Tanh": 2.0, "LogSoftmax": 16.0}
+
+
+def kept(value: Array, storage: str, rng: np.random.Generator, *, operator: str = "", constant: bool = False) -> Array:
+    """A tensor of doubles, as it is read back."""
+    if storage == HALF_WEIGHTS:
+        return value.astype(np.float16).astype(np.float64) if constant and rng.random() < 0.5 else value
+    assert storage == BYTE_VALUES
+    finite = value[np.isfinite(value)]
+    if not finite.size:
+        return value
+    low, high = min(float(finite.min()), 0.0), max(float(finite.max()), 0.0)
+    width = 2 * max(-low, high) if constant else max(high - low, _FIXED_RANGES.get(operator, 0.0))
+    quantum = OFF_BY * width / LEVELS
+    if not quantum or not np.isfinite(quantum):
+        return value
+    shift = rng.random()
+    return np.asarray((np.round(value / quantum + shift) - shift) * quantum)
