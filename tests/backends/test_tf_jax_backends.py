@@ -238,6 +238,18 @@ def test_variables_are_put_back_after_each_run(checker: Checker, tmp_path: Path,
     assert_outputs(execute(checker, case), {"output": 2 * (A + 1)}, renamed=False)
 
 
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [("float16", "supported_types"), ("dynamic", "Optimize.DEFAULT"), ("int8", "representative_dataset")],
+)
+def test_a_script_quantises_as_its_target_does(mode: str, told: str) -> None:
+    backend = BACKENDS.get("tflite")
+    for call in backend.script_calls("tensorflow", {"quantise": mode}):
+        compile(call.text, "script", "exec")
+        assert told in call.text and "Optimize" not in "".join(c.text for c in backend.script_calls("tensorflow", {}))
+    assert not backend.script_calls("torch", {"quantise": mode})  # litert-torch converts it, without
+
+
 def test_a_converter_that_makes_an_invalid_model_is_no_rejection() -> None:
     from driftline.backends.tflite import TfLite
 

@@ -124,7 +124,7 @@ class TfLite(Backend):
             lines = "".join(f"    {line}\n" for line in told if line)
             texts = [t.replace("{resolver}", chosen).replace("{quantise}", lines) for t in (_SCRIPT, _UNSIGNED)]
             return [ScriptCall("tflite(function, inputs)", text, arrays=True) for text in texts]
-        if framework != "torch" or resolver != _RESOLVERS["xnnpack"]:
+        if framework != "torch" or resolver != _RESOLVERS["xnnpack"] or "quantise" in options:
             return ()
         imports, packages = ("import litert_torch",), ("litert-torch", "ai-edge-litert")
         return [ScriptCall("litert(function, *inputs)", _FROM_TORCH, imports, packages, arrays=True)]
