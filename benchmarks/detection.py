@@ -97,7 +97,7 @@ def main() -> int:
     names = [n for n in PLANTS if not arguments.only or any(fnmatch.fnmatch(n, p) for p in arguments.only)]
     if not names:
         parser.error(f"no plant is called {', '.join(arguments.only)}; known: {', '.join(PLANTS)}")
-    done = {(line.target, line.seed, line.minutes) for line in read(arguments.results)}
+    done = {(line.target, line.seed, line.minutes) for line in read(arguments.results) if not line.problems}
     for name in names:
         if (f"plant-{name}", arguments.seed, arguments.minutes) in done:
             continue
@@ -208,12 +208,14 @@ def read(path: Path) -> list[Hunted]:
     if not path.exists():
         return []
     lines = [json.loads(text) for text in path.read_text().splitlines()]
-    return [Hunted(**line | {"bugs": tuple(line["bugs"]), "problems": tuple(line["problems"])}) for line in lines]
+    made = [Hunted(**line | {"bugs": tuple(line["bugs"]), "problems": tuple(line["problems"])}) for line in lines]
+    return list({(one.target, one.seed, one.minutes): one for one in made}.values())  # the last try of each
 
 
 def show(lines: Sequence[Hunted]) -> int:
     """The table; exits 1 when a twin was accused or a hunt went wrong."""
-    plants, twins = [one for one in lines if not one.is_twin], [one for one in lines if one.is_twin]
+    plants = [one for one in lines if not one.is_twin]
+    twins = [one for one in lines if one.is_twin and (one.programs or one.asked)]
     found = [one for one in plants if one.right]
     soon = [one for one in found if one.first <= SOON]
     for one in plants:
