@@ -13,8 +13,9 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from driftline.checking.batch import Screening
@@ -26,7 +27,7 @@ from driftline.core.wire import decode, encode
 from driftline.execute.pool import Pool
 from driftline.llm.answers import code_of, digest_of
 from driftline.llm.chat import ChatAnswer, ChatRequest, Sampling
-from driftline.llm.client import ChatClient
+from driftline.llm.client import ChatClient, NoAnswer
 from driftline.llm.prompts import IDEAS, change_messages
 from driftline.llm.settings import LlmSettings
 from driftline.patterns.rule_book import CompilerRules
@@ -78,17 +79,29 @@ def ask(settings: LlmSettings, prompts: Path, answers: Path) -> None:
     known = {key for key, _ in _lines(answers, "answer")} if answers.exists() else set()
     try:
         with open(answers, "a") as out:
-            for key, prompt in read_prompts(prompts):
+            for key, prompt in _a_rule_at_a_time(read_prompts(prompts)):
                 if key in known:
                     continue
                 began = time.monotonic()
-                answer = client.complete(prompt.request)
+                try:
+                    answer = client.complete(prompt.request)
+                except NoAnswer as reason:
+                    sys.exit(f"{settings.shown_url} gives no answer ({reason}): run this again to go on.")
                 seconds = time.monotonic() - began
                 line = {"key": key, "seconds": round(seconds, 1), "answer": encode(ChatAnswer, answer)}
                 print(json.dumps(line), file=out, flush=True)
                 print(f"{answer.answer_tokens} tokens, {seconds:.0f} s, {answer.problem or 'whole'}", flush=True)
     finally:
         client.close()
+
+
+def _a_rule_at_a_time(prompts: Iterable[tuple[str, Prompt]]) -> Iterator[tuple[str, Prompt]]:
+    """One prompt of every rule, then a second one: so that few answers tell of many rules."""
+    turns: dict[str, list[tuple[str, Prompt]]] = {}
+    for key, prompt in prompts:
+        turns.setdefault(prompt.rule, []).append((key, prompt))
+    for turn in zip_longest(*turns.values()):
+        yield from (asked for asked in turn if asked is not None)
 
 
 def read_prompts(file: Path) -> Iterator[tuple[str, Prompt]]:

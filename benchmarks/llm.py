@@ -1,8 +1,11 @@
 """What language models are worth to a hunt, and what asking them costs.
 
     python benchmarks/llm.py answers DIR --draw 610             # published answers, one file each: how many run?
+    python benchmarks/llm.py screen DIR --draw 610              # the screen alone, which runs nothing
     python benchmarks/llm.py model --mode sketch --programs 100   # the model that OPENAI_BASE_URL serves
     python benchmarks/llm.py pace --programs 100                # a server that answers at once, against optests
+    python benchmarks/llm.py watching --programs 20             # what seeing passes and rules costs
+    python benchmarks/llm.py sandbox --programs 12              # what shutting programs in costs
     python benchmarks/llm.py prompts P.jsonl --programs 240     # what a model would be asked in *change* mode
     python benchmarks/llm.py ask P.jsonl --answers-from A.jsonl    # by the model that OPENAI_BASE_URL serves; goes on
     python benchmarks/llm.py judge P.jsonl --answers-from A.jsonl  # what came of the answers so far
@@ -10,9 +13,9 @@
 `answers` gives every file to a worker as a hunt would, without a compiler and without a repair: which share gets
 through the screen, and which runs in eager, on its own inputs or on other sizes. `model` is a hunt on TorchInductor in
 one mode; shares have a 95 % interval (Wilson). `pace` is the same hunt with a scripted model, which changes a number of
-the example that it is shown, against one of `optests` on the same target: programs a minute. `prompts`, `ask` and
-`judge` are the three steps of `model --mode change` apart, for models that take hours (`_llm_apart.py`);
-without repairs.
+the example that it is shown, against one of `optests` on the same target, in turns: programs a minute. `watching` and
+`sandbox` are told in `_llm_costs.py`. `prompts`, `ask` and `judge` are the three steps of `model --mode change` apart,
+for models that take hours (`_llm_apart.py`); without repairs.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from _llm_apart import ask, judge, tokens_a_second, write_prompts
+from _llm_costs import FORMS, sandbox_of_a_hunt, sandbox_of_a_worker, watching
 
 from driftline.campaign.authoring import Author
 from driftline.campaign.crew import LocalCrew
@@ -43,7 +47,9 @@ from driftline.checking.checker import Checker
 from driftline.core.target import Target
 from driftline.events import ignore
 from driftline.execute.pool import Pool
-from driftline.generate.authored.names import FORBIDDEN_CALL, FORBIDDEN_IMPORT, NO_MODEL, NOT_PYTHON
+from driftline.generate.authored.factory import factory_text
+from driftline.generate.authored.names import FORBIDDEN_CALL, FORBIDDEN_IMPORT, NO_MODEL, NOT_PYTHON, Unusable
+from driftline.generate.authored.screen import screened
 from driftline.generate.llm import MODES
 from driftline.llm.allowance import Allowance
 from driftline.llm.answers import code_of
@@ -58,6 +64,8 @@ from driftline.testing.chat_server import MODEL, ChatReply, ChatServer, reply
 
 _SCREEN = (NOT_PYTHON, FORBIDDEN_IMPORT, FORBIDDEN_CALL, NO_MODEL)
 BATCH = 10
+_WITH_FILE = ("answers", "screen", "prompts", "ask", "judge")
+_WITHOUT_FILE = ("model", "pace", "watching", "sandbox")
 # Published answers begin behind the imports, which the harness that ran them put there.
 _IMPORTS = """\
 import math
@@ -83,11 +91,29 @@ def interval(hits: int, of: int, z: float = 1.96) -> str:
     return f"{hits} of {of}: {100 * share:.0f} % ({100 * (middle - half):.0f} to {100 * (middle + half):.0f})"
 
 
-def answers(folder: Path, draw: int, seed: int) -> None:
+def drawn(folder: Path, draw: int, seed: int) -> list[Path]:
     files = sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".txt", ".md"))
     if not files:
         sys.exit(f"There are no answers (.py, .txt, .md) in {folder}.")
-    chosen = random.Random(seed).sample(files, min(draw, len(files)))
+    return random.Random(seed).sample(files, min(draw, len(files)))
+
+
+def screen(chosen: Sequence[Path]) -> None:
+    """The screen alone, which runs nothing: seconds for hundreds."""
+    names: Counter[str] = Counter()
+    for path in chosen:
+        text = _read(path)
+        try:
+            factory_text(screened(text, "torch"), text)
+            names["through"] += 1
+        except Unusable as reason:
+            names[reason.name] += 1
+    print(f"through the screen   {interval(names.pop('through', 0), len(chosen))}")
+    for name, count in names.most_common():
+        print(f"  {count:5d}  {name}")
+
+
+def answers(chosen: Sequence[Path]) -> None:
     names: Counter[str] = Counter()
     with Pool() as pool:
         for at in range(0, len(chosen), BATCH):
@@ -101,6 +127,7 @@ def answers(folder: Path, draw: int, seed: int) -> None:
                         names["ran"] += 1
                     else:
                         names[made.name if isinstance(made, NothingMade) else made.died or "inputs refused"] += 1
+            print(f"{names.total()} of {len(chosen)}: {dict(names.most_common())}", file=sys.stderr, flush=True)
     rejected = sum(names[name] for name in _SCREEN)
     print(f"through the screen   {interval(len(chosen) - rejected, len(chosen))}")
     print(f"run in eager         {interval(names['ran'] + names['inputs refused'], len(chosen))}")
@@ -156,15 +183,17 @@ def _at_once(body: dict[str, Any]) -> ChatReply:
     return reply(f"```python\n{example[1]}\nNUMBER = {zlib.crc32(asked.encode())}\n```")
 
 
-def pace(store: Path, programs: int, seed: int) -> None:
+def pace(store: Path, programs: int, seed: int, pairs: int) -> None:
     with ChatServer(_at_once) as server:
         settings = LlmSettings(server.url, MODEL)
         hunted(store / "warm", 10, seed, settings=settings, mode="change")  # rules are shown once for each release
-        rates = {"llm": _rate(hunted(store / "llm", programs, seed, settings=settings, mode="change"), store / "llm")}
-    rates["optests"] = _rate(hunted(store / "optests", programs, seed), store / "optests")
-    for name, rate in rates.items():
-        print(f"{name:10} {rate:6.1f} programs a minute")
-    print(f"share      {100 * rates['llm'] / rates['optests']:6.0f} %")
+        for pair in range(pairs):
+            rates = {}
+            for name in ("llm", "optests") if pair % 2 else ("optests", "llm"):
+                place, asked = store / f"{name}{pair}", settings if name == "llm" else None
+                rates[name] = _rate(hunted(place, programs, seed + pair, settings=asked, mode="change"), place)
+            told = ", ".join(f"{name} {rate:.1f}" for name, rate in sorted(rates.items()))
+            print(f"{told} programs a minute: {100 * rates['llm'] / rates['optests']:.0f} %", flush=True)
 
 
 def judged(prompts: Path, given: Path, seed: int) -> None:
@@ -189,7 +218,9 @@ def _rate(result: HuntResult, store: Path) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("answers", "model", "pace", "prompts", "ask", "judge"))
+    parser.add_argument(
+        "what", choices=("answers", "screen", "model", "pace", "watching", "sandbox", "prompts", "ask", "judge")
+    )
     parser.add_argument("file", type=Path, nargs="?", help="a folder of published answers, or the file of prompts")
     parser.add_argument("--answers-from", type=Path, metavar="FILE", help="answers to the prompts, by key")
     parser.add_argument("--model", default="", help="whose name the prompts have; default: DRIFTLINE_LLM_MODEL")
@@ -198,16 +229,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--mode", choices=MODES, default="change")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help=f"of what is watched, with commas: {', '.join(FORMS)}")
+    parser.add_argument("--pairs", type=int, default=2, help="of hunts, one of each kind, in turns")
     parser.add_argument("--store", type=Path, help="kept, with every answer; default: a temporary one")
     told = parser.parse_args(arguments)
-    if (told.what in ("model", "pace")) == (told.file is not None):
-        parser.error("`model` and `pace` take no file, the others take one")
+    if (told.what in _WITHOUT_FILE) == (told.file is not None):
+        parser.error(f"{', '.join(_WITHOUT_FILE)} take no file, the others take one")
     if (told.what in ("ask", "judge")) != (told.answers_from is not None):
         parser.error("`ask` and `judge` need --answers-from, the others take none")
     with tempfile.TemporaryDirectory() as folder:
         store = told.store or Path(folder) / "store"
         if told.what == "answers":
-            answers(told.file, told.draw, told.seed)
+            answers(drawn(told.file, told.draw, told.seed))
+        elif told.what == "screen":
+            screen(drawn(told.file, told.draw, told.seed))
         elif told.what == "prompts":
             name = told.model or llm_settings(replay=True).model
             write_prompts(store, told.file, told.programs, told.seed, name, told.max_tokens)
@@ -215,10 +250,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             ask(llm_settings({"timeout": 3600.0}), told.file, told.answers_from)
         elif told.what == "judge":
             judged(told.file, told.answers_from, told.seed)
+        elif told.what == "watching":
+            for compiler in told.only.split(",") if told.only else FORMS:
+                watching(compiler, told.programs, told.seed)
+        elif told.what == "sandbox":
+            sandbox_of_a_worker()
+            sandbox_of_a_hunt(lambda place: hunted(place, told.programs, told.seed), store, told.pairs)
         elif told.what == "model":
             model(store, told.programs, told.seed, told.mode)
         else:
-            pace(store, told.programs, told.seed)
+            pace(store, told.programs, told.seed, told.pairs)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,156 @@
+"""What it costs to see which rules fire, and to shut programs in: each beside the same work without it, in turns.
+
+Seconds are of a processor, of all processes together: on a busy machine a clock on the wall measures the others. Every
+pair starts with the other of the two, so that what warms up favours neither.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+FORMS = {"xla": "jax", "tflite": "tensorflow", "inductor": "torch"}
+_FORKS = 100
+
+
+# -- watching --------------------------------------------------------------------------------------------------------
+
+
+def watching(compiler: str, programs: int, seed: int) -> None:
+    """Programs of the generator `graph`, each compiled once to warm up, then twice watched and twice not."""
+    command = [sys.executable, __file__, compiler, str(programs), str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    pairs: list[tuple[float, float]] = json.loads(done.stdout.splitlines()[-1])
+    plain, watched = (sum(pair[side] for pair in pairs) for side in (0, 1))
+    ratios = sorted(seen / bare for bare, seen in pairs)
+    print(
+        f"{compiler:10} {len(pairs)} programs, {plain:.1f} s; watched {100 * (watched / plain - 1):+.1f} %"
+        f" (median {100 * (statistics.median(ratios) - 1):+.1f} %, largest {100 * (ratios[-1] - 1):+.1f} %)"
+    )
+
+
+def _watch(compiler: str, programs: int, seed: int) -> list[tuple[float, float]]:
+    """Seconds for each program, not watched and watched. In a process of its own, which has one compiler."""
+    from driftline.backends import BACKENDS
+    from driftline.checking.batch_tasks import write_program
+    from driftline.generate import GENERATORS
+    from driftline.generate.base import GeneratorRequest, NoProgram
+    from driftline.programs.opened import OpenedProgram
+
+    backend, form, generator = BACKENDS.get(compiler), FORMS[compiler], GENERATORS.get("graph")
+    rng, arms = random.Random(seed), list(generator.arms(form))
+    pairs: list[tuple[float, float]] = []
+
+    def seconds(path: Path, watched: bool) -> float:
+        opened = OpenedProgram(write_program(made, path, "program"), example=example)
+        opened.live  # noqa: B018, loaded before the clock runs
+        with backend.watching() if watched else _uncached(compiler) as behaviour:
+            began = time.process_time()
+            backend.compile(opened, {})
+            if behaviour:
+                behaviour(opened)
+            return time.process_time() - began
+
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(10 * programs):
+            try:
+                made = generator.make(GeneratorRequest(form, rng.choice(arms), number, seed))
+                path = Path(folder) / f"{number}.program"
+                live = OpenedProgram(write_program(made, path, "program"), example={}).live
+                example = live.example_arrays()
+                for watched in (False, True):
+                    seconds(path, watched)
+            except NoProgram:
+                continue
+            except Exception as error:
+                print(f"left out: {type(error).__name__}: {error}"[:200], file=sys.stderr)
+                continue
+            order = (False, True, True, False) if number % 2 else (True, False, False, True)
+            took = [(watched, seconds(path, watched)) for watched in order]
+            pairs.append((sum(t for w, t in took if not w), sum(t for w, t in took if w)))
+            if len(pairs) == programs:
+                break
+    return pairs
+
+
+@contextlib.contextmanager
+def _uncached(compiler: str) -> Iterator[None]:
+    """Not watched, but compiled as anew as what is watched."""
+    if compiler != "inductor":
+        yield
+        return
+    import torch._functorch.config
+    import torch._inductor.config
+
+    with (
+        torch._inductor.config.patch(fx_graph_cache=False),
+        torch._functorch.config.patch(enable_autograd_cache=False),
+    ):
+        yield
+
+
+# -- the sandbox -----------------------------------------------------------------------------------------------------
+
+
+def sandbox_of_a_worker() -> None:
+    """What entering it takes a process that was forked with torch imported, as workers are."""
+    import torch  # noqa: F401
+
+    from driftline.execute import sandbox
+
+    took = []
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(_FORKS):
+            read, write = os.pipe()
+            if (pid := os.fork()) == 0:
+                began = time.perf_counter()
+                sandbox.enter([folder, tempfile.gettempdir()])
+                os.write(write, str(time.perf_counter() - began).encode())
+                os._exit(0)
+            os.waitpid(pid, 0)
+            took.append(1000 * float(os.read(read, 100)))
+            os.close(read), os.close(write)
+    took.sort()
+    print(
+        f"a worker   median {statistics.median(took):.2f} ms, 95 of 100 within {took[94]:.2f}, longest {took[-1]:.2f}"
+    )
+
+
+def sandbox_of_a_hunt(hunt: Callable[[Path], object], folder: Path, pairs: int) -> None:
+    """The same hunt with the sandbox and without it, each with caches of its own."""
+    from driftline.execute.sandbox import SWITCH
+
+    ratios = []
+    for pair in range(pairs):
+        took = {}
+        for switch in ("on", "off") if pair % 2 else ("off", "on"):
+            os.environ[SWITCH] = switch
+            os.environ["DRIFTLINE_CACHE"] = str(folder / f"{pair}-{switch}-cache")
+            began = _processor_seconds()
+            hunt(folder / f"{pair}-{switch}")
+            took[switch] = _processor_seconds() - began
+        ratios.append(took["on"] / took["off"])
+        print(f"a hunt     {took['off']:.1f} s, with it {100 * (ratios[-1] - 1):+.1f} %", flush=True)
+    print(f"together   {100 * (statistics.mean(ratios) - 1):+.1f} %")
+
+
+def _processor_seconds() -> float:
+    """Of this process, and of all that it waited for."""
+    uses = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(use.ru_utime + use.ru_stime for use in uses)
+
+
+if __name__ == "__main__":
+    print(json.dumps(_watch(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))
