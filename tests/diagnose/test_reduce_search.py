@@ -171,3 +171,17 @@ def test_what_counts_as_the_same_failure() -> None:
     assert one.covers(same)
     assert not one.covers(raised("COMPILE", "error", "Fail: another thing"))
     assert not one.covers(raised("RUN", "error", "Fail: node 7 of type float32 at /home/other/model"))
+
+
+def test_a_start_that_was_lost_once_is_asked_about_again() -> None:
+    """A worker that the system killed says nothing about the program; neither does such an answer in the memo."""
+    start = chain_of(["sin", "bad"])
+    lost = Reply(CandidateAnswer.NEITHER, "killed by SIGKILL", ran=False)
+    answers = [lost, Reply(CandidateAnswer.SAME, "wrong")]
+    search = Search(lambda graphs: [answers.pop(0)], start)
+    assert search.begins() and not answers
+    kept = {start.key: lost}
+    resumed = Search(lambda graphs: [Reply(CandidateAnswer.SAME, "wrong")], start, memo=kept)
+    assert resumed.begins() and kept[start.key].answer is CandidateAnswer.SAME
+    passing = Search(lambda graphs: [Reply(CandidateAnswer.PASS)], start)
+    assert not passing.begins() and passing.queries == 2

@@ -185,6 +185,14 @@ class Search(Generic[C]):
             self._memo[candidate.key] = self._asked([candidate])[0]
         return self.replies([candidate])[0].answer is CandidateAnswer.SAME
 
+    def begins(self) -> bool:
+        """Does the start fail alike? It is asked twice before the answer is no, also where a no was kept: a worker that
+        something else killed has said nothing about the program."""
+        if self.fails(self.best):
+            return True
+        self._memo[self.best.key] = self._asked([self.best])[0]
+        return self.fails(self.best)
+
     def accept(self, candidate: C, what: str) -> None:
         self.best = candidate
         self.accepted.append(candidate)

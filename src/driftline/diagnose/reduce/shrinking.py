@@ -30,7 +30,7 @@ class GraphShrinker:
 
     def begins(self, search: Search[ProgramGraph]) -> bool:
         """Does it fail in this form? A part of it that fails answers as well."""
-        return rare_kept(search, self._evaluate) or search.fails(search.best)
+        return rare_kept(search, self._evaluate) or search.begins()
 
     def shrink(self, search: Search[ProgramGraph]) -> bool:
         """Until nothing works any more (then the result is 1-minimal) or the budget ends."""
@@ -71,7 +71,7 @@ class TextShrinker:
         self._values = values
 
     def begins(self, search: Search[ProgramText]) -> bool:
-        return search.fails(search.best)
+        return search.begins()
 
     def shrink(self, search: Search[ProgramText]) -> bool:
         with contextlib.suppress(BudgetEnded, PoolExpired):
