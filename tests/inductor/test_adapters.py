@@ -7,11 +7,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from driftline.backends import BACKENDS
 from driftline.cli import run as command
+from driftline.core.errors import DriftlineError
+from driftline.inductor import AcceleratorAdapter, AcceleratorCapabilities
 
 pytest.importorskip("torch")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "add-an-accelerator.md"
@@ -40,6 +43,38 @@ def test_it_is_a_target(folder: Path, capfd: pytest.CaptureFixture[str]) -> None
     assert "rejected" in said
     assert "aten.sin" in said
     assert not BACKENDS.get("tinychip").gradients
+
+
+def _compile(self: Any, module: Any, inputs: Any) -> Any:
+    return module
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"compile": _compile}, "Chip has no name"),
+        ({"name": "my chip", "compile": _compile}, "'my chip' cannot be a target"),
+        ({"name": "chip", "complie": _compile}, "Chip has no method compile(self, module, inputs)"),
+        ({"name": "chip", "compile": _compile, "graph": "fx"}, "'fx' is not valid; it is 'aten' or 'torch'"),
+        ({"name": "chip", "compile": _compile, "capabilities": {"alignment": 8}}, "must be AcceleratorCapabilities"),
+        (
+            {"name": "chip", "compile": _compile, "capabilities": AcceleratorCapabilities(dtypes=("flot32",))},
+            "'flot32' is not a dtype. Did you mean 'float32'",
+        ),
+    ],
+)
+def test_a_mistake_in_an_adapter_is_said_when_it_is_defined(members: dict[str, Any], said: str) -> None:
+    """Said in a worker, it would look like a device that takes nothing, or like a bug of it."""
+    chip = type("Chip", (AcceleratorAdapter,), members)
+    for define in (chip.driftline_backend, chip.backend):
+        with pytest.raises(DriftlineError) as refused:
+            define()
+        assert said in str(refused.value)
+
+
+def test_one_name_where_several_are_meant_is_refused() -> None:
+    with pytest.raises(DriftlineError, match=r"write dtypes=\('float32',\)"):
+        AcceleratorCapabilities(dtypes="float32")  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ file.py`), can be hunted, and runs in the conformance suite. Graphs that the cap
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ from driftline.hardware.violation import ConstraintWarning, Violation
 from driftline.programs.opened import OpenedProgram
 
 ATEN, TORCH = "aten", "torch"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class AcceleratorCapabilities:
     max_reduction: int | None = None
     training: bool = False  # it takes backward graphs too
     constraints: tuple[Constraint, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("dtypes", "operators", "denied_operators", "memory_formats"):
+            if isinstance(value := getattr(self, name), str):  # whose letters would be taken for names
+                raise DriftlineError(f"AcceleratorCapabilities: {name} is several names: write {name}=({value!r},).")
 
     def profile(self, name: str) -> Profile:
         """The same as a strict hardware profile."""
@@ -104,6 +111,7 @@ class AcceleratorAdapter:
     @classmethod
     def backend(cls) -> Callable[..., Any]:
         """For `torch.compile(model, backend=MyChip.backend())`."""
+        _require_complete(cls)
         adapter = cls()
 
         def fall_back(module: Any, found: Sequence[Violation]) -> Any:
@@ -118,6 +126,7 @@ class AcceleratorAdapter:
     @classmethod
     def driftline_backend(cls) -> type[TorchBackend]:
         """The adapter as a backend of Driftline."""
+        _require_complete(cls)
         members = {
             "name": cls.name, "adapter": cls, "module": cls.module, "distribution": cls.distribution,
             "install": cls.install or f"pip install {cls.distribution}", "arithmetic": cls.arithmetic,
@@ -172,12 +181,28 @@ A = TypeVar("A", bound=type[AcceleratorAdapter])
 
 def register_accelerator(cls: A) -> A:
     """Class decorator: the device is a target of Driftline under its name."""
-    if not getattr(cls, "name", ""):
+    BACKENDS.register(getattr(cls, "name", ""), cls.driftline_backend())
+    return cls
+
+
+def _require_complete(cls: type[AcceleratorAdapter]) -> None:
+    """Mistakes in an adapter are said when it is defined. Left alone they would look like a device that takes nothing:
+    the `compile` of the base class refuses every graph."""
+    name = getattr(cls, "name", "")
+    if not name:
         raise DriftlineError(f"{cls.__name__} has no name; set the class attribute `name`.")
+    if not _NAME.fullmatch(name):
+        raise DriftlineError(f"{cls.__name__}.name = {name!r} cannot be a target; use letters, digits, - and _ only.")
+    if cls.compile is AcceleratorAdapter.compile:
+        raise DriftlineError(f"{cls.__name__} has no method compile(self, module, inputs).")
     if cls.graph not in (ATEN, TORCH):
         raise DriftlineError(f"{cls.__name__}.graph = {cls.graph!r} is not valid; it is {ATEN!r} or {TORCH!r}.")
-    BACKENDS.register(cls.name, cls.driftline_backend())
-    return cls
+    if not isinstance(cls.capabilities, AcceleratorCapabilities):
+        raise DriftlineError(f"{cls.__name__}.capabilities must be AcceleratorCapabilities(...).")
+    try:
+        cls.capabilities.profile(name)  # whose constraints refuse what is no dtype, size or memory format
+    except ValueError as error:
+        raise DriftlineError(f"{cls.__name__}.capabilities: {error}.") from None
 
 
 def _lowering(adapter: AcceleratorAdapter, otherwise: Callable[[Any, Sequence[Violation]], Any]) -> Callable[..., Any]:
