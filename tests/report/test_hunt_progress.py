@@ -32,6 +32,8 @@ if "quiet" in sys.argv:
     be_quiet()
 bug = Bug("tvm-1", Fingerprint("tvm", "RUN", "wrong-value", "abs(float)"), Status.NEW, "", "", "")
 with HuntProgress() as progress:
+    if progress._live:
+        progress._live.refresh()
     lanes = ("inductor:freezing=true", "onnxruntime", "tvm")
     budget, programs = (0.0, 4000) if "programs" in sys.argv else (600.0, 0)
     progress(HuntStarted(lanes, (), (), 0, budget, programs, 0, 0.0))
@@ -83,6 +85,8 @@ def test_a_line_for_each_compiler() -> None:
     assert any(re.fullmatch(r"onnxruntime +1200 +\d+ .* 0 +stopped", line) for line in lines)
     assert any(line.startswith("1240 programs, ") and "1 bug" in line for line in lines)
     assert "new  tvm-1  wrong-value: abs(float)" in lines
+    assert "Nothing has run yet, after 0 s." in lines
+    assert not any(line.startswith("0 programs") for line in lines)  # while compilers are imported
 
 
 def test_time_left_follows_from_the_rate_where_programs_are_counted() -> None:
@@ -95,6 +99,12 @@ def test_forty_columns_are_enough() -> None:
     assert any(re.fullmatch(r"onnxr\S* +1200 +\d+ +0 +stopped", line) for line in lines), lines
     assert any(line.startswith("inductor") and "…" in line for line in lines)
     assert all(len(line) <= 40 for line in lines)
+
+
+def test_names_are_whole_where_they_fit_beside_fewer_columns() -> None:
+    lines = hunt(80)
+    assert any(re.fullmatch(r"inductor:freezing=true +0 +0 +0 +10 min", line) for line in lines), lines
+    assert all(len(line) <= 80 for line in lines)
 
 
 CHECK = """

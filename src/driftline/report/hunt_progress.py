@@ -12,7 +12,6 @@ from driftline.events import BugSeen, Event, ExplainingStarted, GeneratorStopped
 from driftline.report.progress import LINE_EVERY, Activity, new_bug_line, on_terminal, progress_line
 from driftline.report.words import duration, plural
 
-_WIDE = 80  # columns that the whole table needs
 _JUDGED = ("pass", "fail", "rejected", "unjudged")
 
 
@@ -140,17 +139,23 @@ class HuntProgress:
             progress_line(line)
 
     def _table(self, width: int) -> Any:
-        """A line for each compiler. A narrow terminal has fewer columns, and shortens names; never numbers."""
+        """A line for each compiler. Where the names do not fit beside all columns there are fewer; numbers are never
+        shortened, names only when even that is too wide."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
 
-        now, wide = time.monotonic(), width >= _WIDE
-        titles = ("programs", "a minute", *_JUDGED, "bugs", "") if wide else ("run", "/min", "bugs", "left")
-        cells = {lane: self._cells(lane, now, wide=wide) for lane in sorted(self._lanes)}
-        gap = 2 if wide else 1
-        taken = sum(gap + max(map(len, column)) for column in zip(titles, *cells.values(), strict=True))
+        now = time.monotonic()
+        if not self._lanes:
+            return Text(
+                f"Nothing has run yet, after {duration(now - self._started)}.", no_wrap=True, overflow="ellipsis"
+            )
+        for titles, gap in ((("programs", "a minute", *_JUDGED, "bugs", ""), 2), (("run", "/min", "bugs", "left"), 1)):
+            cells = {lane: self._cells(lane, now, wide=gap == 2) for lane in sorted(self._lanes)}
+            taken = sum(gap + max(map(len, column)) for column in zip(titles, *cells.values(), strict=True))
+            if taken + max(map(len, self._lanes)) <= width:
+                break
         table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
         table.add_column("compiler", no_wrap=True, overflow="ellipsis", max_width=max(width - taken, 4))
         for title in titles:
