@@ -1,20 +1,17 @@
 """What pages show is run: files that they name are written, then their commands and code run in that order.
 
-Every page with something to run is either here, or in another test, or says why it is not run.
+`shown.py` says for each command which test runs it, or why none does.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
-import onnx
 import pytest
 from documents import ROOT, blocks, commands, pages, words_of
+from running import run_in, run_typed, typed_on, write_files
+from shown import CODE, COMMANDS, NotRun
 from test_session import plain
 
 sys.path.insert(0, str(ROOT / "tests" / "report"))
@@ -25,89 +22,43 @@ from driftline.cli import run
 from driftline.core.verdict import Kind
 from driftline.store import Store
 
-IN_OTHER_TESTS = {
-    "README.md": "test_session.py",
-    "docs/how-to/add-a-backend.md": "test_session.py",
-    "docs/how-to/real-models.md": "test_session.py",
-    "docs/how-to/read-a-report.md": "test_session.py",
-    "docs/how-to/report-a-bug.md": "test_session.py",
-    "docs/how-to/test-with-pytest.md": "tests/testing/test_pytest_plugin.py",
-    "docs/how-to/use-as-a-library.md": "test_session.py",
-    "docs/how-to/hunt.md": "test_session.py has its code; hunts are run by tests/campaign",
-    "docs/how-to/accept-reduced-precision.md": "tests/cli/test_what_counts.py",
-    "docs/how-to/serve.md": "tests/serve",
-    "docs/how-to/diagnose.md": "the tutorial diagnoses; the bug is not in every release",
-}
-NOT_RUN = {
-    "docs/release.md": "it publishes",
-    "docs/how-to/bench.md": "measures for minutes; tests/bench measures a small model",
-    "docs/how-to/big-models.md": "a model and hours of the reader's own",
-    "docs/how-to/bisect.md": "downloads releases",
-    "docs/how-to/find-slow-code.md": "minutes, and programs of the reader's own; tests/perf measures small ones",
-    "docs/how-to/language-models.md": "needs a language model; tests/llm has a scripted one",
-    "docs/how-to/measure-instabilities.md": "many minutes; tests/instabilities runs fewer models",
-    "docs/how-to/reduce.md": "bugs of the reader's own",
-    "docs/explanation/security.md": "a plugin of the reader's own",
-    "examples/README.md": "benchmarks/known_bugs.py, by tests/test_known_bugs.py",
-}
-HERE = {  # some of their commands at least; those that take long, or other machines, are in the tests of their parts
-    "docs/targets.md",
-    "docs/tutorial.md",
-    "docs/how-to/audit-rules.md",
-    "docs/how-to/check-a-model.md",
-    "docs/how-to/compare-targets.md",
-    "docs/how-to/hunt-schedules.md",
-    "docs/how-to/look-inside-a-model.md",
-    "docs/how-to/measure-coverage.md",
-    "docs/how-to/scale.md",
-    "docs/how-to/test-passes.md",
-    "docs/how-to/add-an-accelerator.md",
-    "docs/how-to/causes.md",
-    "docs/how-to/find-unstable-inputs.md",
-    "docs/how-to/hardware-profiles.md",
-    "docs/how-to/inductor-lab.md",
-}
+
+def test_every_block_of_python_is_run_by_a_test_or_says_why_not() -> None:
+    """But those of docs/found, which are run when benchmarks/found.py writes them."""
+    told = {page: set(phrases) for page, phrases in CODE.items()}
+    missing = []
+    for block in (block for page in pages() if page.parent.name != "found" for block in blocks(page)):
+        if block.language == "python":
+            page = block.page.relative_to(ROOT).as_posix()
+            fitting = {phrase for phrase in CODE.get(page, ()) if phrase in block.text}
+            told.get(page, set()).difference_update(fitting)
+            missing += [] if fitting else [str(block)]
+    assert not missing, missing
+    assert not any(told.values()), f"no page has these any more: {told}"
 
 
-def test_every_page_with_something_to_run_is_accounted_for() -> None:
-    typed = {command.where.partition(":")[0] for command in commands("driftline")}
-    coded = {
-        page.relative_to(ROOT).as_posix()
-        for page in pages()
-        if page.parent.name != "found" and any(block.language == "python" for block in blocks(page))
-    }  # the scripts of docs/found are run when benchmarks/found.py writes them
-    groups = [set(IN_OTHER_TESTS), set(NOT_RUN), HERE]
-    assert not (groups[0] & groups[1] or groups[0] & groups[2] or groups[1] & groups[2])
-    assert typed | coded <= set().union(*groups)
-    assert all((ROOT / page).is_file() for group in groups for page in group)
+def test_every_command_is_run_by_a_test_or_says_why_not() -> None:
+    """All of them are parsed by test_commands.py, with their options and targets."""
+    told = {page: set(beginnings) for page, beginnings in COMMANDS.items()}
+    missing = []
+    for command in commands("driftline"):
+        page, typed = command.where.partition(":")[0], " ".join(command.words)
+        fitting = [beginning for beginning in COMMANDS.get(page, ()) if typed.startswith(beginning)]
+        if fitting:
+            told[page].discard(max(fitting, key=len))
+        else:
+            missing.append(str(command))
+    assert not missing, "\n".join(missing)
+    assert not any(told.values()), f"no page has these any more: {told}"
 
 
-def write_files(page: str, folder: Path) -> None:
-    """The code blocks that begin with the name of a file."""
-    for block in blocks(ROOT / page):
-        if block.language == "python" and (name := re.match(r"# (\w+\.py)\n", block.text)):
-            (folder / name[1]).write_text(block.text)
-
-
-def run_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": "120", "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
-    return subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
-
-
-def typed_on(page: str, beginning: str) -> list[tuple[str, ...]]:
-    found = [command.words for command in commands("driftline") if command.where.startswith(f"{page}:")]
-    wanted = [words for words in found if " ".join(words).startswith(beginning)]
-    assert wanted, f"{page} has no {beginning!r} any more"
-    return wanted
-
-
-def run_typed(page: str, beginning: str, folder: Path, *, codes: tuple[int, ...] = (0,)) -> str:
-    said = ""
-    for words in typed_on(page, beginning):
-        done = run_in(folder, "-m", "driftline", *words[1:])
-        assert done.returncode in codes, f"{words}: {done.stderr[-3000:]}"
-        said += done.stdout
-    return said
+def test_the_tests_that_run_them_exist() -> None:
+    for how in (how for told in (*CODE.values(), *COMMANDS.values()) for how in told.values()):
+        if isinstance(how, NotRun):
+            assert how.reason
+        else:
+            path, _, name = how.partition("::")
+            assert f"def {name}(" in (ROOT / path).read_text(), how
 
 
 def test_causes(tmp_path: Path) -> None:
@@ -154,42 +105,6 @@ def test_coverage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     for words in typed_on("docs/how-to/measure-coverage.md", "driftline coverage"):
         assert run(list(words[1:])) in ((0,) if "--fail-under" not in words else (1,)), words
     assert "operator" in capsys.readouterr().out and (tmp_path / "coverage.html").is_file()
-
-
-NET = """\
-import torch
-
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = torch.nn.Linear(8, 4)
-
-    def forward(self, x):
-        return torch.nn.functional.gelu(self.linear(x))
-
-
-def make():
-    torch.manual_seed(0)
-    return Net().eval(), (torch.randn(3, 8),)
-"""
-
-
-@pytest.fixture
-def own_models(tmp_path: Path) -> Path:
-    """What the pages call the reader's own: net.py:make, and model.onnx with input_ids of open sizes."""
-    rng = np.random.default_rng(0)
-    words, weight = (rng.standard_normal(shape).astype(np.float32) for shape in ((50, 8), (8, 4)))
-    model = onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["": 18]> m (int64[batch,seq] input_ids) => (float[batch,seq,4] y)'
-        " { h = Gather(words, input_ids) z = MatMul(h, weight) y = Softmax<axis = -1>(z) }"
-    )
-    for name, array in (("words", words), ("weight", weight)):
-        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
-    for name in ("model.onnx", "original.onnx", "deployed.onnx"):
-        onnx.save(model, tmp_path / name)
-    (tmp_path / "net.py").write_text(NET)
-    return tmp_path
 
 
 @pytest.mark.slow

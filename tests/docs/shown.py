@@ -1,0 +1,223 @@
+"""Which test runs what a page shows: each command by its beginning, each code block by a phrase; or why none does.
+
+All commands are parsed as well, with their options and targets (test_commands.py), and all code is (test_pages.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """Only parsed, and why."""
+
+    reason: str
+
+
+_HERE = "tests/docs/test_blocks.py::"
+_LESS = "tests/docs/test_with_less_time.py::"
+_SESSION = "tests/docs/test_session.py::"
+READER = f"{_HERE}test_models_of_the_reader"
+LESS_TIME = f"{_LESS}test_a_search"
+_COUNTS = "tests/cli/test_what_counts.py::"
+_SCHEDULES = "tests/schedules/test_schedules.py::test_a_stored_bug_is_shown_and_exported_as_a_script_that_was_run"
+_A_CAUSE = "tests/causes/test_causes_commands.py::test_a_cause_holds_is_due_for_removal_or_is_wrong"
+_SLOW = "test_the_command_finds_slow_calls_and_compile_time_that_grows_too_fast"
+_SWAPPED = "tests/diagnose/test_layers.py::test_swapped_heads_are_localised_to_their_layer"
+_SERVED = "tests/serve/test_serve_command.py::test_it_prints_an_address_answers_and_stops_its_jobs_at_the_end"
+_DOWNLOADS = NotRun("it downloads releases of a compiler")
+_LONG = NotRun("many minutes; the tests of its part search for seconds")
+_GPU = NotRun("it needs a GPU")
+
+COMMANDS: dict[str, dict[str, str | NotRun]] = {
+    "README.md": {"driftline check": f"{_SESSION}test_the_session_of_the_readme"},
+    "examples/README.md": {"driftline check": NotRun("benchmarks/known_bugs.py runs it, by tests/test_known_bugs.py")},
+    "docs/targets.md": {"driftline check": READER, "driftline hunt": LESS_TIME},
+    "docs/tutorial.md": {
+        "driftline": f"{_HERE}test_the_tutorial",
+        "driftline hunt": LESS_TIME,
+        "driftline report": LESS_TIME,
+    },
+    "docs/explanation/security.md": {"driftline replay": NotRun("a plugin of the reader's own")},
+    "docs/how-to/accept-reduced-precision.md": {
+        "driftline check gpt.py:make": f"{_COUNTS}test_the_person_decides",
+        "driftline hunt": f"{_COUNTS}test_a_hunt_that_judges_nothing_is_not_clean",
+        "driftline check model.onnx": f"{_COUNTS}test_what_is_new_against_a_baseline",
+    },
+    "docs/how-to/add-a-backend.md": {
+        "driftline doctor": f"{_SESSION}test_the_backend_of_the_page_is_a_target",
+        "driftline check": f"{_SESSION}test_the_backend_of_the_page_is_a_target",
+    },
+    "docs/how-to/add-an-accelerator.md": {
+        "driftline check": f"{_HERE}test_an_accelerator",
+        "driftline hunt": LESS_TIME,
+    },
+    "docs/how-to/audit-rules.md": {
+        "driftline patterns list": READER,
+        "driftline patterns show": NotRun("the id is that of one release"),
+        "driftline patterns audit": _LONG,
+        "driftline patterns audit --targets inductor:device=cuda": _GPU,
+        "driftline patterns diff": _DOWNLOADS,
+    },
+    "docs/how-to/bench.md": {"driftline bench": NotRun("measures for minutes; tests/bench measures a small model")},
+    "docs/how-to/big-models.md": {
+        "driftline check": NotRun("a model of the reader's own, on every compiler"),
+        "driftline hunt": _LONG,
+        "driftline patterns audit": _LONG,
+    },
+    "docs/how-to/bisect.md": {
+        "driftline bisect": _DOWNLOADS,
+        "driftline bisect onnxruntime-c91789e6 --installed": NotRun(
+            "a bug of the reader's own; tests/diagnose has others"
+        ),
+        "driftline bisect model.onnx": NotRun("a bug of the reader's own; tests/diagnose has others"),
+    },
+    "docs/how-to/causes.md": {
+        "driftline causes list": f"{_HERE}test_causes",
+        "driftline causes show": f"{_HERE}test_causes",
+        "driftline causes check": _A_CAUSE,
+    },
+    "docs/how-to/check-a-model.md": {"driftline check": READER},
+    "docs/how-to/compare-targets.md": {"driftline check": READER},
+    "docs/how-to/diagnose.md": {
+        "driftline diagnose": f"{_HERE}test_the_tutorial",
+        "driftline check": NotRun("a bug of the reader's own; tests/diagnose has others"),
+        "driftline hunt": _LONG,
+    },
+    "docs/how-to/find-slow-code.md": {
+        "driftline perf check": NotRun("programs of the reader's own; tests/perf measures small ones"),
+        "driftline perf check model.onnx --targets onnxruntime --against onnxruntime@1.15.1": _DOWNLOADS,
+        "driftline perf hunt": _LONG,
+        "driftline bugs list": NotRun("a bug of the reader's own; tests/diagnose has others"),
+        "driftline replay inductor-1f3a": f"tests/perf/test_perf_check.py::{_SLOW}",
+        "driftline replay inductor-1f3a --target": _DOWNLOADS,
+    },
+    "docs/how-to/find-unstable-inputs.md": {
+        "driftline inputs net.py": f"{_HERE}test_unstable_inputs",
+        "driftline check": f"{_HERE}test_unstable_inputs",
+        "driftline inputs convert": f"{_HERE}test_files_of_other_tools",
+        "driftline inputs convert test000001": "tests/inputs/test_foreign.py::test_a_test_case_of_klee_is_read",
+    },
+    "docs/how-to/hardware-profiles.md": {
+        "driftline check": NotRun("tests/inductor has mocks of every profile"),
+        "driftline check model:bert-base": "tests/inductor/test_mock.py::test_bert_base_under_the_strict_matrix_engine",
+        "driftline bench": NotRun("tests/inductor has mocks of every profile"),
+    },
+    "docs/how-to/hunt-schedules.md": {
+        "driftline schedules list": READER,
+        "driftline schedules hunt": _LONG,
+        "driftline schedules replay": _SCHEDULES,
+        "driftline schedules export": _SCHEDULES,
+        "driftline report": _LONG,
+    },
+    "docs/how-to/hunt.md": {
+        "driftline hunt": _LONG,
+        "driftline report": _LONG,
+        "driftline hunt --targets eager:device=cuda": _GPU,
+    },
+    "docs/how-to/inductor-lab.md": {
+        "driftline inductor": f"{_HERE}test_the_lab",
+        "driftline inductor diff": NotRun("tests/inductor/test_kernel_diff.py compares backends"),
+    },
+    "docs/how-to/language-models.md": {
+        "driftline patterns describe": NotRun("it needs a language model; tests/llm has a scripted one"),
+        "driftline hunt": NotRun("it needs a language model; tests/llm has a scripted one"),
+    },
+    "docs/how-to/look-inside-a-model.md": {
+        "driftline check": READER,
+        "driftline check swapped.onnx": _SWAPPED,
+    },
+    "docs/how-to/measure-coverage.md": {"driftline coverage": f"{_HERE}test_coverage"},
+    "docs/how-to/measure-instabilities.md": {
+        "driftline compose": NotRun("many minutes; tests/instabilities runs fewer models"),
+        "driftline instabilities": NotRun("many minutes; tests/instabilities runs fewer models"),
+    },
+    "docs/how-to/read-a-report.md": {
+        "driftline report --out": f"{_SESSION}test_the_session_of_the_readme",
+        "driftline report --compare": NotRun("stores of two weeks; tests/report compares two"),
+    },
+    "docs/how-to/real-models.md": {
+        "driftline models list": f"{_SESSION}test_the_session_of_the_readme",
+        "driftline check": "tests/models/test_judged.py::test_a_model_of_the_corpus_is_judged",
+        "driftline models export": "tests/models/test_corpus.py::test_an_exported_file_has_named_axes",
+    },
+    "docs/how-to/reduce.md": {
+        "driftline reduce": NotRun("a bug of the reader's own; tests/diagnose has others"),
+        "driftline reduce net.py": NotRun("a bug of the reader's own; tests/diagnose has others"),
+    },
+    "docs/how-to/report-a-bug.md": {
+        "driftline reduce": NotRun("a bug of the reader's own; tests/diagnose has others"),
+        "driftline ablate": NotRun("a bug of the reader's own; tests/diagnose has others"),
+        "driftline bisect": _DOWNLOADS,
+        "driftline export": f"{_SESSION}test_the_session_of_the_readme",
+    },
+    "docs/how-to/scale.md": {
+        "driftline hunt --seed 7": _LONG,
+        "driftline hunt --budget 2h": NotRun("Slurm gives it its number; the same command with a number is run"),
+        "driftline hunt --cluster HEAD": NotRun("it needs a cluster"),
+        "driftline hunt --cluster local:2": "tests/cluster/test_ray.py::test_a_node_that_dies_changes_nothing",
+        "driftline store": f"{_HERE}test_stores_of_several_machines",
+        "driftline report": f"{_HERE}test_stores_of_several_machines",
+        "driftline watch": "tests/campaign/test_watching.py::test_a_night_replays_hunts_and_tells",
+    },
+    "docs/how-to/serve.md": {
+        "driftline serve": _SERVED,
+        "driftline serve --read-only": NotRun("it lets other machines in; tests/serve has read-only servers"),
+    },
+    "docs/how-to/test-passes.md": {
+        "driftline passes list": READER,
+        "driftline check": READER,
+        "driftline passes test": _LONG,
+    },
+}
+
+_PLUGIN = "tests/testing/test_pytest_plugin.py::test_the_page_about_it_holds"
+_BLOCK = f"{_SESSION}test_a_code_block_runs"
+
+CODE: dict[str, dict[str, str | NotRun]] = {  # a phrase of each block of Python
+    "README.md": {"# zero.py": f"{_SESSION}test_the_session_of_the_readme", "driftline.check(": _BLOCK},
+    "docs/tutorial.md": {"# zero.py": f"{_HERE}test_the_tutorial"},
+    "docs/how-to/add-a-backend.md": {
+        "# mychip.py": f"{_SESSION}test_the_backend_of_the_page_is_a_target",
+        "SCRIPT =": NotRun("a part of mychip.py; tests/report has such scripts of every backend"),
+        "BackendConformance": "tests/testing/test_planted.py::test_the_conformance_suite_catches_planted_bugs",
+    },
+    "docs/how-to/add-an-accelerator.md": {
+        "# tinychip.py": f"{_HERE}test_an_accelerator",
+        "# model.py": f"{_HERE}test_an_accelerator",
+        "# program.py": f"{_HERE}test_an_accelerator",
+        "# test_tinychip.py": "tests/inductor/test_adapters.py::test_it_passes_the_conformance_suite",
+    },
+    "docs/how-to/bench.md": {"run_bench": NotRun("measures for minutes; tests/bench measures a small model")},
+    "docs/how-to/check-a-model.md": {
+        "dims=": NotRun("parts of a program"),
+        "past_key_values": NotRun("a part of a factory with a cache; tests/programs has whole ones"),
+    },
+    "docs/how-to/find-unstable-inputs.md": {"# net.py": f"{_HERE}test_unstable_inputs"},
+    "docs/how-to/hardware-profiles.md": {
+        "mock_backend": f"{_HERE}test_hardware_profiles",
+        "@dataclass": f"{_HERE}test_hardware_profiles",
+    },
+    "docs/how-to/hunt.md": {"register_generator": _BLOCK},
+    "docs/how-to/inductor-lab.md": {
+        "# net.py": f"{_HERE}test_the_lab",
+        "def step": NotRun("functions that the reader calls; tests/inductor calls them"),
+        "def inspect": NotRun("functions that the reader calls; tests/inductor calls them"),
+        "def compare": NotRun("functions that the reader calls; tests/inductor calls them"),
+    },
+    "docs/how-to/real-models.md": {"models.build": _BLOCK},
+    "docs/how-to/report-a-bug.md": {
+        "floor_divide": f"{_SESSION}test_the_script_of_a_bug_shows_the_bug",
+        "onnxruntime==1.26.0": NotRun("it needs another release of a compiler"),
+    },
+    "docs/how-to/test-with-pytest.md": dict.fromkeys(
+        ("def test_gelu", "assert_close_by_rounding", "driftline_check(program)", "program.load()"), _PLUGIN
+    ),
+    "docs/how-to/use-as-a-library.md": {
+        "# bench.py": NotRun("a bug of the reader's own; tests/diagnose has others"),
+        "bench.failing": NotRun("a bug of the reader's own; tests/diagnose has others"),
+        "def twice": _BLOCK,
+        "def listen": _BLOCK,
+    },
+}
