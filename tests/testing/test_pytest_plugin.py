@@ -56,6 +56,29 @@ def test_mended(target, driftline_check):
     driftline_check(MODEL)
 
 
+@pytest.mark.driftline(targets="onnxruntime,planted-drops-channel")
+@known_failing_targets("planted-drops-channel", reason="it drops a channel")
+def test_as_on_the_command_line(target, driftline_check):
+    driftline_check(MODEL)
+
+
+@pytest.mark.driftline(target=["onnxruntime"])
+def test_a_strange_keyword(target, driftline_check):
+    driftline_check(MODEL)
+
+
+@pytest.mark.driftline(targets=["onnxruntime"])
+@known_failing_targets("onxruntime", reason="mistyped")
+def test_a_mistyped_known_failure(target, driftline_check):
+    driftline_check(MODEL)
+
+
+@pytest.mark.driftline(targets=["onnxruntime"])
+@known_failing_targets("onnxruntime", reason="without effect")
+def test_a_known_failure_of_no_target(driftline_check):
+    driftline_check(MODEL)
+
+
 @pytest.mark.driftline(targets=["planted-drops-channel"])
 @known_failing_targets("planted-drops-channel", reason="it drops a channel")
 def test_other_errors_are_not_the_known_failure(target):
@@ -127,6 +150,11 @@ EXPECTED = {
     "test_known[onnxruntime]": "passed",
     "test_known[planted-drops-channel]": "skipped",  # JUnit's word for an expected failure
     "test_mistyped[mistake]": "error",
+    "test_as_on_the_command_line[onnxruntime]": "passed",
+    "test_as_on_the_command_line[planted-drops-channel]": "skipped",
+    "test_a_strange_keyword[mistake]": "error",
+    "test_a_mistyped_known_failure[mistake]": "error",
+    "test_a_known_failure_of_no_target": "error",
     "test_mended[onnxruntime]": "failure",
     "test_other_errors_are_not_the_known_failure[planted-drops-channel]": "failure",
     "test_unfit": "failure",
@@ -164,6 +192,9 @@ def test_mistakes_are_told_in_a_sentence(ran: tuple[str, dict[str, ElementTree.E
         "test_unfit": "inductor takes torch programs",
         "test_unmarked": "without @pytest.mark.driftline",
         "test_mistyped[mistake]": "Did you mean 'onnxruntime'",
+        "test_a_mistyped_known_failure[mistake]": "Did you mean 'onnxruntime'",
+        "test_a_strange_keyword[mistake]": "@pytest.mark.driftline takes targets=[...], not target=.",
+        "test_a_known_failure_of_no_target": "let it take the fixture `target`",
         "test_needs_an_unknown_backend": "Did you mean 'onnxruntime'",
         "test_wrong_expectation": "What is expected is not what the program gives",
         "test_wrong_numbers": "than rounding explains",

@@ -99,17 +99,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     mark = metafunc.definition.get_closest_marker(MARK)
     if mark is None or "target" not in metafunc.fixturenames:
         return
+    known = [_KnownFailure.of(each) for each in metafunc.definition.iter_markers(KNOWN)]
     try:
         _of_mark(metafunc.config, mark)
+        _expanded([name for each in known for name in each.targets])
     except pytest.fail.Exception as mistake:  # a mistake of this test: the others of its file are collected
         metafunc.parametrize("target", [pytest.param(_Mistake(str(mistake.msg)), id="mistake")], indirect=True)
         return
     chosen = _chosen(metafunc.config, mark)
-    known = [_KnownFailure.of(each) for each in metafunc.definition.iter_markers(KNOWN)]
     metafunc.parametrize("target", [_parameter(target, known) for target in chosen], indirect=True)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker(KNOWN) and "target" not in getattr(item, "fixturenames", ()):
+        told = "known_failing_targets is for tests that run once for each target: let it take the fixture `target`"
+        pytest.fail(f"{told}.", pytrace=False)
     for mark in item.iter_markers(REQUIRES):
         from driftline.testing.requirements import missing
 
@@ -311,7 +315,13 @@ def _usual(config: pytest.Config) -> str:
 
 
 def _named(mark: pytest.Mark | None) -> Sequence[Any]:
-    return (mark.kwargs.get("targets") or mark.args) if mark else ()
+    """What the mark names: a list, or text as the command line takes it."""
+    if mark is None:
+        return ()
+    if strange := set(mark.kwargs) - {"targets"}:
+        pytest.fail(f"@pytest.mark.{MARK} takes targets=[...], not {', '.join(sorted(strange))}=.", pytrace=False)
+    named: Any = mark.kwargs.get("targets") or mark.args
+    return (named,) if isinstance(named, str) else tuple(named)
 
 
 def _expanded(names: Sequence[Any]) -> list[Target]:
