@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,14 +12,20 @@ from typing import Any
 import pytest
 from test_lane import make_lane, played
 
+from driftline.campaign.crew import LocalCrew
+from driftline.campaign.hunt import Hunter
+from driftline.campaign.plan import HuntPlan
 from driftline.campaign.shard import Shard
 from driftline.core.errors import DriftlineError
+from driftline.core.plugins import load_plugins
+from driftline.execute.pool import Pool
 from driftline.store import Store
 from driftline.store.hunts import HuntLog
 from driftline.store.merge import merge_stores
 
 PLUGIN = str(Path(__file__).parent / "wrong_abs.py")
 PROGRAMS = 24
+FEW = 5  # for each of eight shards
 
 
 def asked(shard: str, turns: int = 6) -> list[tuple[str, str, int]]:
@@ -87,3 +94,22 @@ def test_shards_merged_are_what_one_store_would_hold(tmp_path: Path) -> None:
     merged = held(tmp_path / "merged")
     assert merged == held(tmp_path / "one")
     assert merged["bugs"] and len(merged["suspects"]) == 2
+
+
+@pytest.mark.slow
+def test_eight_shards_merged_are_one_run_of_the_same_programs(tmp_path: Path) -> None:
+    load_plugins([PLUGIN])
+    shards = [f"{number}/8" for number in range(1, 9)]
+    with Pool() as pool, Store.create(tmp_path / "one") as one:
+        for shard in shards:
+            plan = HuntPlan(("wrong-abs",), ("few",), seed=3, seconds=0, programs=FEW, plugins=(PLUGIN,), shard=shard)
+            with Store.create(tmp_path / shard.replace("/", "-")) as own:
+                for store in (own, one):
+                    Hunter(pool, store, plan, listener=lambda event: None, crew=LocalCrew(pool, store, 2)).run()
+    folders = [tmp_path / shard.replace("/", "-") for shard in shards]
+    random.Random(8).shuffle(folders)
+    merge_stores(folders, tmp_path / "merged")
+    merged = held(tmp_path / "merged")
+    assert merged == held(tmp_path / "one")
+    assert merged["bugs"] and len(merged["suspects"]) == 8
+    assert sum(body.programs for body in merged["turns"].values()) == 8 * FEW
