@@ -82,7 +82,7 @@ def test_turns_begin_small_and_grow() -> None:
 
 
 def test_the_lag_is_bounded_and_what_a_turn_knows_only_grows() -> None:
-    known = [needed(number, LAG) for number in range(50)]
+    known = [needed(number, LAG) for number in range(150)]
     assert known == sorted(known)
     assert all(number - count < LAG for number, count in enumerate(known) if number > LAG)
     assert [needed(number, 1) for number in range(9)] == list(range(9))
