@@ -89,6 +89,7 @@ benchmarks: install
 	$(BIN)/python benchmarks/hunt.py
 	$(BIN)/python benchmarks/patterns.py
 	$(BIN)/python benchmarks/reduce.py
+	$(BIN)/python benchmarks/budgets.py
 	$(BIN)/python benchmarks/inputs.py
 	$(BIN)/python benchmarks/instabilities.py
 

@@ -37,12 +37,12 @@ def page(rows: list[Any], read: Sequence[dict[str, Any]], must_hold: Sequence[st
         f" machine: {machines}. Each model is built from its configuration with seeded weights"
         " (`driftline models list`), and checked with its example inputs: `driftline check model:NAME`.\n",
         f"{_counts(live)}\n",
-        "Answers were gathered over some hours while Driftline's own judgement changed, and are not all of one commit;"
-        " `--again` asks anew.\n",
+        "Answers were gathered over days while Driftline's own judgement changed, and are not all of one commit;"
+        " `--again` asks anew. An empty cell was not asked yet.\n",
         _table(live, read),
         "\n`pass`: agrees with the reference. `fail` with a number: see the notes. `reduced`: agrees if the compiler"
         " may compute in a narrower type. `-`: rejected, the compiler does not support it. `?`: inconclusive. `n/e`:"
-        " the exporter refused. An empty cell was not run.\n",
+        " the exporter refused.\n",
         "## ONNX files of both exporters\n",
         "The dynamo exporter at opset 18, and the TorchScript exporter at opset 14 with named dynamic axes, which is"
         " what `optimum` writes (`driftline models export NAME --as onnx --exporter torchscript --opset 14`).\n",
@@ -56,6 +56,8 @@ def page(rows: list[Any], read: Sequence[dict[str, Any]], must_hold: Sequence[st
         "\n## Rejected\n",
         *_rejections(live),
         "\n## Time and memory\n",
+        "Of the answers whose times are kept, on 2 very busy cores: they say which targets are slow,"
+        " not how fast they are.\n",
         _costs(rows),
         "\nReleases: " + ", ".join(f"{target} {version}" for target, version in releases) + ".\n",
     ]
@@ -132,7 +134,9 @@ def _rejections(rows: Iterable[Any]) -> Iterable[str]:
     told: dict[tuple[str, str], set[str]] = defaultdict(set)
     for row in rows:
         if row.verdict == "rejected":
-            told[row.target, re.sub(r"0x[0-9a-f]+|\d{3,}|\"[^\"]*\"|'[^']*'", "…", row.reason)[:140]].add(row.model)
+            # Names of operators stay, long texts and numbers go.
+            reason = re.sub(r"0x[0-9a-f]+|\d{3,}|\"[^\"]{40,}\"|'[^']{40,}'", "…", " ".join(row.reason.split()))
+            told[row.target, reason[:200]].add(row.model)
     for (target, reason), models in sorted(told.items()):
         yield f"- {target}: {reason} ({', '.join(sorted(models))})"
 

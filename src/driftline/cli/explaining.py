@@ -122,6 +122,7 @@ class Explaining:
         self._open = ExitStack()
 
     def __enter__(self) -> Explaining:
+        from driftline.campaign.failing import is_program
         from driftline.campaign.session import check_strategy
         from driftline.core.plugins import load_plugins
         from driftline.core.target import Target
@@ -132,9 +133,9 @@ class Explaining:
         sizes = Sizes.parse(self._dims, self._shapes)
         if self._target:
             Target.parse(self._target)
-        self.seconds = max(1.0, self.seconds - elapsed())  # a program is checked outside of it
         with ExitStack() as opening:
             self.bench = opening.enter_context(opened(self._subject, self._place, self._plugins, self._library))
+            before = elapsed()
             self.failing = failing_for(
                 self.bench,
                 self._subject,
@@ -144,6 +145,9 @@ class Explaining:
                 shapes=sizes.shapes,
                 seed=self._seed,
             )
+            # What was imported and opened until here is part of the budget; the check of a program is not.
+            spent = before if is_program(self._subject) else elapsed()
+            self.seconds = max(1.0, self.seconds - spent)
             self._open = opening.pop_all()
         return self
 
