@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from driftline.backends import resolve
+from driftline.campaign.target_settings import changed_settings
 from driftline.campaign.plan import choose_lanes
-from driftline.campaign.varied import DRAWN, vary_settings
+from driftline.campaign.varied import DRAWN, LOOP_SETTINGS, LOOPS, vary_settings
 from driftline.checking.settings import require_settings
 from driftline.cli import run
+from driftline.core.errors import DriftlineError
 from driftline.core.processor import ARM, X86, Processor, this_processor
 from driftline.core.target import Target
 from driftline.execute.pool import Pool
@@ -51,6 +53,24 @@ def test_the_compilers_have_what_may_be_drawn(pool: Pool) -> None:
         together = {key: value for options in each for key, value in options.items()}
         assert len(together) >= 3
         require_settings(pool, [Target(name, None, tuple(together.items()))])
+
+
+def test_settings_of_loops_are_drawn_several_at_a_time() -> None:
+    wanted = [Target.parse("inductor:max_fusion_size=4"), Target("iree"), Target("xla"), Target("onnxruntime")]
+    drawn, _ = vary_settings(wanted, 3, way=LOOPS)
+    assert drawn == vary_settings(wanted, 3, way=LOOPS)[0] and len(drawn) == 3 * (1 + DRAWN) + 1
+    sets = [len(target.options) for target in drawn if target.backend == "iree" and target.options]
+    assert all(1 < count <= LOOP_SETTINGS[1] for count in sets) and len(sets) == DRAWN
+    assert {dict(each.options)["max_fusion_size"] for each in drawn if each.backend == "inductor"} == {"4"}
+    assert changed_settings(drawn[5]) == [name for name, _ in drawn[5].options]
+    with pytest.raises(DriftlineError, match="inductor, iree and xla have"):
+        vary_settings([Target("onnxruntime")], 3, way=LOOPS)
+
+
+@pytest.mark.parametrize("name", ["iree", "inductor", pytest.param("xla", marks=pytest.mark.slow)])
+def test_the_compilers_have_the_settings_of_their_loops(name: str, pool: Pool) -> None:
+    together = {key: value for options in resolve(Target(name)).loop_settings() for key, value in options.items()}
+    require_settings(pool, [Target(name, None, tuple(together.items()))])
 
 
 def test_a_mistyped_word_is_explained(capfd: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +15,8 @@ from driftline.backends.tvm_passes import PLAIN_RELAX, PLAIN_TENSOR_IR, known_pa
 from driftline.campaign.session import record
 from driftline.checking.batch_requests import PreparedProgram
 from driftline.checking.checker import Checker
+from driftline.checking.open import open_program
+from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError
 from driftline.core.plugins import load_plugins
 from driftline.core.program import Program
@@ -22,7 +25,7 @@ from driftline.core.target import Target
 from driftline.core.verdict import Judgement
 from driftline.coverage.gather import coverage_of
 from driftline.execute.pool import Pool
-from driftline.patterns.audit import Audit, AuditPlan, chosen_compilers, resumed_plan
+from driftline.patterns.audit import Audit, AuditPlan, NothingTried, chosen_compilers, resumed_plan
 from driftline.patterns.one_by_one import PassesOneByOne
 from driftline.patterns.onnx_audit import GuiltyRule, OnnxAudit
 from driftline.patterns.onnx_models import OnnxModels
@@ -127,6 +130,45 @@ def test_a_test_of_passes_is_resumed_as_such_and_counts_as_coverage(checker: Che
         level = coverage_of(store, ["planted-tvm"]).compilers[0].level("pass")
         assert level.total > 50 and "tirx.RemoveAssume" in level.missing
         assert level.command.startswith("driftline passes test --compilers planted-tvm")
+
+
+def test_a_budget_that_ends_while_passes_are_listed(
+    checker: Checker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("driftline.patterns.audit.LISTING", 0.0)
+    with Store.create(tmp_path / "store.db") as store, pytest.raises(NothingTried, match="give more with --budget"):
+        Audit(checker, store, AuditPlan(("onnxscript",), seconds=0.0, passes=True)).run()
+    assert checker.pool.deadline == math.inf
+
+
+def test_the_passes_of_inductor_have_names_that_a_target_takes(pool: Pool) -> None:
+    passes = {rule.name: rule for rule in PassesOneByOne("inductor").rules(pool)}
+    assert "do not compile" in passes["decompose_auto_functionalized"].unreachable
+    assert passes["remove_noop_ops"].needs == (("pass", "remove_noop_ops"),)
+    assert not passes["joint_graph.pass_patterns.0"].unreachable
+    for name in passes:
+        target = Target("inductor", None, (("pass", name),))
+        assert Target.parse(str(target)) == target
+
+
+@pytest.mark.slow
+def test_a_pass_of_inductor_alone(checker: Checker, tmp_path: Path) -> None:
+    """A program that the pass changes computes the same with it, and with no pass at all."""
+    program = tmp_path / "program.py"
+    program.write_text(ADDS_ZERO)
+    loaded = open_program(f"{program}:make", checker.pool, CheckOptions())
+    targets = tuple(Target.parse(f"inductor:pass={name}") for name in ("none", "remove_noop_ops"))
+    case = Case(loaded.program, (Inputs(loaded.example, "example"),), targets, CheckOptions())
+    assert [one.verdict.judgement for one in checker.check(case).results] == [Judgement.PASS] * 2
+
+
+ADDS_ZERO = """
+import torch
+
+
+def make():
+    return lambda x: (x + 0).sin().clone(), (torch.ones(4, 5),)
+"""
 
 
 def test_an_optimiser_of_onnx_runtime_alone(checker: Checker) -> None:

@@ -218,6 +218,11 @@ class Backend:
         others = [{key: value} for key, known in declared.items() for value in known.values if value != known.default]
         return [*others, *variants]
 
+    def loop_settings(self) -> tuple[Options, ...]:
+        """Settings that say how loops are made and never what they compute: `hunt --settings loops` draws several at a
+        time. Each must leave right programs right."""
+        return ()
+
     def variables(self, options: Options) -> Mapping[str, str]:
         """Variables that its process must have from the beginning, for what a compiler reads only once."""
         return {}

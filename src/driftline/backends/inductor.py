@@ -12,11 +12,15 @@ from driftline.backends.base import (
     BOOLEAN,
     BOOLEAN_VALUES,
     Availability,
+    Backend,
     Behaviour,
     Compiled,
     CompiledTogether,
+    CompilerPass,
     Option,
     Options,
+    PassTrials,
+    Unsupported,
 )
 from driftline.backends.inductor_options import inductor_config, inductor_settings_text
 from driftline.backends.inductor_order import LOOPS_SIDE_BY_SIDE
@@ -28,8 +32,10 @@ from driftline.backends.inductor_settings import (
     vector_widths,
 )
 from driftline.backends.knobs import Knob
+from driftline.backends.loop_settings import INDUCTOR
 from driftline.core.errors import DriftlineError
 from driftline.core.processor import Processor
+from driftline.core.rule import NO_PASS, ONE_PASS
 from driftline.core.script_call import ScriptCall
 from driftline.core.target import listed
 from driftline.core.tensors import Arrays
@@ -63,6 +69,7 @@ class Inductor(TorchBackend):
         "concat_linear": Option("join linear layers that share an input", BOOLEAN, "false"),
         "fusions": Option("optional fusion passes by name, joined with '+'"),
         "forbid": Option("rewrite rules that must not fire, by id (driftline patterns list), joined with '+'"),
+        ONE_PASS: Option("one pass over graphs and no other; none: none of them"),
         "inject_relu_bug": Option("Inductor's own planted bug", ("accuracy", "compile_error", "runtime_error")),
     }
 
@@ -81,6 +88,9 @@ class Inductor(TorchBackend):
         found = [options for options in super().varied_settings(processor) if "inject_relu_bug" not in options]
         return [*found, {"cpp_wrapper": "true"}]
 
+    def loop_settings(self) -> tuple[Options, ...]:
+        return tuple(dict([entry.split("=")]) for entry in INDUCTOR)
+
     def check_settings(self, settings: Options) -> None:
         check_settings_here(settings)
 
@@ -88,7 +98,7 @@ class Inductor(TorchBackend):
         return vector_widths(processor)
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
-        if framework != "torch" or "forbid" in options:  # rules have no switch of their own
+        if framework != "torch" or {"forbid", ONE_PASS} & options.keys():  # rules have no switch of their own
             return ()
         config, dynamic = _settings(options)
         arguments = [f", dynamic={dynamic}"] if dynamic is not None else []
@@ -130,6 +140,7 @@ class Inductor(TorchBackend):
         import torch
         import torch._inductor.config
 
+        options = _of_one_pass(options)
         config, dynamic = _settings(options)
         # Some settings (freezing) are read while Dynamo traces, which `options` do not reach; later recompilations see
         # the `options` alone.
@@ -140,14 +151,14 @@ class Inductor(TorchBackend):
             with _forbidding(options):  # other sizes are compiled anew
                 return run(arrays)
 
-        return watched if options.get("forbid") else run
+        return watched if options.get("forbid") or options.get(ONE_PASS) else run
 
     def compile_together(
         self, programs: Sequence[OpenedProgram], samples: Sequence[Sequence[Arrays]], options: Options
     ) -> CompiledTogether | None:
         import torch._inductor.config
 
-        if options.get("forbid"):
+        if options.get("forbid") or options.get(ONE_PASS):
             return None
         config, dynamic = _settings(options)
         if options.get("device", "cpu") == "cpu":
@@ -176,6 +187,14 @@ class Inductor(TorchBackend):
         fired = [name for name, activity in seen.items() if activity.changed or activity.error]
         return [Knob("forbid", rule.id, rule.kind, rule.about, rule.label) for rule in described(fired)]
 
+    def passes(self) -> Sequence[CompilerPass]:
+        from driftline.backends.inductor_rules.alone import listed as listed_passes
+
+        return listed_passes()
+
+    def pass_trials(self, program: OpenedProgram) -> PassTrials:
+        return _InductorTrials(self, program)
+
     @contextlib.contextmanager
     def watching(self) -> Iterator[Behaviour]:
         import torch._functorch.config
@@ -194,10 +213,42 @@ class Inductor(TorchBackend):
             )
 
 
+class _InductorTrials(PassTrials):
+    """Which passes change a program is seen once, in a compilation with all of them."""
+
+    def __init__(self, backend: Backend, program: OpenedProgram) -> None:
+        super().__init__(backend, program)
+        self._fired: frozenset[str] | None = None
+
+    def changes(self, name: str) -> bool:
+        from driftline.backends.inductor_rules.alone import all_needed, graph_passes
+
+        if self._fired is None:
+            self._fired = frozenset(knob.value for knob in self.backend.knobs_at_work(self.program, all_needed()))
+        return bool(graph_passes()[name].rules & self._fired)
+
+
+def _of_one_pass(options: Options) -> Options:
+    """With the options that a pass alone needs to run at all."""
+    if not options.get(ONE_PASS):
+        return options
+    from driftline.backends.inductor_rules.alone import graph_passes, needed_options
+
+    name = options[ONE_PASS]
+    if name != NO_PASS and name not in graph_passes():
+        raise Unsupported(f"there is no pass {name!r}.{did_you_mean(name, graph_passes())} See driftline passes list")
+    rest = {key: value for key, value in options.items() if key != ONE_PASS}
+    return {**needed_options(name), **rest, ONE_PASS: name}
+
+
 @contextlib.contextmanager
 def _forbidding(options: Options) -> Iterator[None]:
-    """No rule that the option `forbid` names may fire inside the block."""
+    """No rule that the option `forbid` names may fire inside the block; with one pass alone, none but its own."""
     names = frozenset(listed(options, "forbid"))
+    if name := options.get(ONE_PASS):
+        from driftline.backends.inductor_rules.alone import forbidden_beside
+
+        names |= forbidden_beside(name)
     if not names:
         yield
         return

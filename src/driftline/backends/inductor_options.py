@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from driftline.backends.base import BOOLEAN_VALUES
+from driftline.core.rule import ONE_PASS
 from driftline.core.target import listed
 
 # target option -> Inductor configuration key
@@ -29,7 +30,7 @@ CONFIG = {
 }
 
 # Options of the targets that are not in the configuration
-NOT_CONFIG = frozenset({"dynamic", "fusions", "forbid", "device", "arithmetic"})
+NOT_CONFIG = frozenset({"dynamic", "fusions", "forbid", ONE_PASS, "device", "arithmetic"})
 
 # Fusions by name run after gradients are taken when their names say so; a few do without saying it.
 _AFTER = frozenset({"batch_linear_post_grad", "group_linear", "decompose_mm_pass", "pad_aten_mm_pass"})
@@ -49,7 +50,7 @@ def inductor_config(options: Mapping[str, str]) -> dict[str, Any]:
 
 def inductor_settings_text(options: Mapping[str, str]) -> str:
     """The same as statements to copy."""
-    if "forbid" in options:  # rules, decompositions and lowerings have no switch of their own
+    if {"forbid", ONE_PASS} & options.keys():  # rules, passes, decompositions and lowerings have no switch of their own
         return ""
     return ", ".join(f"torch._inductor.config.{key} = {value!r}" for key, value in inductor_config(options).items())
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from driftline.backends.base import Backend, Compiled, Option, Options, option
 from driftline.backends.knobs import Knob
+from driftline.backends.loop_settings import IREE
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import Installing
 from driftline.core.processor import ARM, Processor
@@ -148,6 +149,9 @@ class Iree(Backend):
 
     def varied_settings(self, processor: Processor) -> list[Options]:
         return [*super().varied_settings(processor), *({"flags": flag} for flag in _PARTS)]
+
+    def loop_settings(self) -> tuple[Options, ...]:
+        return tuple(dict([entry.split("=")]) for entry in IREE)
 
     def check_settings(self, settings: Options) -> None:
         from iree.compiler.api import Session

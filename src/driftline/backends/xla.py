@@ -35,6 +35,7 @@ from driftline.backends.base import (
     option,
 )
 from driftline.backends.knobs import Knob
+from driftline.backends.loop_settings import XLA
 from driftline.backends.xla_dumps import dump_settings, taken_passes
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import Installing
@@ -145,6 +146,9 @@ class Xla(Backend):
 
     def isa_variants(self, processor: Processor) -> Sequence[Options]:
         return [{"xla_cpu_max_isa": name} for name in xla_instruction_sets(processor)]
+
+    def loop_settings(self) -> tuple[Options, ...]:
+        return tuple(dict([entry.split("=")]) for entry in XLA)
 
     def check_settings(self, settings: Options) -> None:
         import jax

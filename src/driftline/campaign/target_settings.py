@@ -22,7 +22,7 @@ from driftline.programs.operators import operators_of
 def changed_settings(target: Target) -> list[str]:
     """Those options of a target that are settings of its compiler: what a hunt may vary, and the compiler's own."""
     backend = resolve(target)
-    varied = {name for each in backend.varied_settings(this_processor()) for name in each}
+    varied = {name for each in (*backend.varied_settings(this_processor()), *backend.loop_settings()) for name in each}
     return [name for name, _ in target.options if name != ONE_PASS and (name in varied or backend.is_setting(name))]
 
 

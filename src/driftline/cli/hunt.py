@@ -82,8 +82,9 @@ _SUFFIXES = (".html", ".md", ".csv", ".json", ".xml")
 @click.option(
     "--settings",
     "varying",
-    metavar="vary",
-    help="Also hunt each compiler with one of its settings changed, three times; the seed says which.",
+    metavar="vary|loops",
+    help="Also hunt each compiler three times with other settings, drawn by the seed: one changed (vary), or several"
+    " of those that say how loops are fused, tiled and unrolled (loops: inductor, iree, xla).",
 )
 @accept_option
 @diagnose_option
@@ -132,6 +133,7 @@ def hunt(
       driftline hunt                                     ten minutes on everything that is installed
       driftline hunt --budget 1h --targets inductor,onnxruntime --seed 7
       driftline hunt --targets inductor --settings vary  also with freezing, without vectors, ... : three are drawn
+      driftline hunt --targets iree --settings loops     other fusions and tilings must compute the same
       driftline hunt --accept reduced-precision          only what is plainly wrong is a bug
       driftline hunt --generators llm --targets inductor --llm-tokens 50000
       driftline hunt --shard 3/8 --store shard-3         one of eight machines; then driftline store merge

@@ -14,7 +14,7 @@ from driftline.backends import BACKENDS
 from driftline.campaign.session import record
 from driftline.checking.checker import Checker
 from driftline.core.answers import releases, remembered, surroundings
-from driftline.core.errors import BackendUnavailable, DriftlineError
+from driftline.core.errors import NOTHING_COMPARED, BackendUnavailable, DriftlineError
 from driftline.core.plugins import approved
 from driftline.core.rule import FUSION, NO_OP, Reach, Rule
 from driftline.core.target import Target
@@ -48,7 +48,14 @@ _WEIGHTS = {"inductor": 8.0, PASSES: 2.0, "onnxruntime": 3.0, "tvm": 1.5}  # of 
 ALONE = "one by one"  # what is behind a compiler's name where its passes are tried alone
 SHARE_OF_SWEEPING = 0.6
 _LEAST = 5.0  # seconds that a step is worth starting for
+LISTING = 30.0  # seconds that a short budget may be overrun while compilers are started to list what they have
 GRACE, SHARE_OF_GRACE = 10.0, 0.05  # seconds after the end of a step's time for what is in hand; of a short budget this
+
+
+class NothingTried(DriftlineError):
+    """The time was over before it was known what there is to try."""
+
+    exit_code = NOTHING_COMPARED
 
 
 @dataclass(frozen=True)
@@ -245,13 +252,26 @@ class Audit:
         memory, plan = self._memory, self.result.plan
         entry = self._entry
         self._listener(AuditStarted(entry.id, plan.compilers, plan.seconds, entry.seconds, entry.run))
+        left = plan.seconds - entry.seconds
+        overall = time.monotonic() + left
+        pool, unbound = self._checker.pool, self._checker.pool.deadline
+        pool.deadline = min(unbound, max(overall, time.monotonic() + LISTING) + self._grace)
         try:
             require_device(self._checker.pool, plan.device)
             listed = self._list()
+        except PoolExpired as error:
+            pool.deadline = unbound
+            memory.close(finished=False)
+            word = "passes" if plan.passes else "rules"
+            raise NothingTried(
+                f"The budget of {plan.seconds:.0f} s ended while the {word} were being listed; give more with --budget."
+            ) from error
         except DriftlineError as error:  # what was asked for cannot be had: there is nothing to go on with later
+            pool.deadline = unbound
             memory.close(finished=not isinstance(error, WorkerStartError))
             raise
         try:
+            pool.deadline = min(unbound, overall + self._grace)
             self._recall()
             ended = {
                 compiler: body
@@ -260,12 +280,16 @@ class Audit:
             }
             weights = {compiler: _WEIGHTS.get(compiler, 1.0) for compiler in listed if compiler not in ended}
             for compiler, (version, rules) in listed.items():
+                over = time.monotonic() >= overall and compiler not in ended
                 run = {"inductor": self._inductor, PASSES: self._passes}.get(compiler, self._onnx)
-                if compiler in ended:
+                if compiler in ended or over:
                     run(compiler, version, rules, None)
+                    if over:
+                        self.result.cut.append(compiler)
+                        memory.keep("ended", compiler, {"cut": True})
                     continue
                 share = (plan.seconds - memory.seconds) * weights[compiler] / sum(weights.values())
-                deadline = time.monotonic() + max(_LEAST, share)
+                deadline = min(overall, time.monotonic() + max(_LEAST, share))
                 with self._hard_stop(deadline):
                     run(compiler, version, rules, deadline)
                 del weights[compiler]
@@ -279,7 +303,13 @@ class Audit:
             self._keep_reached()
             memory.close(finished=False)
             raise
+        finally:
+            pool.deadline = unbound
         return self.result
+
+    @property
+    def _grace(self) -> float:
+        return min(GRACE, SHARE_OF_GRACE * self.result.plan.seconds)
 
     def _keep_reached(self) -> None:
         """How far each rule was brought: `driftline coverage` reads it."""
@@ -292,7 +322,7 @@ class Audit:
         is done again by the next run. Else the steps would add up to minutes."""
         pool = self._checker.pool
         before = pool.deadline
-        pool.deadline = deadline + min(GRACE, SHARE_OF_GRACE * self.result.plan.seconds)
+        pool.deadline = min(before, deadline + self._grace)
         try:
             with contextlib.suppress(PoolExpired):
                 yield

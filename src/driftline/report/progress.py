@@ -250,9 +250,11 @@ class Activity:
 
     def __call__(self, event: Event) -> None:
         """Bugs stay on the screen; what is being done gives way to what is done next."""
-        from driftline.events import BugSeen, NotExplained, OutOfReach, Shrunk, Working
+        from driftline.events import AuditStarted, BugSeen, NotExplained, OutOfReach, Shrunk, Working
 
-        if isinstance(event, Working):
+        if isinstance(event, AuditStarted):
+            self._go_on(event.spent, event.seconds)
+        elif isinstance(event, Working):
             self._now(f"{event.part}: {event.words}" if event.words else event.part)
         elif isinstance(event, Shrunk):
             self._now(f"reduce: {event.size} ({event.step})")
@@ -262,6 +264,12 @@ class Activity:
             self._bug(event)
         elif isinstance(event, NotExplained):
             self._keep(f"driftline: {event.bug}: {event.reason}", progress=False)
+
+    def _go_on(self, spent: float, seconds: float) -> None:
+        """Work that is resumed has its time from its beginning."""
+        self._began = time.monotonic() - spent
+        if self._bar:
+            self._bar.update(self._task, total=seconds, completed=spent)
 
     def _bug(self, event: BugSeen) -> None:
         if event.new:

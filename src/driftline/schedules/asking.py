@@ -48,7 +48,7 @@ def schedule_worker(space: str = RANDOM, target: Target = TVM) -> WorkerKind:
 class ScheduleAsker:
     """Gives schedules to workers. Safe to use from several threads, as the pool is."""
 
-    def __init__(self, pool: Pool, *, space: str = RANDOM, target: Target = TVM, timeout: float = 30.0) -> None:
+    def __init__(self, pool: Pool, *, space: str = RANDOM, target: Target = TVM, timeout: float = 60.0) -> None:
         self._pool = pool
         self._timeout = timeout
         self._space = space
@@ -68,13 +68,19 @@ class ScheduleAsker:
         return self._all(DRAW, list(seeds), request)
 
     def perform(
-        self, traces: Sequence[Trace], *, lenient: bool = False, fresh: bool = False, build: bool = True
+        self,
+        traces: Sequence[Trace],
+        *,
+        lenient: bool = False,
+        fresh: bool = False,
+        build: bool = True,
+        optimised: bool = True,
     ) -> list[Performed]:
         """What becomes of each trace; in a process that has run nothing else, when it has to be `fresh`. Without
-        `build` it is only scheduled."""
+        `build` it is only scheduled; unless `optimised`, LLVM does not optimise it, which takes a third of the time."""
 
         def request(numbers: Sequence[int], folder: Path) -> PerformRequest:
-            return PerformRequest(tuple(traces[n] for n in numbers), folder, self._shared, lenient, build)
+            return PerformRequest(tuple(traces[n] for n in numbers), folder, self._shared, lenient, build, optimised)
 
         return self._all(PERFORM, list(range(len(traces))), request, renumbered=True, fresh=fresh)
 

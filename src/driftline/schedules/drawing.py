@@ -11,6 +11,7 @@ from driftline.schedules.primitives import PRIMITIVES
 from driftline.schedules.trace import LoopAt, ScheduleStep
 
 MOST_STEPS = 7
+LAST = "software_pipeline"  # says something of every statement of a loop: a step after it might add one
 MOST_UNROLLED = 64  # iterations: more make the compiler slow, not wrong
 _FACTORS = (2, 3, 4, 5, 8)
 _REDUCES = 2  # IterVar.CommReduce
@@ -92,7 +93,11 @@ class ScheduleView:
         """Do the blocks and loops of a step exist?"""
         if any(name not in self.blocks for name in (*step.blocks, *(at.block for at in step.loops))):
             return False
-        return all(at.index < len(self.extents(at.block)) for at in step.loops)
+        if not all(at.index < len(self.extents(at.block)) for at in step.loops):
+            return False
+        if step.primitive == LAST:  # a stage and a place in the order for each statement
+            return len(step.numbers) == 2 * self.statements(step.loops[0].block)[step.loops[0].index]
+        return True
 
 
 def _names(schedule: Any, block: Any) -> list[str]:

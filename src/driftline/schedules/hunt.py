@@ -32,6 +32,7 @@ BATCH = 10
 RIGHT, REFUSED = "right", "not begun"
 _SLOW = (Kind.TIMEOUT, Kind.OOM)  # to make these smaller would take the time of the whole hunt
 _ALWAYS = 3  # times in a row that a failure was reduced to the same bug before that is taken for granted
+PATIENCE = 240.0  # seconds after which a schedule that was too slow in its batch is too slow indeed
 CONFIRMATIONS = 3  # runs in fresh processes, of which one must fail: a race does not show every time
 
 
@@ -121,6 +122,7 @@ class ScheduleHunt:
         self._entry = entry or self._log.begin(asdict(plan))
         self._begun = time.monotonic() - self._entry.seconds
         self._asker = ScheduleAsker(pool, space=plan.space)
+        self._patient = ScheduleAsker(pool, space=plan.space, timeout=PATIENCE)
         self._lock = threading.Lock()
         self._known: dict[FailureLike, str] = {}  # failures that tell their bug without being reduced
         self._steps: defaultdict[tuple[str, str], set[tuple[str, ...]]] = defaultdict(set)  # of bugs, by stage and kind
@@ -275,13 +277,19 @@ class ScheduleHunt:
         return bug
 
     def _confirmed(self, trace: Trace, like: FailureLike) -> Performed | None:
+        asker = self._patient if like.kind == Kind.TIMEOUT else self._asker  # a busy machine is slow, too
         for _ in range(CONFIRMATIONS):
-            (again,) = self._asker.perform([trace], fresh=True)
+            (again,) = asker.perform([trace], fresh=True)
             if again.fails and FailureLike.of(again) == like:
                 return again
         return None
 
     def _performer(self, failing: Performed) -> Perform:
-        """A failure of scheduling itself needs no compilation to be seen."""
+        """The cheapest way to try smaller traces: a failure of scheduling needs no compilation to be seen,
+        and most others no optimisation by LLVM."""
         build = failing.stage != Stage.SCHEDULE
-        return lambda traces, lenient: self._asker.perform(traces, lenient=lenient, build=build)
+        optimised = not build
+        if build and failing.kind not in _SLOW:
+            (plain,) = self._asker.perform([failing.trace], optimised=False)
+            optimised = not plain.fails or FailureLike.of(plain) != FailureLike.of(failing)
+        return lambda traces, lenient: self._asker.perform(traces, lenient=lenient, build=build, optimised=optimised)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from driftline.checking.convert import Conversions
 from driftline.checking.open import MODEL, open_program
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError
-from driftline.core.tensors import save_tensors
+from driftline.core.tensors import numpy_dtype, save_tensors
 from driftline.execute.pool import Pool
 from driftline.programs.convert import accepts_directly, find_converter
 from driftline.schedules.asking import TVM, schedule_worker
@@ -16,6 +18,7 @@ from driftline.schedules.functions import function_named
 from driftline.schedules.requests import KERNELS, KernelRequest
 from driftline.schedules.trace import Kernel
 
+OPEN_SIZE = 2  # of what a model leaves open
 _SECONDS = 300.0
 
 
@@ -42,7 +45,9 @@ def kernels_of(text: str, pool: Pool) -> dict[str, Kernel]:
     """The kernels of a model, by `MODEL/KERNEL`."""
     options = CheckOptions(timeout=_SECONDS)
     loaded = open_program(text, pool, options)
-    case = Case(loaded.program, (Inputs(loaded.example, "example"),), (TVM,), options)
+    inputs = {spec.name: np.zeros(spec.sized(OPEN_SIZE), numpy_dtype(spec.dtype)) for spec in loaded.program.inputs}
+    example = loaded.example or inputs
+    case = Case(loaded.program, (Inputs(example, "example"),), (TVM,), options)
     program = loaded.program
     if not accepts_directly(program.form, program.framework, ("onnx",)):
         link = find_converter(program.form, program.framework, ("onnx",))
@@ -51,9 +56,9 @@ def kernels_of(text: str, pool: Pool) -> dict[str, Kernel]:
             why = f": {made.failure.message}" if made and made.failure else ""
             raise DriftlineError(f"{text} does not become an ONNX file, which TVM reads{why}.")
         program = made.program
-    example = pool.workspace.job_folder() / "example"
-    save_tensors(example, loaded.example)
-    request = KernelRequest(program.path, example)
+    shapes = pool.workspace.job_folder() / "example"
+    save_tensors(shapes, example)
+    request = KernelRequest(program.path, shapes)
     report = pool.run(schedule_worker(), KERNELS, request, timeout=_SECONDS)
     if report.answer is None:
         raise DriftlineError(f"{text}: TVM makes no kernels of it: {report.detail or report.ending}.")

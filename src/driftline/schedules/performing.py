@@ -40,9 +40,10 @@ def quiet(step: ScheduleStep | None, stage: str) -> None:
 class ScheduleBench:
     """One trace at work: its function as a schedule, and the arrays it is run on."""
 
-    def __init__(self, trace: Trace, shared: Path) -> None:
+    def __init__(self, trace: Trace, shared: Path, *, optimised: bool = True) -> None:
         import tvm
 
+        self._target = trace.target if optimised else unoptimised(trace.target)
         self.trace = trace
         self.function = function_of(trace)
         self._shared = shared
@@ -87,7 +88,7 @@ class ScheduleBench:
         """Compile what the schedule has become, run it, compare."""
         tell(None, Stage.COMPILE)
         try:
-            module = self._compiled(self.schedule.mod, self.trace.target)
+            module = self._compiled(self.schedule.mod, self._target)
         except Exception as error:
             return self._raised(Stage.COMPILE, error)
         tell(None, Stage.RUN)
@@ -194,11 +195,17 @@ def prim_func(function: TensorFunction, sizes: Mapping[str, int]) -> Any:
 
 
 def perform(
-    trace: Trace, shared: Path, tell: TellStep = quiet, *, lenient: bool = False, build: bool = True
+    trace: Trace,
+    shared: Path,
+    tell: TellStep = quiet,
+    *,
+    lenient: bool = False,
+    build: bool = True,
+    optimised: bool = True,
 ) -> Performed:
     """Apply all steps of a trace, compile and run. A step that is refused ends it, or is left out (`lenient`). Without
     `build` the steps are all that is asked about."""
-    bench = ScheduleBench(trace.with_steps(()), shared)
+    bench = ScheduleBench(trace.with_steps(()), shared, optimised=optimised)
     for step in trace.steps:
         bench.trace = bench.trace.with_steps((*bench.trace.steps, step))
         tell(step, "")

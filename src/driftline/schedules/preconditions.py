@@ -75,6 +75,11 @@ PRECONDITIONS = (
 )
 # Duties that no step can break, since the drawer has no words for it.
 NEVER_BROKEN = (
+    (
+        "software_pipeline",
+        "every statement of the loop has a stage: it is the last step",
+        f"{_API}.annotate: by its key",
+    ),
     ("split", "disable_predication is not asked for", f"{_API}.split: the parameter disable_predication"),
     ("rfactor", "the reduction is associative: the numbers of argmax are distinct", f"{_API}.rfactor: first sentence"),
     ("reindex_cache_read", "the index map is one to one: it is a permutation", f"{_API}.reindex_cache_read: index_map"),

@@ -59,13 +59,14 @@ class DrawRequest:
 @dataclass(frozen=True)
 class PerformRequest:
     """Perform these traces. `lenient`: a step that has no place, or is refused, is left out instead of ending it.
-    Without `build` they are scheduled and neither compiled nor run."""
+    Without `build` they are scheduled and neither compiled nor run; unless `optimised`, LLVM does not optimise them."""
 
     traces: tuple[Trace, ...]
     folder: Path
     shared: Path
     lenient: bool = False
     build: bool = True
+    optimised: bool = True
 
 
 @dataclass(frozen=True)

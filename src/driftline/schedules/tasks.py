@@ -10,7 +10,7 @@ from pathlib import Path
 from driftline.core.task import Context
 from driftline.core.wire import encode
 from driftline.execute.requests import RESULTS
-from driftline.schedules.drawing import MOST_STEPS, draw_sizes, draw_step
+from driftline.schedules.drawing import LAST, MOST_STEPS, draw_sizes, draw_step
 from driftline.schedules.functions import function_of
 from driftline.schedules.meta import NoPoint, draw_from_space
 from driftline.schedules.performing import ScheduleBench
@@ -65,7 +65,15 @@ def perform(request: PerformRequest, context: Context) -> AllPerformed:
         context.lap()
         journal = Journal(request.folder, number)
         journal.begin(trace.with_steps(()))
-        journal.end(perform_trace(trace, request.shared, journal.tell, lenient=request.lenient, build=request.build))
+        done = perform_trace(
+            trace,
+            request.shared,
+            journal.tell,
+            lenient=request.lenient,
+            build=request.build,
+            optimised=request.optimised,
+        )
+        journal.end(done)
     return AllPerformed()
 
 
@@ -98,6 +106,6 @@ def _drawn(request: DrawRequest, seed: int, journal: Journal) -> Performed:
         if found:
             bench.trace = before
             journal.begin(before)  # a refused step is no part of the trace
-        elif len(bench.trace.steps) == wanted:
+        elif len(bench.trace.steps) == wanted or step.primitive == LAST:
             break
     return replace(bench.finish(journal.tell), drawn=drawn)

@@ -123,7 +123,8 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
         time may be given. `diagnose` explains every new bug afterwards. `accept` is arithmetic that is no finding, as
         for `check`: "reduced-precision" is all of it. `shard` is one of several parts of a hunt, such as "3/8": no
         program is in two of them. `spent` are seconds of the time that went by before the call. `settings="vary"` also
-        hunts each compiler with one of its settings changed, a few times; the seed says which.
+        hunts each compiler with one of its settings changed, a few times; the seed says which. With "loops" several
+        settings are changed that say how its loops are made.
 
         `cluster` is where programs are run and examined: "ray://HOST:10001", "HOST:6379" or "auto" of a Ray cluster, or
         "local:2" for two nodes on this machine. Programs, turns and bugs are those of a hunt without it.
@@ -146,7 +147,7 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
             wanted = _targets(targets)
             if settings:
                 check_settings_way(settings)
-                wanted, skipped = vary_settings(wanted, seed)
+                wanted, skipped = vary_settings(wanted, seed, way=settings)
             plan, others = new_plan(
                 wanted,
                 generators=generators,
