@@ -28,7 +28,7 @@ from driftline.schedules.requests import (
     Performed,
     PerformRequest,
 )
-from driftline.schedules.trace import META, RANDOM, Kernel, Trace
+from driftline.schedules.trace import META, RANDOM, ModelKernel, Trace
 
 TVM = Target("tvm")
 THREADS = 4  # of a parallel loop: more than there are processors, so that races show
@@ -56,7 +56,11 @@ class ScheduleAsker:
         self._shared = pool.workspace.job_folder()
 
     def draw(
-        self, seeds: Sequence[int], functions: Sequence[str], target: str, kernels: Mapping[str, Kernel] | None = None
+        self,
+        seeds: Sequence[int],
+        functions: Sequence[str],
+        target: str,
+        kernels: Mapping[str, ModelKernel] | None = None,
     ) -> list[Performed]:
         """A schedule for each seed, and what became of it."""
 

@@ -14,7 +14,7 @@ from typing import Any
 from driftline.core.task import Context
 from driftline.core.tensors import load_tensors
 from driftline.schedules.requests import KERNELS, KernelAnswer, KernelRequest
-from driftline.schedules.trace import Kernel
+from driftline.schedules.trace import ModelKernel
 
 MOST_ITERATIONS = 200_000  # of one loop nest
 _WORDS = frozenset(
@@ -36,7 +36,7 @@ def extract(request: KernelRequest, context: Context) -> KernelAnswer:
     with tvm.target.Target("llvm"):
         for name in passes:
             module = getattr(relax.transform, name)()(module)
-    found: dict[str, Kernel] = {}
+    found: dict[str, ModelKernel] = {}
     others = 0
     for name, function in sorted((str(var.name_hint), made) for var, made in module.functions.items()):
         if type(function).__name__ != "PrimFunc":
@@ -49,7 +49,7 @@ def extract(request: KernelRequest, context: Context) -> KernelAnswer:
     return KernelAnswer(found, others)
 
 
-def _kernel(function: Any) -> Kernel | None:
+def _kernel(function: Any) -> ModelKernel | None:
     """Its text without what belongs to the module around it; nothing where parameters have no fixed shape."""
     names = [str(parameter.name) for parameter in function.params]
     text = re.sub(r"^#.*\n", "", str(function.script()), flags=re.MULTILINE).strip()
@@ -59,7 +59,7 @@ def _kernel(function: Any) -> Kernel | None:
         return None
     written = {one.split("[")[0] for line in re.findall(r"T\.writes\((.*)\)", text) for one in line.split(", ")}
     outputs = tuple(name for name in names if name in written)
-    return Kernel(text, tuple(name for name in names if name not in outputs), outputs) if outputs else None
+    return ModelKernel(text, tuple(name for name in names if name not in outputs), outputs) if outputs else None
 
 
 def exact(text: str) -> bool:

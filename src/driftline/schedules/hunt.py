@@ -24,7 +24,7 @@ from driftline.schedules.naming import FailureLike, fingerprint, sentence
 from driftline.schedules.recording import record
 from driftline.schedules.reducing import Perform, TraceReduction
 from driftline.schedules.requests import Performed
-from driftline.schedules.trace import RANDOM, Kernel, Trace
+from driftline.schedules.trace import RANDOM, ModelKernel, Trace
 from driftline.store import Bug, Store
 from driftline.store.schedules import BatchBody, ScheduleHuntEntry, ScheduleLog
 
@@ -128,7 +128,7 @@ class ScheduleHunt:
         self._steps: defaultdict[tuple[str, str], set[tuple[str, ...]]] = defaultdict(set)  # of bugs, by stage and kind
         self._smaller: defaultdict[str, list[str]] = defaultdict(list)  # name -> bugs of a simpler function, in turn
         self._functions: tuple[str, ...] = ()
-        self._kernels: dict[str, Kernel] = {}
+        self._kernels: dict[str, ModelKernel] = {}
         self.result = ScheduleHuntResult(plan)
         done = self._log.batches(self._entry)
         for body in done.values():

@@ -16,7 +16,7 @@ from driftline.programs.convert import accepts_directly, find_converter
 from driftline.schedules.asking import TVM, schedule_worker
 from driftline.schedules.functions import function_named
 from driftline.schedules.requests import KERNELS, KernelRequest
-from driftline.schedules.trace import Kernel
+from driftline.schedules.trace import ModelKernel
 
 OPEN_SIZE = 2  # of what a model leaves open
 _SECONDS = 300.0
@@ -27,9 +27,9 @@ def is_program(name: str) -> bool:
     return name.startswith(MODEL) or name.endswith(".onnx")
 
 
-def expanded(names: Sequence[str], pool: Pool) -> tuple[tuple[str, ...], dict[str, Kernel]]:
+def expanded(names: Sequence[str], pool: Pool) -> tuple[tuple[str, ...], dict[str, ModelKernel]]:
     """The functions that are meant, models replaced by their kernels, and these kernels."""
-    kernels: dict[str, Kernel] = {}
+    kernels: dict[str, ModelKernel] = {}
     functions: list[str] = []
     for name in names:
         if is_program(name):
@@ -41,7 +41,7 @@ def expanded(names: Sequence[str], pool: Pool) -> tuple[tuple[str, ...], dict[st
     return tuple(functions), kernels
 
 
-def kernels_of(text: str, pool: Pool) -> dict[str, Kernel]:
+def kernels_of(text: str, pool: Pool) -> dict[str, ModelKernel]:
     """The kernels of a model, by `MODEL/KERNEL`."""
     options = CheckOptions(timeout=_SECONDS)
     loaded = open_program(text, pool, options)

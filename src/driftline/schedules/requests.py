@@ -8,7 +8,7 @@ from pathlib import Path
 
 from driftline.core.evidence import NOTHING, Evidence
 from driftline.core.task import Task
-from driftline.schedules.trace import RANDOM, Kernel, ScheduleStep, Trace
+from driftline.schedules.trace import RANDOM, ModelKernel, ScheduleStep, Trace
 
 _TASKS = "driftline.schedules.tasks"
 
@@ -53,7 +53,7 @@ class DrawRequest:
     folder: Path  # for the journal
     shared: Path  # for what the unscheduled functions compute
     space: str = RANDOM
-    kernels: Mapping[str, Kernel] = field(default_factory=dict)  # of the functions that are none of ours
+    kernels: Mapping[str, ModelKernel] = field(default_factory=dict)  # of the functions that are none of ours
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class KernelRequest:
 class KernelAnswer:
     """The kernels that can be scheduled and compared exactly, by name."""
 
-    kernels: Mapping[str, Kernel]
+    kernels: Mapping[str, ModelKernel]
     others: int = 0  # that are not exact, or too long
 
 

@@ -38,7 +38,7 @@ class ScheduleStep:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class ModelKernel:
     """A tensor program that TVM made of a model: TVMScript that defines one function, and what its parameters are."""
 
     text: str
@@ -55,7 +55,7 @@ class Trace:
     steps: tuple[ScheduleStep, ...] = ()
     target: str = "llvm"
     seed: int = 0
-    kernel: Kernel | None = None
+    kernel: ModelKernel | None = None
 
     @property
     def primitives(self) -> tuple[str, ...]:
