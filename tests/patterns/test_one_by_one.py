@@ -15,8 +15,6 @@ from driftline.backends.tvm_passes import PLAIN_RELAX, PLAIN_TENSOR_IR, known_pa
 from driftline.campaign.session import record
 from driftline.checking.batch_requests import PreparedProgram
 from driftline.checking.checker import Checker
-from driftline.checking.open import open_program
-from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.errors import DriftlineError
 from driftline.core.plugins import load_plugins
 from driftline.core.program import Program
@@ -149,26 +147,6 @@ def test_the_passes_of_inductor_have_names_that_a_target_takes(pool: Pool) -> No
     for name in passes:
         target = Target("inductor", None, (("pass", name),))
         assert Target.parse(str(target)) == target
-
-
-@pytest.mark.slow
-def test_a_pass_of_inductor_alone(checker: Checker, tmp_path: Path) -> None:
-    """A program that the pass changes computes the same with it, and with no pass at all."""
-    program = tmp_path / "program.py"
-    program.write_text(ADDS_ZERO)
-    loaded = open_program(f"{program}:make", checker.pool, CheckOptions())
-    targets = tuple(Target.parse(f"inductor:pass={name}") for name in ("none", "remove_noop_ops"))
-    case = Case(loaded.program, (Inputs(loaded.example, "example"),), targets, CheckOptions())
-    assert [one.verdict.judgement for one in checker.check(case).results] == [Judgement.PASS] * 2
-
-
-ADDS_ZERO = """
-import torch
-
-
-def make():
-    return lambda x: (x + 0).sin().clone(), (torch.ones(4, 5),)
-"""
 
 
 def test_an_optimiser_of_onnx_runtime_alone(checker: Checker) -> None:
