@@ -3,7 +3,7 @@
 All programs of `alone`, which a hunt goes through first, and some of each other generator. For each plant: how many of
 them strike it, so that a result is another one, and what the oracle says of some that do. A plant
 that no generator strikes is a gap of the generators; one that is struck and passes is a gap of the oracle, or no bug.
-How many programs a hunt makes, in which order, and what triage makes of them is not asked.
+How many programs a hunt makes, in which order, and what triage makes of them is not asked; nor are several sizes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from _detection_plants import PLANTS, Call, Deed, Plant, planted_backend
 
 from driftline.checking.batch_requests import JudgeRequest
 from driftline.checking.batch_tasks import judge_sample, write_program
-from driftline.core.tensors import Arrays
+from driftline.core.tensors import Array, Arrays
 from driftline.generate import GENERATORS, usual_generators
 from driftline.generate.base import Blueprint, GeneratorRequest, NoProgram
 from driftline.generate.lone_operators import ALONE, lone_programs
 from driftline.inputs.strategies import INPUTS
 from driftline.oracle.judge import TargetTraits
 from driftline.programs.opened import OpenedProgram
+from driftline.programs.torch_tensors import array_from_tensor
 
 STRATEGIES = ("random", "nan", "specials", "random", "boundary", "infinities")
 JUDGED = 4  # programs of each plant that are judged, from different generators where there are
@@ -75,7 +76,9 @@ def _struck(
                 inputs = dict(made.example) or dict(drawn)
                 program = write_program(made, folder / f"{name}{number}", "one")
                 opened = OpenedProgram(program, example=inputs, grad=made.grad)
-                native = watcher.compile(opened, {})(inputs)
+                run = watcher.compile(opened, {})
+                native = run(inputs)
+                run({key: np.flip(array) for key, array in inputs.items()})  # a second call, for what goes wrong there
             except Exception:  # not a program on these inputs
                 continue
             for struck in sorted(seen):
@@ -104,7 +107,12 @@ def _differs(wrong: Any, right: Any) -> bool:
         return False
     if isinstance(wrong, Deed) or getattr(right, "requires_grad", False):
         return True
-    return not np.array_equal(*(np.asarray(one).astype(np.complex128) for one in (wrong, right)), equal_nan=True)
+    return not np.array_equal(_numbers(wrong), _numbers(right), equal_nan=True)
+
+
+def _numbers(value: Any) -> Array:
+    array = np.asarray(value) if isinstance(value, (np.ndarray, np.generic)) else array_from_tensor(value.detach())
+    return array.astype(np.complex128)
 
 
 def _verdict(plant: Plant, opened: OpenedProgram, inputs: Arrays, native: Arrays) -> str:
@@ -115,11 +123,11 @@ def _verdict(plant: Plant, opened: OpenedProgram, inputs: Arrays, native: Arrays
         return None if isinstance(made, Deed) and plant.kind == "process" else made
 
     backend = planted_backend(Plant(plant.name, plant.language, plant.kind, plant.blames, wrong), sound=False)
-    again = OpenedProgram(opened.program, example=inputs, grad=opened.grad)
-    run = backend.compile(again, {})
+    planted, judged = (OpenedProgram(opened.program, example=inputs, grad=opened.grad) for _ in range(2))
+    run = backend.compile(planted, {})
     if plant.kind == "calls":
-        run({name: np.zeros_like(array) for name, array in inputs.items()})
+        run({name: np.flip(array) for name, array in inputs.items()})
     got = run(inputs)
     trait = TargetTraits(calls_user_code=backend.mutates, positional=False, arithmetic=backend.arithmetic)
     batch = JudgeRequest((), backend.mutates, False, backend.arithmetic, explain=False)
-    return str(judge_sample(opened, inputs, native, got, trait, batch).judgement)
+    return str(judge_sample(judged, inputs, native, got, trait, batch).judgement)

@@ -23,10 +23,11 @@ def tried(form: str, arm: str) -> dict[str, Blueprint]:
 
 def test_each_circumstance_is_what_it_says() -> None:
     found = tried("torch", "softmax")
-    assert set(found) == {"", "long axis", "gradient", *LAYOUTS}, "softmax takes no empty tensors"
+    assert set(found) == {"", "long axis", "longest axis", "gradient", *LAYOUTS}, "softmax takes no empty tensors"
     graphs = {special: made.graph for special, made in found.items() if made.graph}
     assert all(len(graph.nodes) == 1 for graph in graphs.values())
     assert max(max(leaf.type.shape) for leaf in graphs["long axis"].leaves) >= 63
+    assert max(max(leaf.type.shape) for leaf in graphs["longest axis"].leaves) >= 1023
     assert found["gradient"].grad and not found[""].grad
     for layout in LAYOUTS:
         assert layout in [leaf.layout for leaf in graphs[layout].leaves]

@@ -153,7 +153,7 @@ class Graph:
             "outputs": list(self.outputs),
             "grad": self.grad,
             "varying": self.varying,
-            "transform": self.transform,
+            **({"transform": self.transform} if self.transform else {}),
         }
 
     @staticmethod
@@ -164,7 +164,7 @@ class Graph:
             tuple(value["outputs"]),
             value["grad"],
             value["varying"],
-            value.get("transform", ""),  # older stores have none
+            value.get("transform", ""),
         )
 
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from driftline.generate.base import Blueprint, Generator, GeneratorRequest, NoProgram
 from driftline.generate.blueprint import LANGUAGE, blueprint
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import FLOATS, Draw, EmptyDraw, LargeDraw, Operator
+from driftline.generate.operator import FLOATS, Draw, EmptyDraw, LargeDraw, LongestDraw, Operator
 from driftline.generate.random_graph import UNROLLED, GraphBuilder, varied
 from driftline.generate.table import OPERATORS
 from driftline.generate.transforms import GRADIENT, TRANSFORMS, under
 
 ALONE = "alone"
-_DRAWS: dict[str, type[Draw]] = {"long axis": LargeDraw, "empty": EmptyDraw}
+_DRAWS: dict[str, type[Draw]] = {"long axis": LargeDraw, "longest axis": LongestDraw, "empty": EmptyDraw}
 LAYOUTS = ("transposed", "strided", "expanded")
 
 
@@ -29,7 +29,7 @@ class Circumstance:
     """How an operator is tried: on which dtype, and what is special about it."""
 
     dtype: str
-    special: str = ""  # long axis, gradient, one of LAYOUTS or TRANSFORMS, empty; nothing for plain inputs
+    special: str = ""  # long or longest axis, gradient, one of LAYOUTS or TRANSFORMS, empty; nothing for plain inputs
 
 
 class LoneOperators(Generator):
@@ -63,7 +63,7 @@ def circumstances(operator: Operator, language: str) -> list[Circumstance]:
     first, *others = form.dtypes
     specials = [""]
     if operator.name not in UNROLLED:
-        specials.append("long axis")
+        specials += ["long axis", "longest axis"]
     if language == "torch" and operator.differentiable and not operator.inplace and first in FLOATS:
         specials.append("gradient")
     if language == "torch" and operator.first_values == "any":

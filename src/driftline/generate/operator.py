@@ -117,7 +117,7 @@ class LargeDraw(Draw):
 
     def shape(self, low: int = 0, high: int = 4, most: int = 1 << 15) -> tuple[int, ...]:
         rank = self.integer(max(low, 1), max(high, 1))
-        long = self.choice(THRESHOLDS if rank > 2 else _LONGEST)
+        long = self.choice(self.long_sizes(rank))
         at = rank - 1 if self.chance(0.6) else self.integer(0, rank - 1)
         sizes, total = [], long
         for axis in range(rank):
@@ -127,6 +127,16 @@ class LargeDraw(Draw):
             sizes.append(size)
             total *= size if axis != at else 1
         return tuple(sizes)
+
+    def long_sizes(self, rank: int) -> Sequence[int]:
+        return THRESHOLDS if rank > 2 else _LONGEST
+
+
+class LongestDraw(LargeDraw):
+    """The same from 1,024 on: one draw among all long sizes seldom gets there."""
+
+    def long_sizes(self, rank: int) -> Sequence[int]:
+        return [size for size in super().long_sizes(rank) if size >= 1023]
 
 
 class EmptyDraw(Draw):
