@@ -25,10 +25,12 @@ from driftline.core.program import SourceBundle
 from driftline.core.target import Target
 from driftline.core.wire import decode, encode
 from driftline.execute.pool import Pool
+from driftline.generate.authored.sketch import operator_names
+from driftline.generate.llm import CHANGE, SKETCH
 from driftline.llm.answers import code_of, digest_of
-from driftline.llm.chat import ChatAnswer, ChatRequest, Sampling
+from driftline.llm.chat import CUT_OFF, ChatAnswer, ChatRequest, Sampling
 from driftline.llm.client import ChatClient, NoAnswer
-from driftline.llm.prompts import IDEAS, change_messages
+from driftline.llm.prompts import IDEAS, change_messages, sketch_messages
 from driftline.llm.settings import LlmSettings
 from driftline.patterns.rule_book import CompilerRules
 from driftline.store import Store
@@ -36,17 +38,19 @@ from driftline.store.tries import COPY, RAN
 
 TARGET = Target("inductor")
 IDEAS_OF_A_RULE = 4
+_DESCRIPTION = 400  # characters
 _RESIZED = re.compile(r"given_program\(\)\n    return model(\.eval\(\))?, \(")  # other inputs than the model's own
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A request to change a program, with the rule that it is aimed at."""
+    """A request for a program, with the rule that it is aimed at."""
 
     rule: str
     options: tuple[tuple[str, str], ...]
     example: str  # digest of the program that is shown
     request: ChatRequest
+    mode: str = CHANGE
 
 
 def write_prompts(store: Path, file: Path, count: int, seed: int, model: str, tokens: int) -> None:
@@ -71,6 +75,20 @@ def write_prompts(store: Path, file: Path, count: int, seed: int, model: str, to
                 prompt = Prompt(rule.id, shown.options or rule.needs, digest_of(shown.program), request)
                 print(json.dumps({"key": request.key, "prompt": encode(Prompt, prompt)}), file=out, flush=True)
                 written += 1
+
+
+def write_sketch_prompts(store: Path, file: Path, count: int, seed: int, model: str, tokens: int) -> None:
+    """Questions of *sketch* mode, each about another rule; what the rule needs is the beginning of its own pattern, as
+    long as a description is."""
+    with Pool() as pool, Store.create(store) as opened, open(file, "w") as out:
+        book = CompilerRules(Checker(pool, 1), opened)
+        rules = sorted(book.rules(TARGET), key=lambda rule: rule.id)
+        for number, rule in enumerate(random.Random(seed).sample(rules, min(count, len(rules)))):
+            told = book.text(rule)
+            messages = sketch_messages(rule, (told.tree or told.words)[:_DESCRIPTION], operator_names(told.form))
+            request = ChatRequest(model, messages, Sampling(max_tokens=tokens), sample=number)
+            prompt = Prompt(rule.id, rule.needs, "", request, SKETCH)
+            print(json.dumps({"key": request.key, "prompt": encode(Prompt, prompt)}), file=out, flush=True)
 
 
 def ask(settings: LlmSettings, prompts: Path, answers: Path) -> None:
@@ -138,13 +156,16 @@ def judge(prompts: Path, answers: Path, seed: int, batch: int) -> Judged:
     wanted: dict[Target, list[ProgramRequest]] = {}
     seen: set[str] = set()
     for number, (key, answer) in enumerate(given.items()):
-        prompt, text = questions[key], code_of(answer.text)
-        digest = digest_of(text)
-        if answer.problem or digest in (*seen, prompt.example):
-            outcomes[answer.problem or COPY] += 1
+        prompt = questions[key]
+        sketch = prompt.mode == SKETCH
+        text = answer.text if sketch else code_of(answer.text)
+        digest = "" if sketch else digest_of(text)
+        problem = "" if sketch and answer.problem == CUT_OFF else answer.problem  # names need no end
+        if problem or (digest and digest in (*seen, prompt.example)):
+            outcomes[problem or COPY] += 1
             continue
         seen.add(digest)
-        request = ProgramRequest("llm", prompt.rule, number, ("random",), str(number), text=text, mode="change")
+        request = ProgramRequest("llm", prompt.rule, number, ("random",), str(number), text=text, mode=prompt.mode)
         wanted.setdefault(Target("inductor", None, prompt.options), []).append(request)
     resized = fired = 0
     failures: list[str] = []

