@@ -65,7 +65,7 @@ def hunt(
     resume: bool = False,
     generators: Sequence[str] = ("llm",),
     key: str = "",
-    timeout: float = 60.0,
+    timeout: float = 180.0,
     listener: Listener = ignore,
     pool: Pool | None = None,
 ) -> HuntResult:
