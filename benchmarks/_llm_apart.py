@@ -19,7 +19,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from driftline.checking.batch import Screening
-from driftline.checking.batch_requests import ProgramRequest
+from driftline.checking.batch_requests import NothingMade, Prepared, PreparedProgram, ProgramRequest
 from driftline.checking.checker import Checker
 from driftline.core.program import SourceBundle
 from driftline.core.target import Target
@@ -147,9 +147,9 @@ class Judged:
     failures: tuple[str, ...]  # programs whose results were judged wrong, before anything is confirmed
 
 
-def judge(prompts: Path, answers: Path, seed: int, batch: int) -> Judged:
+def judge(prompts: Path, answers: Path, seed: int, batch: int, compiled: bool) -> Judged:
     """The answers as a hunt would take them, without repairs: screened, run in eager with the search over sizes, and
-    compiled, with the options that their rule needs."""
+    compiled, where that is wanted, with the options that their rule needs."""
     questions = dict(read_prompts(prompts))
     given = {key: decode(ChatAnswer, value) for key, value in _lines(answers, "answer") if key in questions}
     outcomes: Counter[str] = Counter()
@@ -166,14 +166,18 @@ def judge(prompts: Path, answers: Path, seed: int, batch: int) -> Judged:
             continue
         seen.add(digest)
         request = ProgramRequest("llm", prompt.rule, number, ("random",), str(number), text=text, mode=prompt.mode)
-        wanted.setdefault(Target("inductor", None, prompt.options), []).append(request)
+        wanted.setdefault(Target("inductor", None, prompt.options if compiled else ()), []).append(request)
     resized = fired = 0
     failures: list[str] = []
     with Pool() as pool:
         for target, requests in wanted.items():
             for at in range(0, len(requests), batch):
                 with Screening(pool, "torch", seed=seed) as screening:
-                    for result in screening.screen(requests[at : at + batch], target):
+                    part = requests[at : at + batch]
+                    if not compiled:
+                        outcomes.update(name_of(made) for made in screening.prepared(part, target))
+                        continue
+                    for result in screening.screen(part, target):
                         name = result.reason.partition(":")[0] if result.judgement == "nothing" else "inputs refused"
                         outcomes[RAN if result.made else result.died or name] += 1
                         if result.made:
@@ -183,6 +187,13 @@ def judge(prompts: Path, answers: Path, seed: int, batch: int) -> Judged:
                         if result.judgement == "fail":
                             failures.append(f"{result.request.arm}: {result.kind}, {result.reason[:150]}")
     return Judged(len(given), outcomes, resized, fired, tuple(failures))
+
+
+def name_of(made: Prepared) -> str:
+    """What became of an answer that was given to a worker."""
+    if isinstance(made, PreparedProgram):
+        return RAN
+    return made.name if isinstance(made, NothingMade) else made.died or "inputs refused"
 
 
 def tokens_a_second(answers: Path) -> float:

@@ -36,7 +36,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from _llm_apart import ask, judge, tokens_a_second, write_prompts, write_sketch_prompts
+from _llm_apart import ask, judge, name_of, tokens_a_second, write_prompts, write_sketch_prompts
 from _llm_costs import FORMS, sandbox_of_a_hunt, sandbox_of_a_worker, watching
 
 from driftline.campaign.authoring import Author
@@ -44,7 +44,7 @@ from driftline.campaign.crew import LocalCrew
 from driftline.campaign.hunt import Hunter, HuntResult
 from driftline.campaign.plan import HuntPlan, ModelPlan
 from driftline.checking.batch import Screening
-from driftline.checking.batch_requests import NothingMade, PreparedProgram, ProgramRequest
+from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
 from driftline.core.target import Target
 from driftline.events import ignore
@@ -126,11 +126,7 @@ def answers(chosen: Sequence[Path]) -> None:
                 for number, path in enumerate(chosen[at : at + BATCH], at)
             ]
             with Screening(pool, "torch") as screening:
-                for made in screening.prepared(requests, Target("inductor")):
-                    if isinstance(made, PreparedProgram):
-                        names["ran"] += 1
-                    else:
-                        names[made.name if isinstance(made, NothingMade) else made.died or "inputs refused"] += 1
+                names.update(name_of(made) for made in screening.prepared(requests, Target("inductor")))
             print(f"{names.total()} of {len(chosen)}: {dict(names.most_common())}", file=sys.stderr, flush=True)
     rejected = sum(names[name] for name in _SCREEN)
     print(f"through the screen   {interval(len(chosen) - rejected, len(chosen))}")
@@ -205,12 +201,13 @@ def pace(store: Path, programs: int, seed: int, pairs: int, prepare: bool) -> No
             print(f"share    {100 * rates['llm'] / rates['optests']:6.0f} %", flush=True)
 
 
-def judged(prompts: Path, given: Path, seed: int) -> None:
-    found = judge(prompts, given, seed, BATCH)
+def judged(prompts: Path, given: Path, seed: int, compiled: bool) -> None:
+    found = judge(prompts, given, seed, BATCH, compiled)
     ran = found.outcomes["ran"]
     print(f"run in eager                    {interval(ran, found.asked)}")
-    print(f"  without the search for sizes  {interval(ran - found.resized, found.asked)}")
-    print(f"fire the rule aimed at          {interval(found.fired, found.asked)}")
+    if compiled:
+        print(f"  without the search for sizes  {interval(ran - found.resized, found.asked)}")
+        print(f"fire the rule aimed at          {interval(found.fired, found.asked)}")
     for name, count in found.outcomes.most_common():
         print(f"  {count:5d}  {name}")
     print(f"{tokens_a_second(given):.1f} tokens a second; {len(found.failures)} look wrong, before they are confirmed")
@@ -241,6 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default="", help=f"of what is watched, with commas: {', '.join(FORMS)}")
     parser.add_argument("--pairs", type=int, default=2, help="of hunts, one of each kind, in turns")
     parser.add_argument("--prepare", action="store_true", help="of `pace`: what is not timed, for a store that is kept")
+    parser.add_argument("--eager", action="store_true", help="of `judge`: run the programs and compile none")
     parser.add_argument("--store", type=Path, help="kept, with every answer; default: a temporary one")
     told = parser.parse_args(arguments)
     if (told.what in _WITHOUT_FILE) == (told.file is not None):
@@ -260,7 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         elif told.what == "ask":
             ask(llm_settings({"timeout": _PATIENCE}), told.file, told.answers_from)
         elif told.what == "judge":
-            judged(told.file, told.answers_from, told.seed)
+            judged(told.file, told.answers_from, told.seed, not told.eager)
         elif told.what == "watching":
             for compiler in told.only.split(",") if told.only else FORMS:
                 watching(compiler, told.programs, told.seed)
