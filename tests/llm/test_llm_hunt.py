@@ -216,7 +216,7 @@ def test_a_wrong_result_of_a_models_program_is_a_bug_with_its_mode(
     tmp_path: Path, pool: Pool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = WRITTEN.replace("torch.relu(", "torch.tan(").format(number=1, size=4)
-    with ChatServer([reply("I checked that the compiler computes this correctly:\n" + text)]) as server:
+    with ChatServer([reply(text)]) as server:
         result = hunt(tmp_path / "s", server.url, programs=10, pool=pool)
     assert {bug.fingerprint.kind for bug in result.bugs.values()} == {"wrong-value"}
     assert any(one.outcome == COPY for one in tries_of(tmp_path / "s"))  # it says the same each time
