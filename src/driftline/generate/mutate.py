@@ -224,8 +224,8 @@ _DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16
 _NOTHINGS = (
     "identity", "dropout_eval", "mul_one", "add_zero", "double_transpose", "cast_same", "contiguous", "clone", "detach",
 )  # fmt: skip
-_Change = Callable[[Graph, str, Draw], Graph | None]
-_CHANGES: dict[str, _Change] = {
+_GraphChange = Callable[[Graph, str, Draw], Graph | None]
+_CHANGES: dict[str, _GraphChange] = {
     "swap an operator": _swap_operator,
     "change a dtype": _change_dtype,
     "change an attribute": _change_attribute,
@@ -238,4 +238,4 @@ _CHANGES: dict[str, _Change] = {
     "ask for the gradient": _ask_gradient,
     "change the transformation": _transform,
 }
-_ONLY: dict[_Change, str] = {_ask_gradient: "torch", _transform: "jax"}  # changes that one form of program knows
+_ONLY: dict[_GraphChange, str] = {_ask_gradient: "torch", _transform: "jax"}  # changes that one form of program knows
