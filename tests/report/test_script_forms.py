@@ -62,11 +62,19 @@ def program():
         layers.append(nn.Linear(2, 2))
     return nn.Sequential(*layers).eval(), (torch.tensor([[1.0, -2.0], [3.0, 4.0]]),)
 """
+CALLED_FUNCTION = """
+import torch
+
+
+def program():
+    return lambda x: torch.nn.functional.relu(x) * 2, torch.tensor([[1.0, -2.0], [3.0, 4.0]])
+"""
 X = np.array([[1, -2], [3, 4]], np.float32)
 PROGRAMS: dict[str, tuple[str, Arrays]] = {
     "function": (FUNCTION, {"x": X, "y": np.ones(2, np.float32)}),
     "module": (MODULE, {"x": X}),
     "called": (CALLED, {"x": X}),
+    "called function": (CALLED_FUNCTION, {"x": X}),
 }
 SLOW = (
     "torchscript:mode=trace", "aotinductor", "executorch", "executorch:delegate=xnnpack", "xla", "xla:opt=0", "tflite",

@@ -142,6 +142,7 @@ class HuntProgress:
         """A line for each compiler. Where the names do not fit beside all columns there are fewer; numbers are never
         shortened, names only when even that is too wide."""
         from rich.console import Group
+        from rich.padding import Padding
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
@@ -165,7 +166,8 @@ class HuntProgress:
         parts: list[Any] = [Text(self._total(now), no_wrap=True, overflow="ellipsis")]
         if self._seconds:
             spent = min(now - self._started, self._seconds)
-            parts.append(ProgressBar(total=self._seconds, completed=spent, width=min(60, width)))
+            bar = ProgressBar(total=self._seconds, completed=spent, width=min(60, width))
+            parts.append(Padding(bar, 0))  # by itself it has no end of line
         return Group(*parts, table)
 
     def _cells(self, lane: str, now: float, *, wide: bool) -> tuple[str, ...]:

@@ -50,6 +50,18 @@ def _on_cuda(base: Recipe, target: Target, compiled: str) -> Recipe:
     )
 
 
+_MODULE = """\
+class AsModule(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs):
+        return self.function(*inputs)
+"""
+_AS_MODULE = "function = function if isinstance(function, torch.nn.Module) else AsModule(function)"
+
+
 def without_onednn(recipe: Recipe) -> Recipe:
     """What should come out, by torch's own kernels."""
     return replace(
@@ -118,6 +130,9 @@ def _partial(base: Recipe) -> tuple[str, ...]:
 
 def _as_module(base: Recipe) -> Recipe:
     """Exporters take modules: a plain function becomes one in two lines."""
+    called = any(line.startswith("function, example = ") for line in base.setup)
+    if called and not re.search(r"\bnn\.[A-Z]|\.eval\(\)", _text(base)):  # else it is a module, as far as text can tell
+        return replace(base, definitions=(*base.definitions, _MODULE), setup=(*base.setup, _AS_MODULE))
     name = _plain_function(base)
     if not name:
         return base
