@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,24 @@ def test_each_product_may_round_to_the_last_digit_of_a_large_addend() -> None:
     program = Program(product_and_sum, x, weight, bias)
     assert program.judge({"output": total.numpy()}).finding is None
     assert program.judge({"output": (total * 1.00001).numpy()}).finding
+
+
+ITSELF: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "itself": lambda product: product - product,
+    "its copy": lambda product: product - product.clone(),
+    "its opposite": lambda product: -product + product,
+}
+
+
+@pytest.mark.parametrize("name", ITSELF)
+def test_what_is_taken_from_itself_leaves_nothing(name: str) -> None:
+    """No sum of products begins with its own result. Taking that for possible made all of these zeros unjudged."""
+    program = Program(lambda x: ITSELF[name](x @ x.T), torch.randn(5, 40, generator=torch.Generator().manual_seed(0)))
+    assert program.judge(program.native).finding is None
+    wrong = program.copy()
+    wrong["output"][2, 3] = 1e-4
+    found = program.judge(wrong).finding
+    assert found and found.evidence.wrong == 1
 
 
 @pytest.mark.parametrize("seed", range(4))

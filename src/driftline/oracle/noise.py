@@ -169,11 +169,12 @@ class Products:
 
     def begun_with(self, added: Array, result: Array, accumulator: float) -> tuple[Array, RepeatedError | None]:
         """The error of adding a number to this sum, and the part of it that repeats in every element. A compiler that
-        fuses the two operations may begin the sum with that number, as it may in Gemm."""
+        fuses the two operations may begin the sum with that number, as it may in Gemm. What is exactly zero was taken
+        from itself, x - x, and no sum begins with its own result; or all its terms are integers."""
         with np.errstate(all="ignore"):
             size = summed(result, self.squares + np.square(added), self.terms + 1, accumulator)
         repeated = repeated_error(result, added, lambda: self.squares, self.terms, accumulator)
-        return np.where(np.isfinite(size), size, 0.0), repeated
+        return np.where(np.isfinite(size) & (result != 0), size, 0.0), repeated
 
 
 Joint = RunningError | SharedFactors | RepeatedError  # errors of elements that have to do with each other
