@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from driftline.core.execution import Execution, Outcome, Stage
-from driftline.core.tensors import Array
+from driftline.core.tensors import Array, Arrays
 from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.oracle.judge import Reference, ReferenceSample, TargetTraits, judge
+from driftline.oracle.reference import measure_storage
 from driftline.oracle.storage import LEVELS, OFF_BY, kept
 
 VALUES = np.linspace(-1.0, 3.0, 101)
@@ -58,6 +59,22 @@ def test_a_few_quanta_are_legal_and_many_are_not() -> None:
     assert verdict.kind is Kind.WRONG_VALUE and verdict.evidence.wrong == 1
 
 
+def test_values_that_are_not_moved_by_fewer_bits_may_still_round() -> None:
+    """Weights in float16 change nothing in a program without weights. What is legal in float32 is legal there too."""
+    off = NATIVE + np.float32(2e-3)
+    sample = ReferenceSample(
+        native={"output": NATIVE},
+        exact={"output": NATIVE.astype(np.float64)},
+        spread={"output": np.full(NATIVE.shape, 1e-4)},
+        stored={"half-weights": {"output": np.zeros(NATIVE.shape)}},
+    )
+    for storage in ("", "half-weights"):
+        trait = TargetTraits(False, False, arithmetic=storage)
+        for got, expected in ((off, Judgement.PASS), (NATIVE + np.float32(0.1), Judgement.FAIL)):
+            execution = Execution("t", Outcome.OK, Stage.RUN, outputs=({"output": got},))
+            assert judge(execution, Reference((sample,)), trait).judgement is expected, storage
+
+
 def test_nan_in_the_place_of_a_number_is_wrong_and_the_other_way_round_is_open() -> None:
     lost = NATIVE.copy()
     lost[3] = np.nan
@@ -73,3 +90,23 @@ def test_an_index_behind_quanta_is_not_judged() -> None:
 def test_without_a_measured_movement_nothing_is_concluded() -> None:
     verdict = judged(NATIVE + 1, NATIVE, "half-weights")
     assert verdict.judgement is Judgement.INCONCLUSIVE and "fewer bits" in verdict.reason
+
+
+class Chosen:
+    """A run whose result has as many elements as are larger than a half."""
+
+    def native(self, arrays: Arrays) -> Arrays:
+        return self.exact(arrays)
+
+    def exact(self, arrays: Arrays) -> Arrays:
+        return {"output": arrays["x"][arrays["x"] > 0.5], "sum": np.sum(arrays["x"], keepdims=True)}
+
+    def stored(self, arrays: Arrays, storage: str, seed: int) -> Arrays:
+        return self.exact({"x": kept(arrays["x"], storage, np.random.default_rng(seed))})
+
+
+def test_a_size_that_follows_from_values_leaves_nothing_to_compare() -> None:
+    moved = measure_storage(Chosen(), {"x": np.linspace(0.49, 0.51, 101, dtype=np.float32)}, "byte-values")
+    assert moved is not None
+    assert moved["output"].shape == (50,) and np.isinf(moved["output"]).all()
+    assert np.isfinite(moved["sum"]).all()

@@ -21,7 +21,7 @@ from driftline.core.text import first_line
 from driftline.core.verdict import Judgement, Kind, Verdict
 from driftline.oracle.arithmetic import declared, has_subnormals
 from driftline.oracle.choice import Tolerance
-from driftline.oracle.compare import Expected, compare_values, flipped_zero
+from driftline.oracle.compare import QUANTA, SPREAD, Expected, compare_values, flipped_zero
 from driftline.oracle.rule import JudgedOutputs, ShadowAnswer, judge_outputs
 from driftline.oracle.specification import CLAUSES
 from driftline.oracle.statistics import POOLED_LIMIT, pooled
@@ -250,7 +250,7 @@ def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
     storage = declared(trait.arithmetic).storage
     if storage and storage not in sample.stored:
         return _inconclusive("how far off the result may be is not known for values that are kept in fewer bits")
-    spread = sample.stored[storage] if storage else sample.spread
+    spread = _moved_by_storage(sample, storage) if storage else sample.spread
     for name, native in expected.items():
         array = got[name]
         if storage and name not in spread:  # an index or a truth value: one quantum before it may decide
@@ -275,6 +275,16 @@ def _judge_by_spread(got: Arrays, expected: Arrays, sample: ReferenceSample, tra
     if sample.note:
         reason += f"; {sample.note}"
     return Verdict(Judgement.PASS, reason, evidence=worst)
+
+
+def _moved_by_storage(sample: ReferenceSample, storage: str) -> Arrays:
+    """How far values in fewer bits move the result. It rounds all the same: where they move it less, or not at all, as
+    float16 weights in a program without weights, it may be as far off as any other."""
+    stored, rounding = sample.stored[storage], sample.spread
+    return {
+        name: np.fmax(moved, rounding[name] * (SPREAD / QUANTA)) if name in rounding else moved
+        for name, moved in stored.items()
+    }
 
 
 def _seen_to_change(these: Arrays, others: Arrays, inputs: Arrays) -> Arrays:

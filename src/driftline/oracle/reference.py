@@ -184,10 +184,17 @@ def measure_storage(reference: ReferenceRun, arrays: Arrays, storage: str) -> Ar
     widest: Arrays = {}
     for name, value in exact.items():
         if is_float(value.dtype.name):
-            with np.errstate(all="ignore"):
-                moved = np.max([np.abs(run[name] - value) for run in runs], axis=0)
-            widest[name] = np.where(np.isfinite(moved), moved, np.inf)
+            widest[name] = np.max([_distance(run[name], value) for run in runs], axis=0)
     return widest
+
+
+def _distance(one: Array, other: Array) -> Array:
+    """Elementwise; infinite where there is none, as between sizes that follow from values (`tf.boolean_mask`)."""
+    if one.shape != other.shape:
+        return np.full(other.shape, np.inf)
+    with np.errstate(all="ignore"):
+        distance = np.abs(one - other)
+    return np.where(np.isfinite(distance), distance, np.inf)
 
 
 def _write(path: Path, arrays: Arrays) -> Path:
