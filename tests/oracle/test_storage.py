@@ -110,3 +110,11 @@ def test_a_size_that_follows_from_values_leaves_nothing_to_compare() -> None:
     assert moved is not None
     assert moved["output"].shape == (50,) and np.isinf(moved["output"]).all()
     assert np.isfinite(moved["sum"]).all()
+
+
+def test_another_size_is_wrong_only_where_values_do_not_decide_it() -> None:
+    assert judged(NATIVE[1:], NATIVE).kind is Kind.WRONG_SHAPE
+    assert judged(NATIVE[:, None], NATIVE, moved=np.inf).kind is Kind.WRONG_SHAPE
+    assert judged(NATIVE[1:], NATIVE, moved=np.inf).judgement is Judgement.INCONCLUSIVE
+    assert judged(np.array([1]), np.array([1, 3])).judgement is Judgement.INCONCLUSIVE
+    assert judged(NATIVE[1:], NATIVE, "", moved=np.inf).kind is Kind.WRONG_SHAPE
