@@ -106,3 +106,11 @@ def test_a_comparison_with_a_number_close_by_is_pushed_across_it() -> None:
     answer = Player(TorchShadow(program.tape)).ask(FEW_RUNS)
     assert (answer.low["output"][0, 0], answer.high["output"][0, 0]) == (0.0, 1.0)
     assert answer.runs == QUICK_RUNS
+
+
+def test_an_operator_of_the_users_with_the_name_of_a_comparison() -> None:
+    library = torch.library.Library("sparing_test", "DEF")
+    library.define("gt(Tensor x) -> Tensor")
+    library.impl("gt", lambda x: (x > 0).to(x.dtype), "CPU")
+    program = Program(lambda x: torch.ops.sparing_test.gt(x @ x.T), random(5, 40))
+    assert Player(TorchShadow(program.tape)).ask(FEW_RUNS).reference["output"].shape == (5, 5)

@@ -39,8 +39,9 @@ def takes_first_of_equals(target: Any, args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def edge_of(target: Any, args: tuple[Any, ...]) -> float | None:
-    """The number that this operation compares a tensor with."""
-    if name_of(target) not in _COMPARISONS or not isinstance(args[1], int | float):
+    """The number that this operation compares a tensor with. An operator of the user's may have one of these names, and
+    other arguments."""
+    if target.namespace != "aten" or name_of(target) not in _COMPARISONS or not isinstance(args[1], int | float):
         return None
     return float(args[1])
 
