@@ -19,15 +19,17 @@ DEFAULT = ("convolutions", "recurrences")
 @pytest.fixture(autouse=True)
 def settings_put_back() -> Iterator[None]:
     yield
-    CUDNN.allow_tf32, PRODUCTS.allow_tf32 = True, False
+    torch.backends.fp32_precision = "none"
+    torch.set_float32_matmul_precision("highest")
+    CUDNN.allow_tf32 = True
 
 
 def legacy() -> tuple[Any, ...]:
-    """Both old switches, or that torch refuses to read one."""
+    """The old switches, or that torch refuses to read one."""
     found = []
-    for switch in (CUDNN, PRODUCTS):
+    for read in (lambda: CUDNN.allow_tf32, lambda: PRODUCTS.allow_tf32, torch.get_float32_matmul_precision):
         try:
-            found.append(switch.allow_tf32)
+            found.append(read())
         except RuntimeError:
             found.append("cannot be read")
     return tuple(found)
@@ -37,19 +39,42 @@ def use_old_switches() -> None:
     PRODUCTS.allow_tf32 = True
 
 
+def use_precision() -> None:
+    torch.set_float32_matmul_precision("medium")
+
+
 def use_new_switches() -> None:
     CUDNN.conv.fp32_precision = "ieee"
     PRODUCTS.fp32_precision = "tf32"
 
 
-@pytest.mark.parametrize("prepare", [lambda: None, use_old_switches, use_new_switches])
+def mix_them() -> None:
+    CUDNN.allow_tf32 = False
+    CUDNN.conv.fp32_precision = "tf32"
+    torch.set_float32_matmul_precision("medium")
+    PRODUCTS.fp32_precision = "ieee"
+    torch.backends.mkldnn.matmul.fp32_precision = "tf32"
+
+
+@pytest.mark.parametrize("prepare", [lambda: None, use_old_switches, use_precision, use_new_switches, mix_them])
 def test_it_is_off_within_and_as_it_was_afterwards(prepare: Any) -> None:
     prepare()
     before = kinds_with_tf32(), legacy()
     with without_tf32():
-        assert (kinds_with_tf32(), legacy()) == ((), (False, False))
+        assert (kinds_with_tf32(), legacy()) == ((), (False, False, "highest"))
     assert before[0]
     assert (kinds_with_tf32(), legacy()) == before
+
+
+def test_what_follows_the_general_switch_still_does() -> None:
+    for switch in (CUDNN.conv, CUDNN.rnn, PRODUCTS):
+        switch.fp32_precision = "none"
+    torch.backends.fp32_precision = "ieee"
+    with without_tf32():
+        pass
+    assert kinds_with_tf32() == ()
+    torch.backends.fp32_precision = "tf32"
+    assert set(kinds_with_tf32()) == {*DEFAULT, "matrix products"}
 
 
 def test_both_runs_are_made_without_it_unless_it_is_asked_for() -> None:

@@ -1,38 +1,75 @@
 """TF32 on a GPU: torch allows it for convolutions and recurrences unless it is told otherwise.
 
 A product in TF32 has 10 bits of its fraction, so errors of a kernel that are smaller than that do not show. KernelDiff
-therefore computes without it, in both runs. torch has two sets of switches: `allow_tf32`, which cannot be read once the
-two disagree, and `fp32_precision`, by kind of operator. Both are set, and both are put back.
+therefore computes without it, in both runs. torch has two sets of switches. The old ones (`allow_tf32`,
+`set_float32_matmul_precision`) cannot be read once they disagree with the new ones (`fp32_precision`, by kind of
+operator), and TorchInductor reads them. Both sets are switched off, so that they agree, and both are put back.
 """
 
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-TF32, IEEE_ONLY = "tf32", "ieee"
+TF32, IEEE_ONLY, _UNSET = "tf32", "ieee", "none"
+_CPU = "matrix products on a CPU"  # no TF32 there, but the old switches speak of these products too
+# What the new switches of matrix products have to say (on a GPU, on a CPU) for the old one to be read.
+_AGREED = ((IEEE_ONLY, IEEE_ONLY), (TF32, TF32), (TF32, "bf16"))
 
 
 def kinds_with_tf32() -> tuple[str, ...]:
     """The kinds of operators that torch may compute in TF32 now."""
-    return tuple(kind for kind, precision in _precisions().items() if precision == TF32)
+    return tuple(kind for kind, precision in _precisions().items() if precision == TF32 and kind != _CPU)
 
 
 @contextlib.contextmanager
 def without_tf32() -> Iterator[None]:
     """float32 is computed as float32 within, and as before afterwards."""
-    before = _precisions()
-    convolutions, matrices = _legacy()
-    conv, products = before["convolutions"] == TF32, before["matrix products"] == TF32
-    _set_legacy(False, False)
-    _set(dict.fromkeys(before, IEEE_ONLY))
+    import torch
+
+    with _quiet():
+        before = _Settings.read()
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cudnn.allow_tf32 = False
+        _set(dict.fromkeys(_switches(), IEEE_ONLY))
     try:
         yield
     finally:
-        # What cannot be read is the other of the two: that is why it cannot.
-        _set_legacy(not conv if convolutions is None else convolutions, not products if matrices is None else matrices)
-        _set(before)
+        with _quiet():
+            before.put_back()
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """All switches, as they are set."""
+
+    products: str  # of set_float32_matmul_precision: highest, high or medium
+    cudnn: bool  # cudnn.allow_tf32
+    precisions: dict[str, str]  # of the new switches, by kind
+
+    @staticmethod
+    def read() -> _Settings:
+        import torch
+
+        precisions = {kind: _own(switch) for kind, switch in _switches().items()}
+        try:
+            cudnn = bool(torch.backends.cudnn.allow_tf32)
+        except RuntimeError:  # it is not what the new switches say of both kinds, and with False these are off
+            _set({"convolutions": TF32, "recurrences": TF32})
+            cudnn = _readable()
+        products = _products()
+        _set(precisions)
+        return _Settings(products, cudnn, precisions)
+
+    def put_back(self) -> None:
+        import torch
+
+        torch.set_float32_matmul_precision(self.products)
+        torch.backends.cudnn.allow_tf32 = self.cudnn
+        _set(self.precisions)  # last, since the others set these too
 
 
 def _switches() -> dict[str, Any]:
@@ -41,39 +78,69 @@ def _switches() -> dict[str, Any]:
 
     if not hasattr(torch.backends.cudnn, "conv"):
         return {}
-    cudnn: Any = torch.backends.cudnn
-    return {"convolutions": cudnn.conv, "recurrences": cudnn.rnn, "matrix products": torch.backends.cuda.matmul}
+    backends: Any = torch.backends
+    return {
+        "convolutions": backends.cudnn.conv,
+        "recurrences": backends.cudnn.rnn,
+        "matrix products": backends.cuda.matmul,
+        _CPU: backends.mkldnn.matmul,
+    }
 
 
 def _precisions() -> dict[str, str]:
-    switches = _switches()
-    if switches:
+    import torch
+
+    if switches := _switches():
         return {kind: switch.fp32_precision for kind, switch in switches.items()}
-    convolutions, matrices = _legacy()
+    convolutions, matrices = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
     named = {"convolutions": convolutions, "recurrences": convolutions, "matrix products": matrices}
     return {kind: TF32 if allowed else IEEE_ONLY for kind, allowed in named.items()}
 
 
 def _set(precisions: dict[str, str]) -> None:
-    for kind, switch in _switches().items():
-        switch.fp32_precision = precisions[kind]
+    switches = _switches()
+    for kind, precision in precisions.items():
+        switches[kind].fp32_precision = precision
 
 
-def _legacy() -> tuple[bool | None, bool | None]:
-    """`allow_tf32` of cuDNN and of matrix products; None where torch refuses to say."""
+def _own(switch: Any) -> str:
+    """What a switch is set to; unset where it follows `torch.backends.fp32_precision`, so that it still does later."""
     import torch
 
-    found: list[bool | None] = []
-    for switch in (torch.backends.cudnn, torch.backends.cuda.matmul):
-        try:
-            found.append(bool(switch.allow_tf32))
-        except RuntimeError:
-            found.append(None)
-    return found[0], found[1]
+    general: Any = torch.backends
+    shown, of_all = switch.fp32_precision, general.fp32_precision
+    if of_all == _UNSET:
+        return str(shown)
+    general.fp32_precision = TF32 if of_all == IEEE_ONLY else IEEE_ONLY
+    follows = switch.fp32_precision != shown
+    general.fp32_precision = of_all
+    return _UNSET if follows else str(shown)
 
 
-def _set_legacy(convolutions: bool, matrices: bool) -> None:
+def _readable() -> bool:
+    """Can `cudnn.allow_tf32` be read?"""
     import torch
 
-    torch.backends.cudnn.allow_tf32 = convolutions
-    torch.backends.cuda.matmul.allow_tf32 = matrices
+    with contextlib.suppress(RuntimeError):
+        return torch.backends.cudnn.allow_tf32 is not None
+    return False
+
+
+def _products() -> str:
+    """What `set_float32_matmul_precision` was called with; changes the new switches where they hide it."""
+    import torch
+
+    for agreed in (None, *_AGREED):
+        if agreed:
+            _set(dict(zip(("matrix products", _CPU), agreed, strict=True)))
+        with contextlib.suppress(RuntimeError):
+            return torch.get_float32_matmul_precision()
+    return "highest"
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without torch's advice to use the new switches alone: it is for those who set them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
