@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import abc
 import json
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 from driftline.backends import BACKENDS
 from driftline.cli import run as command
 from driftline.core.errors import DriftlineError
+from driftline.core.target import Target
 from driftline.inductor import AcceleratorAdapter, AcceleratorCapabilities
 
 pytest.importorskip("torch")
@@ -49,11 +52,23 @@ def _compile(self: Any, module: Any, inputs: Any) -> Any:
     return module
 
 
+def _of_a_base(self: Any, module: Any, inputs: Any) -> Any:
+    raise AssertionError("never called")
+
+
+def _with_a_device(self: Any, device: int) -> None:
+    pass
+
+
 @pytest.mark.parametrize(
     ("members", "said"),
     [
         ({"compile": _compile}, "Chip has no name"),
         ({"name": "my chip", "compile": _compile}, "'my chip' cannot be a target"),
+        ({"name": "3dchip", "compile": _compile}, "begin with a letter"),
+        ({"name": 5, "compile": _compile}, "5 cannot be a target"),
+        ({"name": "chip", "compile": abc.abstractmethod(_of_a_base)}, "Chip is abstract"),
+        ({"name": "chip", "compile": _compile, "__init__": _with_a_device}, "Chip() must work without arguments"),
         ({"name": "chip", "complie": _compile}, "Chip has no method compile(self, module, inputs)"),
         ({"name": "chip", "compile": _compile, "graph": "fx"}, "'fx' is not valid; it is 'aten' or 'torch'"),
         ({"name": "chip", "compile": _compile, "capabilities": {"alignment": 8}}, "must be AcceleratorCapabilities"),
@@ -65,7 +80,7 @@ def _compile(self: Any, module: Any, inputs: Any) -> Any:
 )
 def test_a_mistake_in_an_adapter_is_said_when_it_is_defined(members: dict[str, Any], said: str) -> None:
     """Said in a worker, it would look like a device that takes nothing, or like a bug of it."""
-    chip = type("Chip", (AcceleratorAdapter,), members)
+    chip = abc.ABCMeta("Chip", (AcceleratorAdapter,), members)
     for define in (chip.driftline_backend, chip.backend):
         with pytest.raises(DriftlineError) as refused:
             define()
@@ -75,6 +90,32 @@ def test_a_mistake_in_an_adapter_is_said_when_it_is_defined(members: dict[str, A
 def test_one_name_where_several_are_meant_is_refused() -> None:
     with pytest.raises(DriftlineError, match=r"write dtypes=\('float32',\)"):
         AcceleratorCapabilities(dtypes="float32")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("strange", [{"alignment": "8"}, {"alignment": 0}, {"constraints": 5}, {"constraints": (5,)}])
+def test_capabilities_of_another_type_are_refused(strange: dict[str, Any]) -> None:
+    with pytest.raises(DriftlineError, match=f"AcceleratorCapabilities: {next(iter(strange))}"):
+        AcceleratorCapabilities(**strange)
+
+
+@dataclass(frozen=True)
+class FurtherCapabilities(AcceleratorCapabilities):
+    lanes: int = 8
+
+
+class FamilyAdapter(AcceleratorAdapter):
+    """What the chips of one vendor share; it has no name, and is no target itself."""
+
+    capabilities = FurtherCapabilities(dtypes=("float32",))
+
+    def compile(self, module: Any, inputs: Any) -> Any:
+        return module
+
+
+@pytest.mark.parametrize("name", ["chip", "acme.npu", "Chip-2_b", "_chip"])
+def test_every_name_that_a_target_can_have_is_taken_from_a_class_between(name: str) -> None:
+    chip = type("Chip", (FamilyAdapter,), {"name": name})
+    assert chip.driftline_backend().name == Target.parse(name).backend
 
 
 @pytest.mark.slow

@@ -70,6 +70,11 @@ class Target:
         return f"{family}{version}{colon}{member}" + "".join(f":{key}={_quoted(value)}" for key, value in self.options)
 
 
+def is_backend_name(text: str) -> bool:
+    """Can a target begin with it?"""
+    return _HEAD.fullmatch(text) is not None
+
+
 def parse_targets(text: str) -> list[Target]:
     """A comma-separated list; the same target twice is kept once."""
     targets = [Target.parse(part) for part in _split(text, ",") if part.strip()]

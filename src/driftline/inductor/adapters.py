@@ -15,7 +15,7 @@ file.py`), can be hunted, and runs in the conformance suite. Graphs that the cap
 
 from __future__ import annotations
 
-import re
+import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ from driftline.backends._torch import TorchBackend
 from driftline.backends.base import Compiled, Options, Unsupported
 from driftline.core.errors import DriftlineError, chain
 from driftline.core.script_call import ScriptCall
+from driftline.core.target import is_backend_name
 from driftline.core.tracker import Tracker
 from driftline.hardware.constraint import Constraint
 from driftline.hardware.constraints.dtype import DtypeConstraint
@@ -40,7 +41,6 @@ from driftline.hardware.violation import ConstraintWarning, Violation
 from driftline.programs.opened import OpenedProgram
 
 ATEN, TORCH = "aten", "torch"
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,12 @@ class AcceleratorCapabilities:
         for name in ("dtypes", "operators", "denied_operators", "memory_formats"):
             if isinstance(value := getattr(self, name), str):  # whose letters would be taken for names
                 raise DriftlineError(f"AcceleratorCapabilities: {name} is several names: write {name}=({value!r},).")
+        if not isinstance(self.alignment, int) or self.alignment < 1:
+            told = "sizes are multiples of it, so it is a whole number of at least 1"
+            raise DriftlineError(f"AcceleratorCapabilities: alignment={self.alignment!r}; {told}.")
+        several = isinstance(self.constraints, Sequence)
+        if not several or not all(isinstance(one, Constraint) for one in self.constraints):
+            raise DriftlineError("AcceleratorCapabilities: constraints is a list of objects of class Constraint.")
 
     def profile(self, name: str) -> Profile:
         """The same as a strict hardware profile."""
@@ -191,10 +197,17 @@ def _require_complete(cls: type[AcceleratorAdapter]) -> None:
     name = getattr(cls, "name", "")
     if not name:
         raise DriftlineError(f"{cls.__name__} has no name; set the class attribute `name`.")
-    if not _NAME.fullmatch(name):
-        raise DriftlineError(f"{cls.__name__}.name = {name!r} cannot be a target; use letters, digits, - and _ only.")
+    if not (isinstance(name, str) and is_backend_name(name)):
+        told = "use letters, digits, '.', '-' and '_', and begin with a letter"
+        raise DriftlineError(f"{cls.__name__}.name = {name!r} cannot be a target; {told}.")
     if cls.compile is AcceleratorAdapter.compile:
         raise DriftlineError(f"{cls.__name__} has no method compile(self, module, inputs).")
+    if inspect.isabstract(cls):
+        raise DriftlineError(f"{cls.__name__} is abstract; register a class that has all its methods.")
+    try:
+        inspect.signature(cls).bind()
+    except TypeError as error:
+        raise DriftlineError(f"{cls.__name__}() must work without arguments: {error}.") from None
     if cls.graph not in (ATEN, TORCH):
         raise DriftlineError(f"{cls.__name__}.graph = {cls.graph!r} is not valid; it is {ATEN!r} or {TORCH!r}.")
     if not isinstance(cls.capabilities, AcceleratorCapabilities):
@@ -202,7 +215,7 @@ def _require_complete(cls: type[AcceleratorAdapter]) -> None:
     try:
         cls.capabilities.profile(name)  # whose constraints refuse what is no dtype, size or memory format
     except ValueError as error:
-        raise DriftlineError(f"{cls.__name__}.capabilities: {error}.") from None
+        raise DriftlineError(f"{cls.__name__}.capabilities: {str(error).removesuffix('.')}.") from None
 
 
 def _lowering(adapter: AcceleratorAdapter, otherwise: Callable[[Any, Sequence[Violation]], Any]) -> Callable[..., Any]:
