@@ -11,6 +11,7 @@ from typing import Any
 from driftline.bench.suite import SUITE
 from driftline.models import CATALOGUE
 
+OF_A_PAGE = "page-"  # keys of answers that were read back from docs/models.md begin with it
 _MARKS = {"pass": "pass", "rejected": "-", "inconclusive": "?", "skipped": "", "not exported": "n/e"}
 
 
@@ -37,8 +38,7 @@ def page(rows: list[Any], read: Sequence[dict[str, Any]], must_hold: Sequence[st
         f" machine: {machines}. Each model is built from its configuration with seeded weights"
         " (`driftline models list`), and checked with its example inputs: `driftline check model:NAME`.\n",
         f"{_counts(live)}\n",
-        "Answers were gathered over days while Driftline's own judgement changed, and are not all of one commit;"
-        " `--again` asks anew. An empty cell was not asked yet.\n",
+        _origin(rows),
         _table(live, read),
         "\n`pass`: agrees with the reference. `fail` with a number: see the notes. `reduced`: agrees if the compiler"
         " may compute in a narrower type. `-`: rejected, the compiler does not support it. `?`: inconclusive. `n/e`:"
@@ -62,6 +62,24 @@ def page(rows: list[Any], read: Sequence[dict[str, Any]], must_hold: Sequence[st
         "\nReleases: " + ", ".join(f"{target} {version}" for target, version in releases) + ".\n",
     ]
     return "\n".join(parts)
+
+
+def _origin(rows: list[Any]) -> str:
+    """What of the page is how old, and what an empty cell means."""
+    old, new = (sum(row.key.startswith(OF_A_PAGE) == taken for row in rows) for taken in (True, False))
+    told = (
+        "Answers were gathered over days while Driftline's own judgement changed, and are not all of one commit;"
+        " `--again` asks anew."
+    )
+    if old:
+        told += (
+            f" Of the {old + new} answers in both tables {old} were read back from an earlier version of this page,"
+            f" without their times, and {new} were asked since."
+        )
+    return (
+        f"{told} An empty cell has no answer: it was not asked, the target does not take the model, or the machine was"
+        " too busy for it to answer in time.\n"
+    )
 
 
 def _counts(rows: Iterable[Any]) -> str:
@@ -142,7 +160,7 @@ def _rejections(rows: Iterable[Any]) -> Iterable[str]:
 
 
 def _costs(rows: list[Any]) -> str:
-    rows = [row for row in rows if row.seconds > 0]  # of an answer that an earlier page showed no time is kept
+    rows = [row for row in rows if not row.key.startswith(OF_A_PAGE)]  # of those no time is kept
     lines = ["| target | median seconds of one answer | longest | greatest memory |", "|---|---|---|---|"]
     for target in _ordered(rows):
         seconds = sorted(row.seconds for row in rows if row.target == target)

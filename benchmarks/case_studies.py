@@ -124,6 +124,10 @@ the row of eager, against itself, is the noise ([how it is measured](how-to/benc
 the machines: wall times are longer than they need be, and intervals wide. Latencies are of one machine alone; counts of
 graphs, breaks and violations, and verdicts, are not.
 
+The oracle judges: it compares each output with float64. For targets of the tables the script asks it. For
+`inductor:device=cuda`, which is in no table, `KernelDiffHarness` asked it in a process of its own
+([KernelDiff](how-to/inductor-lab.md)), and its verdicts were put into this page by hand ([its figures](measured.md)).
+
 [Hardware profiles](how-to/hardware-profiles.md): `matrix32` is a matrix engine that works on tiles of 32 by 32, `npu` a
 device of int8 and bfloat16 with 8 MiB for a tensor. A violation is one tensor of one node; those that are fixed
 together are one place. Where a release of torch stands beside a profile, the violations were counted with it, in a run
