@@ -62,6 +62,33 @@ def test_as_on_the_command_line(target, driftline_check):
     driftline_check(MODEL)
 
 
+@pytest.mark.driftline(targets="onnxruntime,planted-drops-channel")
+@known_failing_targets("tvm,planted-drops-channel", reason="it drops a channel")
+def test_known_as_on_the_command_line(target, driftline_check):
+    driftline_check(MODEL)
+
+
+@pytest.mark.driftline(targets=5)
+def test_a_number(target, driftline_check):
+    driftline_check(MODEL)
+
+
+@pytest.mark.driftline(targets="onnxruntime")
+@pytest.mark.driftline_known_failing("onnxruntime")
+def test_known_without_a_reason(target, driftline_check):
+    driftline_check(MODEL)
+
+
+@known_failing_targets("planted-drops-channel", reason="it drops a channel")
+class TestOfAClass:
+    @pytest.mark.driftline(targets="planted-drops-channel")
+    def test_with_a_target(self, target, driftline_check):
+        driftline_check(MODEL)
+
+    def test_without(self):
+        pass
+
+
 @pytest.mark.driftline(target=["onnxruntime"])
 def test_a_strange_keyword(target, driftline_check):
     driftline_check(MODEL)
@@ -152,6 +179,12 @@ EXPECTED = {
     "test_mistyped[mistake]": "error",
     "test_as_on_the_command_line[onnxruntime]": "passed",
     "test_as_on_the_command_line[planted-drops-channel]": "skipped",
+    "test_known_as_on_the_command_line[onnxruntime]": "passed",
+    "test_known_as_on_the_command_line[planted-drops-channel]": "skipped",
+    "test_a_number[mistake]": "error",
+    "test_known_without_a_reason[mistake]": "error",
+    "test_with_a_target[planted-drops-channel]": "skipped",
+    "test_without": "passed",
     "test_a_strange_keyword[mistake]": "error",
     "test_a_mistyped_known_failure[mistake]": "error",
     "test_a_known_failure_of_no_target": "error",
@@ -193,6 +226,8 @@ def test_mistakes_are_told_in_a_sentence(ran: tuple[str, dict[str, ElementTree.E
         "test_unmarked": "without @pytest.mark.driftline",
         "test_mistyped[mistake]": "Did you mean 'onnxruntime'",
         "test_a_mistyped_known_failure[mistake]": "Did you mean 'onnxruntime'",
+        "test_a_number[mistake]": "5",
+        "test_known_without_a_reason[mistake]": "known_failing_targets needs targets and a reason=",
         "test_a_strange_keyword[mistake]": "@pytest.mark.driftline takes targets=[...], not target=.",
         "test_a_known_failure_of_no_target": "let it take the fixture `target`",
         "test_needs_an_unknown_backend": "Did you mean 'onnxruntime'",

@@ -12,7 +12,7 @@ xdist every process has workers of its own; the store is shared.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -99,10 +99,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     mark = metafunc.definition.get_closest_marker(MARK)
     if mark is None or "target" not in metafunc.fixturenames:
         return
-    known = [_KnownFailure.of(each) for each in metafunc.definition.iter_markers(KNOWN)]
     try:
         _of_mark(metafunc.config, mark)
-        _expanded([name for each in known for name in each.targets])
+        known = [_KnownFailure.of(each) for each in metafunc.definition.iter_markers(KNOWN)]
     except pytest.fail.Exception as mistake:  # a mistake of this test: the others of its file are collected
         metafunc.parametrize("target", [pytest.param(_Mistake(str(mistake.msg)), id="mistake")], indirect=True)
         return
@@ -111,7 +110,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.get_closest_marker(KNOWN) and "target" not in getattr(item, "fixturenames", ()):
+    own = any(mark.name == KNOWN for mark in item.own_markers)  # that of a class may be for its other tests
+    if own and "target" not in getattr(item, "fixturenames", ()):
         told = "known_failing_targets is for tests that run once for each target: let it take the fixture `target`"
         pytest.fail(f"{told}.", pytrace=False)
     for mark in item.iter_markers(REQUIRES):
@@ -263,16 +263,19 @@ class _Mistake:
 
 @dataclass(frozen=True)
 class _KnownFailure:
-    targets: tuple[str, ...]
+    targets: frozenset[str]
     reason: str
     strict: bool
 
     @staticmethod
     def of(mark: pytest.Mark) -> _KnownFailure:
-        return _KnownFailure(mark.args, mark.kwargs["reason"], mark.kwargs.get("strict", True))
+        if "reason" not in mark.kwargs or not mark.args:
+            pytest.fail("known_failing_targets needs targets and a reason=, such as an issue.", pytrace=False)
+        targets = frozenset(map(str, _expanded(mark.args)))
+        return _KnownFailure(targets, mark.kwargs["reason"], mark.kwargs.get("strict", True))
 
     def covers(self, target: Target) -> bool:
-        return str(target) in self.targets or target.backend in self.targets
+        return bool({str(target), target.backend} & self.targets)
 
 
 def _parameter(target: Target, known: Sequence[_KnownFailure]) -> Any:
@@ -321,7 +324,9 @@ def _named(mark: pytest.Mark | None) -> Sequence[Any]:
     if strange := set(mark.kwargs) - {"targets"}:
         pytest.fail(f"@pytest.mark.{MARK} takes targets=[...], not {', '.join(sorted(strange))}=.", pytrace=False)
     named: Any = mark.kwargs.get("targets") or mark.args
-    return (named,) if isinstance(named, str) else tuple(named)
+    if isinstance(named, Iterable) and not isinstance(named, str):
+        return tuple(named)
+    return (named,)
 
 
 def _expanded(names: Sequence[Any]) -> list[Target]:
