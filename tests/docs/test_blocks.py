@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import test_with_less_time
 from documents import ROOT, blocks, commands, pages, words_of
 from running import run_in, run_typed, typed_on, write_files
-from shown import CODE, COMMANDS, NotRun
+from shown import CODE, COMMANDS, LESS_TIME, READER, NotRun
 from test_session import plain
 
 sys.path.insert(0, str(ROOT / "tests" / "report"))
@@ -21,6 +24,8 @@ from filled_store import add_bug, fill
 from driftline.cli import run
 from driftline.core.verdict import Kind
 from driftline.store import Store
+
+_SEARCHES = ("driftline hunt", "driftline report --out report.html")  # what test_a_search runs of each page
 
 
 def test_every_block_of_python_is_run_by_a_test_or_says_why_not() -> None:
@@ -59,6 +64,29 @@ def test_the_tests_that_run_them_exist() -> None:
         else:
             path, _, name = how.partition("::")
             assert f"def {name}(" in (ROOT / path).read_text(), how
+
+
+def test_what_is_run_by_page_and_beginning_is_run() -> None:
+    """Two tests take commands by their beginnings: a command that none of these fits is not run."""
+    given = {
+        READER: [tuple(each) for each in _given(test_models_of_the_reader)],
+        LESS_TIME: [(page, beginning) for page in _given(test_with_less_time.test_a_search) for beginning in _SEARCHES],
+    }
+    missing = []
+    for command in commands("driftline"):
+        page, typed = command.where.partition(":")[0], " ".join(command.words)
+        told = COMMANDS.get(page, {})
+        how = told.get(max((one for one in told if typed.startswith(one)), key=len, default=""))
+        fits = [page == one and typed.startswith(beginning) for one, beginning in given.get(str(how), ())]
+        if str(how) in given and (not any(fits) or "device=cuda" in typed):
+            missing.append(str(command))
+    assert not missing, "\n".join(missing)
+
+
+def _given(test: Callable[..., None]) -> list[Any]:
+    """What a test is parametrised with."""
+    (values,) = (mark.args[1] for mark in test.pytestmark if mark.name == "parametrize")  # type: ignore[attr-defined]
+    return list(values)
 
 
 def test_causes(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ BUG_ID = re.compile(r"\b(inductor|onnxruntime)-[0-9a-f]{4,8}\b")
 # Commands of the pages that are quick once something was found, in an order that makes sense.
 QUICK = [
     "driftline models list",
+    "driftline models list --family decoder --json",
     "driftline report --out report.html",
     "driftline export inductor-5f460e8e --as issue --out issue.md",
 ]
