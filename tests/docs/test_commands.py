@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from documents import ROOT, Command, commands, inline_code, pages, words_of
 
 from driftline.backends import BACKENDS
 from driftline.backends.presets import is_preset
+from driftline.campaign.session import require_target
 from driftline.cli import cli
 from driftline.cli.branching import BranchingCommand
+from driftline.core.errors import BackendUnavailable
 from driftline.core.target import parse_targets
 
 FILE = re.compile(r"[\w./-]+\.(onnx|pt2|npz|json|py|toml)")
@@ -118,3 +121,13 @@ def test_make_has_the_targets_that_pages_name() -> None:
     for page in pages():
         named |= {code.split()[1] for code in inline_code(page) if re.fullmatch(r"make [a-z-]+", code)}
     assert {"demo", "test"} <= named <= has
+
+
+def test_marks_of_pytest_name_targets_with_values_that_they_take() -> None:
+    page = ROOT / "docs" / "how-to" / "test-with-pytest.md"
+    marks = re.findall(r"targets=\[([^]]*)\]|known_failing_targets\(([^)]*), reason", page.read_text())
+    named = {name for mark in marks for name in re.findall(r'"([^"]+)"', "".join(mark))}
+    assert "tvm:mcpu=generic" in named and "inductor" in named
+    for target in (target for name in named for target in parse_targets(name)):
+        with contextlib.suppress(BackendUnavailable):  # that it is not installed here is no mistake of the page
+            require_target(target)
