@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from driftline.campaign.watching import replay_all, settle
 from driftline.checking.checker import Checker
 from driftline.checking.result import ReplayAnswer, Standing
 from driftline.core.errors import DriftlineError
+from driftline.core.execution import Stage
 from driftline.core.target import Target
+from driftline.core.verdict import Kind
 from driftline.events import BugSeen, Event
 from driftline.execute.pool import Pool
 from driftline.report.export.schedule import export_schedule
@@ -24,8 +27,10 @@ from driftline.schedules.hunt import BATCH, ScheduleHunt, SchedulePlan, resumed
 from driftline.schedules.intrinsics import tensorize_ends_the_process
 from driftline.schedules.kernels import expanded
 from driftline.schedules.naming import FailureLike
+from driftline.schedules.performing import unoptimised
 from driftline.schedules.recording import record, trace_of
 from driftline.schedules.reducing import TraceReduction
+from driftline.schedules.requests import Performed
 from driftline.schedules.trace import LoopAt, ScheduleStep, Trace, read_trace
 from driftline.store import Bug, Store
 from driftline.store.schedules import BatchBody, ScheduleLog
@@ -124,6 +129,46 @@ def test_intrinsics_and_pipelines_compute_the_same(asker: ScheduleAsker) -> None
         assert all("ends the process" in one for one in refused[:2])
     else:
         assert not any(refused)
+
+
+@pytest.mark.parametrize("kind", ["vectorize", "parallel"])
+def test_a_pipeline_needs_a_loop_that_runs_in_turn(asker: ScheduleAsker, kind: str) -> None:
+    at = LoopAt("Y", 0)
+    steps = (
+        ScheduleStep("compute_at", ("P",), (at,), (0, -1)),
+        ScheduleStep(kind, loops=(at,)),
+        ScheduleStep("software_pipeline", loops=(at,), numbers=(0, 1, 0, 1)),
+    )
+    (found,) = asker.perform([Trace("two_steps", {"n": 4, "m": 5}, steps)])
+    assert "neither vectorized nor parallel" in found.refused
+
+
+def test_a_target_that_is_not_llvm_by_name_stays_as_it_is() -> None:
+    assert unoptimised("llvm") == {"kind": "llvm", "opt-level": 0}
+    assert unoptimised('{"kind": "llvm", "mcpu": "generic"}') == {"kind": "llvm", "mcpu": "generic", "opt-level": 0}
+    for target in ("raspberry-pi/4b-aarch64", '{"tag": "raspberry-pi/4b-aarch64"}', "c"):
+        assert unoptimised(target) == target
+
+
+def test_what_llvm_makes_right_again_when_it_is_smaller_is_not_lost(
+    pool: Pool, store_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = Performed(Trace("row_sum", {"n": 3, "m": 5}, (SPLIT, PARTITION)), Stage.RUN, Kind.WRONG_VALUE)
+
+    def perform(
+        self: ScheduleAsker, traces: Sequence[Trace], *, optimised: bool = True, **_: object
+    ) -> list[Performed]:
+        fails = [bool(trace.steps) and (len(trace.steps) == 2 or not optimised) for trace in traces]
+        return [
+            replace(wrong, trace=t) if bad else Performed(t, Stage.RUN) for t, bad in zip(traces, fails, strict=True)
+        ]
+
+    monkeypatch.setattr(ScheduleAsker, "draw", lambda *_: [wrong])
+    monkeypatch.setattr(ScheduleAsker, "perform", perform)
+    with Store.create(store_folder) as store:
+        result = ScheduleHunt(pool, store, SchedulePlan(("row_sum",), seconds=500.0), jobs=1, batches=1).run()
+        (bug,) = store.bugs()
+    assert result.bugs == {bug.id} and bug.fingerprint.detail.startswith("split > loop_partition")
 
 
 def test_kernels_of_a_model_are_scheduled_and_keep_their_text(

@@ -15,6 +15,7 @@ LAST = "software_pipeline"  # says something of every statement of a loop: a ste
 MOST_UNROLLED = 64  # iterations: more make the compiler slow, not wrong
 _FACTORS = (2, 3, 4, 5, 8)
 _REDUCES = 2  # IterVar.CommReduce
+_PARALLEL, _VECTORIZED = 1, 2  # ForKind
 _MOST_STAGES = 3
 _SCOPES = ("global", "global", "global", "local")
 
@@ -47,6 +48,10 @@ class ScheduleView:
     def statements(self, block: str) -> list[int]:
         """How many stand directly in each of the loops above it."""
         return [len(getattr(one.body, "seq", (None,))) for one in self._loops_above(block)]
+
+    def in_turn(self, at: LoopAt) -> bool:
+        """Does a loop run one iteration after the other?"""
+        return int(self._loops_above(at.block)[at.index].kind) not in (_PARALLEL, _VECTORIZED)
 
     def _loops_above(self, block: str) -> list[Any]:
         if block not in self._loops:

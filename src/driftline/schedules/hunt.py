@@ -19,7 +19,7 @@ from driftline.core.verdict import Kind
 from driftline.events import BugSeen, Listener, Working, ignore
 from driftline.execute.pool import Pool, PoolExpired, PoolInterrupted
 from driftline.schedules.asking import ScheduleAsker
-from driftline.schedules.kernels import expanded
+from driftline.schedules.kernels import expanded, is_program
 from driftline.schedules.naming import FailureLike, fingerprint, sentence
 from driftline.schedules.recording import record
 from driftline.schedules.reducing import Perform, TraceReduction
@@ -145,8 +145,9 @@ class ScheduleHunt:
             self._functions, self._kernels = expanded(plan.functions, self._pool)
             self._work_side_by_side()
         except PoolExpired as error:
+            busy = "TVM made kernels of the models" if any(map(is_program, plan.functions)) else "TVM was being started"
             raise NothingScheduled(
-                f"The budget of {plan.seconds:.0f} s ended while TVM was being started; give more with --budget."
+                f"The budget of {plan.seconds:.0f} s ended while {busy}; give more with --budget."
             ) from error
         finally:
             self._pool.deadline = before
@@ -227,12 +228,14 @@ class ScheduleHunt:
         with self._lock:
             if like.telling and like in self._known:
                 return self._known[like]
-        reduction = TraceReduction(self._performer(failing), failing)
-        for known in self._reduced(reduction):
-            if known:
-                return known
-        confirmed = self._confirmed(reduction.best.trace, like)
-        if confirmed is None:
+        for optimised in self._ways(failing):
+            reduction = TraceReduction(self._performer(failing, optimised), failing)
+            for known in self._reduced(reduction):
+                if known:
+                    return known
+            if confirmed := self._confirmed(reduction.best.trace, like):
+                break
+        else:
             return ""
         with self._lock:
             bug = self._record(confirmed, failing.trace, reduction.asked)
@@ -284,12 +287,15 @@ class ScheduleHunt:
                 return again
         return None
 
-    def _performer(self, failing: Performed) -> Perform:
-        """The cheapest way to try smaller traces: a failure of scheduling needs no compilation to be seen,
-        and most others no optimisation by LLVM."""
-        build = failing.stage != Stage.SCHEDULE
-        optimised = not build
-        if build and failing.kind not in _SLOW:
+    def _ways(self, failing: Performed) -> Iterator[bool]:
+        """Whether LLVM optimises smaller traces while they are tried. Most failures do not need it, and it takes time;
+        but what they become without it may be right with it, and then they are reduced again."""
+        if failing.stage != Stage.SCHEDULE and failing.kind not in _SLOW:
             (plain,) = self._asker.perform([failing.trace], optimised=False)
-            optimised = not plain.fails or FailureLike.of(plain) != FailureLike.of(failing)
+            if plain.fails and FailureLike.of(plain) == FailureLike.of(failing):
+                yield False
+        yield True
+
+    def _performer(self, failing: Performed, optimised: bool) -> Perform:
+        build = failing.stage != Stage.SCHEDULE  # a failure of scheduling needs no compilation to be seen
         return lambda traces, lenient: self._asker.perform(traces, lenient=lenient, build=build, optimised=optimised)

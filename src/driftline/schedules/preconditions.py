@@ -67,6 +67,12 @@ PRECONDITIONS = (
         lambda view, function, step: len(step.numbers) < 2 or step.numbers[1] in _ANYWHERE,
     ),
     Precondition(
+        ("software_pipeline",),
+        "the loop is neither vectorized nor parallel: an iteration of a pipeline needs what the one before it made",
+        f"{_API}.parallel and .vectorize: for loops whose iterations do not depend on each other",
+        lambda view, function, step: view.in_turn(step.loops[0]),
+    ),
+    Precondition(
         ("tensorize",),
         f"apache-tvm-ffi is none of {', '.join(FATAL_FFI)} on 64-bit Arm, where every call ends the process",
         f"{_API}.tensorize: its example dies there; the pinned release works",
