@@ -55,3 +55,10 @@ def test_quantised_conversions_are_judged_by_their_quanta(pool: Pool, mode: str)
     assert layer.judgement == "pass", layer.reason
     assert "not judged" not in layer.reason
     assert other.judgement == ("pass" if mode == "float16" else "rejected"), other.reason
+
+
+def test_a_range_that_the_specification_fixes_is_no_finding(pool: Pool) -> None:
+    wanted = ProgramRequest("graph", "log_softmax", 0, ("random",), seed="log_softmax")
+    with Screening(pool, "tensorflow", seed=3) as screening:
+        (found,) = screening.screen([wanted], Target.parse("tflite:quantise=int8"))
+    assert found.judgement == "rejected" and "ends at -16" in found.reason

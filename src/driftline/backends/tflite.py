@@ -254,6 +254,8 @@ def _convert(program: OpenedProgram, dumps: Path | None = None, mode: str = "", 
         raise Unsupported(f"{random}: TensorFlow Lite has a random generator of its own")
     if assignment := traced.operation_like("Assign"):
         raise Unsupported(f"{assignment}: converting freezes variables, and this program changes one")
+    if mode == "int8" and any(one.type == "LogSoftmax" for one in traced.concrete.graph.get_operations()):
+        raise Unsupported("LogSoftmax in eight bits ends at -16, as the specification of TensorFlow Lite says")
     converter = tf.lite.TFLiteConverter.from_concrete_functions([traced.concrete])
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
     if mode:
