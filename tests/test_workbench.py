@@ -106,6 +106,7 @@ def test_a_hunt_and_what_it_leaves_in_the_store(store_folder: Path) -> None:
         heard: list[Event] = []
         found = bench.hunt(programs=64, targets=["onnxruntime"], generators=["graph"], seed=3, listener=heard.append)
         assert isinstance(heard[0], HuntStarted) and heard[0].targets == ("onnxruntime",)
+        assert heard[0].spent > 0, "the start is part of the budget, so what is shown as left must be without it"
         assert sum(sum(event.counts.values()) for event in heard if isinstance(event, TurnDone)) == 64
         assert {event.bug.id for event in heard if isinstance(event, BugSeen)} == set(found.bugs)
         assert found.programs == {"onnxruntime": 64}

@@ -102,7 +102,7 @@ class HuntStarted(Event):
     seconds: float  # the budget; 0: none
     programs: int  # for each target; 0: no limit
     resumed: int
-    spent: float  # seconds, before it was resumed
+    spent: float  # seconds of the budget: starting, and what was done before it was resumed
     number: int = 0  # of the hunt in the store
     run: str = ""  # its name, which stays when stores are merged
 

@@ -161,7 +161,7 @@ class Hunter:
                     self._plan.seconds,
                     self._plan.programs,
                     before,
-                    hunt.seconds,
+                    time.monotonic() - self._started,
                     hunt.id,
                     hunt.run,
                 )
