@@ -18,10 +18,11 @@ DEFAULT = ("convolutions", "recurrences")
 
 @pytest.fixture(autouse=True)
 def settings_put_back() -> Iterator[None]:
-    yield
-    torch.backends.fp32_precision = "none"
-    torch.set_float32_matmul_precision("highest")
-    CUDNN.allow_tf32 = True
+    with getattr(torch.backends, "__allow_nonbracketed_mutation")():  # noqa: B009 (other tests may have frozen them)
+        yield
+        torch.backends.fp32_precision = "none"
+        torch.set_float32_matmul_precision("highest")
+        CUDNN.allow_tf32 = True
 
 
 def legacy() -> tuple[Any, ...]:
