@@ -18,7 +18,7 @@ DEFAULT = ("convolutions", "recurrences")
 
 @pytest.fixture(autouse=True)
 def settings_put_back() -> Iterator[None]:
-    with getattr(torch.backends, "__allow_nonbracketed_mutation")():  # noqa: B009 (other tests may have frozen them)
+    with getattr(torch.backends, "__allow_nonbracketed_mutation")():  # other tests may have frozen them
         yield
         torch.backends.fp32_precision = "none"
         torch.set_float32_matmul_precision("highest")
