@@ -377,6 +377,11 @@ def _plainer(values: tuple[str, ...], now: str) -> tuple[str, ...]:
     return values[: values.index(now)] if now in values else values[:1]
 
 
+def each_setting(*entries: str) -> tuple[Options, ...]:
+    """Settings written as `name=value`, each as options of its own."""
+    return tuple(dict([entry.split("=")]) for entry in entries)
+
+
 def option(options: Options, backend: Backend, key: str) -> str:
     """The value of an option, or its default."""
     return options.get(key, backend.options[key].default)

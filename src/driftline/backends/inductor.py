@@ -89,7 +89,7 @@ class Inductor(TorchBackend):
         return [*found, {"cpp_wrapper": "true"}]
 
     def loop_settings(self) -> tuple[Options, ...]:
-        return tuple(dict([entry.split("=")]) for entry in INDUCTOR)
+        return INDUCTOR
 
     def check_settings(self, settings: Options) -> None:
         check_settings_here(settings)

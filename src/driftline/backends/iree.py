@@ -151,7 +151,7 @@ class Iree(Backend):
         return [*super().varied_settings(processor), *({"flags": flag} for flag in _PARTS)]
 
     def loop_settings(self) -> tuple[Options, ...]:
-        return tuple(dict([entry.split("=")]) for entry in IREE)
+        return IREE
 
     def check_settings(self, settings: Options) -> None:
         from iree.compiler.api import Session

@@ -6,7 +6,9 @@ compute what it does without. `hunt --settings loops` draws several at a time.
 
 from __future__ import annotations
 
-INDUCTOR = (
+from driftline.backends.base import each_setting
+
+INDUCTOR = each_setting(
     "max_fusion_size=1",
     "max_fusion_size=2",
     "realize_reads_threshold=1",
@@ -38,7 +40,7 @@ INDUCTOR = (
     "cpp.force_inline_kernel=true",
     "cpp.use_two_step_variance_threshold=1",
 )
-IREE = (
+IREE = each_setting(
     "iree-opt-data-tiling=true",
     "iree-opt-aggressively-propagate-transposes=true",
     "iree-opt-generalize-matmul=true",
@@ -64,7 +66,7 @@ IREE = (
     "iree-llvmcpu-target-vector-width-in-bytes=64",
     "iree-llvmcpu-use-decompose-softmax-fuse=false",
 )
-XLA = (
+XLA = each_setting(
     "xla_cpu_copy_insertion_use_region_analysis=true",
     "xla_cpu_enable_concurrency_optimized_scheduler=true",
     "xla_cpu_multi_thread_eigen=false",

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.backends.base import Backend, Compiled, Option, Options, PassTrials, Unsupported, option
+from driftline.backends.base import Backend, Compiled, Option, Options, PassTrials, Unsupported, each_setting, option
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import Installing
@@ -176,8 +176,10 @@ class OnnxRuntime(Backend):
         return [{"mlas.disable_kleidiai": "1"}] if processor.machine == ARM else ()
 
     def varied_settings(self, processor: Processor) -> list[Options]:
-        entries = ("session.disable_prepacking=1", "session.enable_mem_pattern=0", "session.disable_quant_qdq=1")
-        return [*super().varied_settings(processor), *(dict([entry.split("=")]) for entry in entries)]
+        own = each_setting(
+            "session.disable_prepacking=1", "session.enable_mem_pattern=0", "session.disable_quant_qdq=1"
+        )
+        return [*super().varied_settings(processor), *own]
 
     def check_settings(self, settings: Options) -> None:
         known = _known_entries()

@@ -148,7 +148,7 @@ class Xla(Backend):
         return [{"xla_cpu_max_isa": name} for name in xla_instruction_sets(processor)]
 
     def loop_settings(self) -> tuple[Options, ...]:
-        return tuple(dict([entry.split("=")]) for entry in XLA)
+        return XLA
 
     def check_settings(self, settings: Options) -> None:
         import jax

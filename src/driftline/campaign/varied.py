@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from driftline.backends import resolve
+from driftline.backends import BACKENDS, resolve
 from driftline.campaign.plan import choose_lanes
 from driftline.checking.checker import Skipped
 from driftline.core.errors import DriftlineError
@@ -40,9 +40,8 @@ def vary_settings(
         return _drawn(target, seed, here) if way == VARY else _drawn_loops(target, seed)
 
     if way == LOOPS and not any(resolve(target).loop_settings() for target in chosen):
-        raise DriftlineError(
-            "--settings loops: none of these targets has settings of its loops; inductor, iree and xla have."
-        )
+        able = ", ".join(sorted(name for name in BACKENDS.names() if BACKENDS.get(name).loop_settings()))
+        raise DriftlineError(f"--settings loops: none of these targets has settings of its loops. These have: {able}.")
     return list(dict.fromkeys(each for target in chosen for each in (target, *draw(target)))), skipped
 
 

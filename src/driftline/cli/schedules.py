@@ -222,14 +222,14 @@ def export(bug: str, form: str, out: Path | None, store: Path) -> int:
 
 def _functions(text: str | None) -> tuple[str, ...]:
     from driftline.schedules.functions import NAMES, function_named
-    from driftline.schedules.kernels import is_program
+    from driftline.schedules.kernels import is_model
 
     if text is None:
         return NAMES
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     if not names:
         raise DriftlineError("An empty list was given; leave --functions out to take all.")
-    return tuple(name if is_program(name) else function_named(name).name for name in names)
+    return tuple(name if is_model(name) else function_named(name).name for name in names)
 
 
 def _require_tvm() -> None:

@@ -19,7 +19,7 @@ from driftline.core.verdict import Kind
 from driftline.events import BugSeen, Listener, Working, ignore
 from driftline.execute.pool import Pool, PoolExpired, PoolInterrupted
 from driftline.schedules.asking import ScheduleAsker
-from driftline.schedules.kernels import expanded, is_program
+from driftline.schedules.kernels import expanded, is_model
 from driftline.schedules.naming import FailureLike, fingerprint, sentence
 from driftline.schedules.recording import record
 from driftline.schedules.reducing import Perform, TraceReduction
@@ -145,7 +145,7 @@ class ScheduleHunt:
             self._functions, self._kernels = expanded(plan.functions, self._pool)
             self._work_side_by_side()
         except PoolExpired as error:
-            busy = "TVM made kernels of the models" if any(map(is_program, plan.functions)) else "TVM was being started"
+            busy = "TVM made kernels of the models" if any(map(is_model, plan.functions)) else "TVM was being started"
             raise NothingScheduled(
                 f"The budget of {plan.seconds:.0f} s ended while {busy}; give more with --budget."
             ) from error

@@ -22,7 +22,7 @@ OPEN_SIZE = 2  # of what a model leaves open
 _SECONDS = 300.0
 
 
-def is_program(name: str) -> bool:
+def is_model(name: str) -> bool:
     """Does a word of `--functions` name a model, and not one of our functions?"""
     return name.startswith(MODEL) or name.endswith(".onnx")
 
@@ -32,7 +32,7 @@ def expanded(names: Sequence[str], pool: Pool) -> tuple[tuple[str, ...], dict[st
     kernels: dict[str, ModelKernel] = {}
     functions: list[str] = []
     for name in names:
-        if is_program(name):
+        if is_model(name):
             found = kernels_of(name, pool)
             kernels |= found
             functions += found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from driftline.checking.checker import Checker
@@ -17,6 +16,8 @@ from driftline.diagnose.reduce.question import CandidateQuestion
 from driftline.diagnose.reduce.requests import EVALUATE, READ, EvaluateRequest, GraphCandidate, ReadRequest, TextFrame
 from driftline.diagnose.reduce.text import ProgramText, plain_text, with_inputs
 from driftline.diagnose.reduce.values import Values, roughness
+from driftline.execute.messages import Ending
+from driftline.execute.pool import TaskReport
 
 TRACERS = ("dynamo", "export", "make_fx")
 
@@ -35,9 +36,10 @@ class Reader:
         """The program as a graph, where it can be traced that way and written again."""
         case = self._question.case
         request = ReadRequest(write_case(self._pool.workspace, case), self._folder, tracer)
-        found = self._ask(READ, request, fresh=True)  # a user's module leaves traces
-        if found is None and self._pool.deadline > time.monotonic():
-            found = self._ask(READ, request, fresh=True)  # something else may have killed the worker
+        report = self._run(READ, request, fresh=True)  # a user's module leaves traces
+        if report.ending is Ending.DIED:  # something else may have killed the worker
+            report = self._run(READ, request, fresh=True)
+        found = report.answer
         if found is None or found.evaluated is None:
             return None
         evaluated = found.evaluated
@@ -64,16 +66,17 @@ class Reader:
         if known and known.graph == graph:
             return known
         case = self._question.case
-        found = self._ask(EVALUATE, EvaluateRequest(graph, case.program.framework, self._folder, len(case.samples)))
+        request = EvaluateRequest(graph, case.program.framework, self._folder, len(case.samples))
+        found = self._run(EVALUATE, request).answer
         leaves = graph.leaf.values()
         evaluated = found or Evaluated(graph, {v.number: v.type for v in leaves}, {v.number: v.data for v in leaves})
         self._evaluations[graph.key] = evaluated
         return evaluated
 
-    def _ask(self, task: Task[Request, Answer], request: Request, *, fresh: bool = False) -> Answer | None:
+    def _run(self, task: Task[Request, Answer], request: Request, *, fresh: bool = False) -> TaskReport[Answer]:
         case = self._question.case
         worker = worker_for_framework(case.program.framework, case.options.plugins)
-        return self._pool.run(worker, task, request, timeout=self._question.timeout * 2, fresh=fresh).answer
+        return self._pool.run(worker, task, request, timeout=self._question.timeout * 2, fresh=fresh)
 
 
 def written_anew(checker: Checker, question: CandidateQuestion) -> Case | None:
