@@ -62,3 +62,10 @@ def test_a_range_that_the_specification_fixes_is_no_finding(pool: Pool) -> None:
     with Screening(pool, "tensorflow", seed=3) as screening:
         (found,) = screening.screen([wanted], Target.parse("tflite:quantise=int8"))
     assert found.judgement == "rejected" and "ends at -16" in found.reason
+
+
+def test_a_value_inside_without_a_range_is_rejected_for_eight_bits(pool: Pool) -> None:
+    wanted = ProgramRequest("graph", "sqrt", 0, ("random",), seed="sqrt")
+    with Screening(pool, "tensorflow", seed=3) as screening:
+        (found,) = screening.screen([wanted], Target.parse("tflite:quantise=int8"))
+    assert found.judgement == "rejected" and "Sqrt gives numbers that eight bits cannot stand for" in found.reason

@@ -22,7 +22,7 @@ import numpy as np
 
 from driftline.backends.base import Availability, Backend, Behaviour, Compiled, Option, Options, Unsupported, option
 from driftline.backends.pass_texts import pass_texts
-from driftline.backends.tensorflow import TENSORFLOW_TRACKER
+from driftline.backends.tensorflow import TENSORFLOW_TRACKER, Traced
 from driftline.core.execution import Stage
 from driftline.core.packages import TENSORFLOW
 from driftline.core.script_call import ScriptCall
@@ -236,7 +236,7 @@ def _bounded(run: Compiled) -> Compiled:
 
     def checked(arrays: Arrays) -> Arrays:
         for name, array in arrays.items():
-            if array.dtype.kind == "f" and not (np.abs(array.astype(np.float64)) <= _LARGEST).all():
+            if array.dtype.kind == "f" and not _has_range(array):
                 raise Unsupported(f"{name} has numbers that eight bits cannot stand for: NaN, infinite or very large")
         return run(arrays)
 
@@ -245,8 +245,6 @@ def _bounded(run: Compiled) -> Compiled:
 
 def _convert(program: OpenedProgram, dumps: Path | None = None, mode: str = "", example: Arrays | None = None) -> bytes:
     import tensorflow as tf
-
-    from driftline.backends.tensorflow import Traced
 
     program.enter(Stage.CONVERT)
     traced = Traced(program)
@@ -264,12 +262,34 @@ def _convert(program: OpenedProgram, dumps: Path | None = None, mode: str = "", 
         converter.target_spec.supported_types = [tf.float16]
     if example is not None:
         used = [example[name] for name in traced.inputs]
+        _require_ranges(traced, used)
         converter.representative_dataset = lambda: [used]
     if dumps:
         converter.ir_dump_dir, converter.ir_dump_pass_regex = str(dumps), "OptimizePass"
     data: bytes = converter.convert()
     program.enter(Stage.COMPILE)
     return data
+
+
+def _require_ranges(traced: Traced, example: Sequence[Array]) -> None:
+    """Calibrating asks for the range of every value inside, and dies of one that has none."""
+    import tensorflow as tf
+    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+    frozen = convert_variables_to_constants_v2(traced.concrete, lower_control_flow=False)
+    inside = [out for one in frozen.graph.get_operations() for out in one.outputs if out.dtype.is_floating]
+    with tf.compat.v1.Session(graph=frozen.graph) as session:
+        feeds = {tensor.name: value for tensor, value in zip(frozen.inputs, example, strict=True)}
+        values = session.run(inside, feeds)
+    for tensor, value in zip(inside, values, strict=True):
+        if not _has_range(value):
+            raise Unsupported(
+                f"{tensor.op.type} gives numbers that eight bits cannot stand for: NaN, infinite or very large"
+            )
+
+
+def _has_range(array: Array) -> bool:
+    return bool((np.abs(array.astype(np.float64)) <= _LARGEST).all())
 
 
 def _interpreter(data: bytes, runtime: str, resolver: str) -> Any:
