@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -92,25 +93,28 @@ def write_sketch_prompts(store: Path, file: Path, count: int, seed: int, model: 
 
 
 def ask(settings: LlmSettings, prompts: Path, answers: Path) -> None:
-    """Ask what has no answer yet, one after another; each answer is written as soon as it is there."""
-    client = ChatClient(settings)
+    """Ask what has no answer yet, as many at a time as there are connections; each answer is written when it comes."""
     known = {key for key, _ in _lines(answers, "answer")} if answers.exists() else set()
-    try:
-        with open(answers, "a") as out:
-            for key, prompt in _a_rule_at_a_time(read_prompts(prompts)):
-                if key in known:
-                    continue
-                began = time.monotonic()
-                try:
-                    answer = client.complete(prompt.request)
-                except NoAnswer as reason:
-                    sys.exit(f"{settings.shown_url} gives no answer ({reason}): run this again to go on.")
-                seconds = time.monotonic() - began
-                line = {"key": key, "seconds": round(seconds, 1), "answer": encode(ChatAnswer, answer)}
+    todo = [(key, prompt) for key, prompt in _a_rule_at_a_time(read_prompts(prompts)) if key not in known]
+    client = ChatClient(settings)
+
+    def asked(prompt: Prompt) -> tuple[ChatAnswer, float]:
+        began = time.monotonic()
+        return client.complete(prompt.request), time.monotonic() - began
+
+    with ThreadPoolExecutor(settings.connections) as threads, open(answers, "a") as out:
+        keys = {threads.submit(asked, prompt): key for key, prompt in todo}
+        try:
+            for done in as_completed(keys):
+                answer, seconds = done.result()
+                line = {"key": keys[done], "seconds": round(seconds, 1), "answer": encode(ChatAnswer, answer)}
                 print(json.dumps(line), file=out, flush=True)
                 print(f"{answer.answer_tokens} tokens, {seconds:.0f} s, {answer.problem or 'whole'}", flush=True)
-    finally:
-        client.close()
+        except NoAnswer as reason:
+            threads.shutdown(wait=False, cancel_futures=True)
+            sys.exit(f"{settings.shown_url} gives no answer ({reason}): run this again to go on.")
+        finally:
+            client.close()
 
 
 def _a_rule_at_a_time(prompts: Iterable[tuple[str, Prompt]]) -> Iterator[tuple[str, Prompt]]:

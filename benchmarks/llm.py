@@ -210,7 +210,9 @@ def judged(prompts: Path, given: Path, seed: int, compiled: bool) -> None:
         print(f"fire the rule aimed at          {interval(found.fired, found.asked)}")
     for name, count in found.outcomes.most_common():
         print(f"  {count:5d}  {name}")
-    print(f"{tokens_a_second(given):.1f} tokens a second; {len(found.failures)} look wrong, before they are confirmed")
+    print(
+        f"{tokens_a_second(given):.1f} tokens a second for one question; {len(found.failures)} look wrong, before they are confirmed"
+    )
     for failure in found.failures:
         print(f"  {failure}")
 
@@ -238,6 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default="", help=f"of what is watched, with commas: {', '.join(FORMS)}")
     parser.add_argument("--pairs", type=int, default=2, help="of hunts, one of each kind, in turns")
     parser.add_argument("--prepare", action="store_true", help="of `pace`: what is not timed, for a store that is kept")
+    parser.add_argument("--connections", type=int, default=1, help="of `ask`: questions at a time")
     parser.add_argument("--eager", action="store_true", help="of `judge`: run the programs and compile none")
     parser.add_argument("--store", type=Path, help="kept, with every answer; default: a temporary one")
     told = parser.parse_args(arguments)
@@ -256,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             write = write_sketch_prompts if told.mode == SKETCH else write_prompts
             write(store, told.file, told.programs, told.seed, name, told.max_tokens)
         elif told.what == "ask":
-            ask(llm_settings({"timeout": _PATIENCE}), told.file, told.answers_from)
+            ask(llm_settings({"timeout": _PATIENCE, "connections": told.connections}), told.file, told.answers_from)
         elif told.what == "judge":
             judged(told.file, told.answers_from, told.seed, not told.eager)
         elif told.what == "watching":
