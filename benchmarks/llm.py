@@ -210,9 +210,8 @@ def judged(prompts: Path, given: Path, seed: int, compiled: bool) -> None:
         print(f"fire the rule aimed at          {interval(found.fired, found.asked)}")
     for name, count in found.outcomes.most_common():
         print(f"  {count:5d}  {name}")
-    print(
-        f"{tokens_a_second(given):.1f} tokens a second for one question; {len(found.failures)} look wrong, before they are confirmed"
-    )
+    print(f"{tokens_a_second(given):.1f} tokens a second for one question")
+    print(f"{len(found.failures)} look wrong, before they are confirmed")
     for failure in found.failures:
         print(f"  {failure}")
 
