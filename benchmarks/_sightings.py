@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from _lines import append_line, read_lines
+
 from driftline.backends import BACKENDS, resolve
 from driftline.campaign.experiments import ask
 from driftline.campaign.failing import find_failing
@@ -57,7 +59,7 @@ class Replayed:
 def replay(stores: Sequence[Path], often: int, most: int, only: str, out: Path | None) -> list[Replayed]:
     """Every sighting of every bug that was seen more than `often` times; `most` of each, spread over the hunt. Rows
     that are in `out` are taken from there."""
-    rows = [_read(line) for line in out.read_text().splitlines()] if out and out.exists() else []
+    rows = [_read(line) for line in read_lines(out)] if out else []
     known = {(row.seed, row.bug, row.suspect) for row in rows}
     with Pool() as pool:
         checker = Checker(pool, jobs=1)
@@ -65,13 +67,11 @@ def replay(stores: Sequence[Path], often: int, most: int, only: str, out: Path |
             for row in _of_store(path, checker, often, most, only, known):
                 rows.append(row)
                 if out:
-                    with out.open("a") as file:
-                        file.write(json.dumps(asdict(row)) + "\n")
+                    append_line(out, asdict(row))
     return rows
 
 
-def _read(line: str) -> Replayed:
-    told: dict[str, Any] = json.loads(line)
+def _read(told: dict[str, Any]) -> Replayed:
     return Replayed(**{key: tuple(value) if isinstance(value, list) else value for key, value in told.items()})
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import fnmatch
-import json
 import os
 import signal
 import statistics
@@ -34,6 +33,7 @@ from pathlib import Path
 
 from _detection_plants import PLANTS, Plant
 from _detection_reach import reach
+from _lines import append_line, read_lines
 
 from driftline.core.errors import DriftlineError
 from driftline.core.identity import operators_named_in
@@ -102,8 +102,7 @@ def main() -> int:
         if (f"plant-{name}", arguments.seed, arguments.minutes) in done:
             continue
         for line in hunted(PLANTS[name], arguments):
-            with arguments.results.open("a") as file:
-                file.write(json.dumps(asdict(line)) + "\n")
+            append_line(arguments.results, asdict(line))
             when = f" after {line.first:.0f} s" if line.first >= 0 else ""
             print(f"{line.target}: {', '.join(line.bugs) or 'nothing'}{when} ({line.programs} programs)", flush=True)
     return show([line for line in read(arguments.results) if line.name in names and line.minutes == arguments.minutes])
@@ -205,9 +204,7 @@ def _seconds(start: str, end: str) -> float:
 
 
 def read(path: Path) -> list[Hunted]:
-    if not path.exists():
-        return []
-    lines = [json.loads(text) for text in path.read_text().splitlines()]
+    lines = read_lines(path)
     made = [Hunted(**line | {"bugs": tuple(line["bugs"]), "problems": tuple(line["problems"])}) for line in lines]
     return list({(one.target, one.seed, one.minutes): one for one in made}.values())  # the last try of each
 

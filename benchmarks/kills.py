@@ -31,6 +31,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from _lines import append_line, read_lines
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
@@ -344,8 +346,7 @@ class Campaign:
         left = left_behind(self._store, self._cache, told["first"])
         told["problems"] += [f"left behind: {what}" for what in left]
         told = {"subject": subject.name, "number": number, "command": " ".join(line[:3]), **told}
-        with open(self._work / "trials.jsonl", "a") as file:
-            file.write(json.dumps(told) + "\n")
+        append_line(self._work / "trials.jsonl", told)
         if told["problems"]:
             kept = self._work / "wrong" / f"{subject.name}-{number}"
             shutil.copytree(self._store, kept, dirs_exist_ok=True, ignore_dangling_symlinks=True)
@@ -417,7 +418,7 @@ def main() -> int:
     work: Path = arguments.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     results = work / "trials.jsonl"
-    trials = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+    trials = read_lines(results)
     wrong = 0
     if not arguments.table:
         done = Counter(trial["subject"] for trial in trials)
@@ -427,7 +428,7 @@ def main() -> int:
             for subject, campaign in zip(chosen, campaigns, strict=True):
                 if number >= done[subject.name]:
                     wrong += campaign.step()
-        trials = [json.loads(line) for line in results.read_text().splitlines()]
+        trials = read_lines(results)
     print(table(trials))
     return int(bool(wrong))
 

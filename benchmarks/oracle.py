@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 import oracle_workloads
 import torch
+from _lines import append_line, read_lines
 from oracle_cost import Cost, measure_cost
 from oracle_peers import PEERS, Pair, alarms
 from oracle_workloads import WORKLOADS, Workload, sequential_softmax
@@ -532,8 +533,7 @@ def main() -> int:
             new = list(judge_workload(workload, dtype, seeds, compiled))
             pieces.append(Piece(workload.name, dtype, len(seeds), arguments.targets, tuple(new), dict(compiled.absent)))
             if arguments.results:
-                with arguments.results.open("a") as file:
-                    file.write(json.dumps(asdict(pieces[-1])) + "\n")
+                append_line(arguments.results, asdict(pieces[-1]))
             wolves = sum(r.legitimate and r.thorough for r in new)
             found = [r for r in new if r.wrong]
             _progress(
@@ -571,8 +571,7 @@ class Piece:
 
 def _read(results: Path, seeds: int, targets: str) -> list[Piece]:
     """What was judged so far with these seeds and targets."""
-    lines = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
-    same = [line for line in lines if (line["seeds"], line["targets"]) == (seeds, targets)]
+    same = [line for line in read_lines(results) if (line["seeds"], line["targets"]) == (seeds, targets)]
     rows = [tuple(Row(**row | {"peers": tuple(row["peers"])}) for row in line["rows"]) for line in same]
     return [Piece(**line | {"rows": made}) for line, made in zip(same, rows, strict=True)]
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _lines import append_line, read_lines
 
 from driftline.core.config import cache_home
 from driftline.execute.processes import children, descendants, tagged
@@ -63,7 +63,7 @@ def drive(arguments: argparse.Namespace) -> int:
 
     for seed in range(arguments.seed, arguments.seed + arguments.hunts):
         started = time.time()
-        append(arguments.out, {"what": "begin", "seed": seed, "at": started})
+        append_line(arguments.out, {"what": "begin", "seed": seed, "at": started})
         with driftline.open(arguments.stores / str(seed)) as bench:
             result = bench.hunt(seconds=seconds_of(arguments.each), targets=arguments.targets, seed=seed)
             line = {
@@ -71,7 +71,7 @@ def drive(arguments: argparse.Namespace) -> int:
                 "programs": result.programs, "judged": result.judged, "settled": result.settled,
                 "bugs": len(result.bugs), "internal": result.internal_errors, "stopped": result.stopped,
             }  # fmt: skip
-        append(arguments.out, line)
+        append_line(arguments.out, line)
     return 0
 
 
@@ -83,16 +83,16 @@ def watch(arguments: argparse.Namespace) -> int:
     command = [sys.executable, __file__, "--drive", *sys.argv[1:]]
     hunting = subprocess.Popen(command)
     started = time.time()
-    append(arguments.out, {"what": "start", "at": started, "pid": hunting.pid, "each": seconds_of(arguments.each)})
+    append_line(arguments.out, {"what": "start", "at": started, "pid": hunting.pid, "each": seconds_of(arguments.each)})
     suspected: set[int] = set()
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             hunting.wait(EVERY)
             break
         sample, suspected = sampled(hunting.pid, suspected)
-        append(arguments.out, {"what": "sample", "at": time.time(), **sample})
+        append_line(arguments.out, {"what": "sample", "at": time.time(), **sample})
     left = tagged(tag_of(hunting.pid))
-    append(arguments.out, {"what": "over", "at": time.time(), "code": hunting.returncode, "left": len(left)})
+    append_line(arguments.out, {"what": "over", "at": time.time(), "code": hunting.returncode, "left": len(left)})
     return hunting.returncode or read(arguments.out)
 
 
@@ -208,7 +208,7 @@ def trend(hours: Sequence[float], values: Sequence[float]) -> Trend:
 
 def read(path: Path) -> int:
     """Print the table of a file, finished or not."""
-    lines = [json.loads(text) for text in path.read_text().splitlines()]
+    lines = read_lines(path)
     latest = max(at for at, line in enumerate(lines) if line["what"] == "start")
     lines = lines[latest:]
     samples, hunt, begun = [], 0, 0.0
@@ -249,11 +249,6 @@ def read(path: Path) -> int:
     if over:
         print(f"Over with exit code {over['code']}; processes left: {over['left']}.")
     return int(bool(bad or orphans or (over and (over["code"] or over["left"]))))
-
-
-def append(path: Path, line: dict[str, Any]) -> None:
-    with path.open("a") as file:
-        file.write(json.dumps(line) + "\n")
 
 
 def seconds_of(text: str) -> float:

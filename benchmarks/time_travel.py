@@ -22,6 +22,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from _lines import append_line, read_lines
+
 from driftline.backends import BACKENDS
 from driftline.core.target import Target
 from driftline.store import Store
@@ -85,8 +87,7 @@ def travel(target: Target, results: Path, arguments: argparse.Namespace) -> None
             str(target), bug.id, bug.fingerprint.kind, bug.fingerprint.detail,
             then.get("answer", ""), now.get("answer", ""), now.get("reason", ""),
         )  # fmt: skip
-        with results.open("a") as file:
-            file.write(json.dumps(asdict(found)) + "\n")
+        append_line(results, asdict(found))
         print(f"{found.bug}: {found.then} then, {found.now} now", flush=True)
 
 
@@ -101,8 +102,7 @@ def asked(*words: str) -> dict[str, Any]:
 
 
 def read(results: Path) -> list[Travelled]:
-    lines = results.read_text().splitlines() if results.exists() else []
-    return [Travelled(**json.loads(line)) for line in lines]
+    return [Travelled(**line) for line in read_lines(results)]
 
 
 def show(lines: Sequence[Travelled]) -> None:
