@@ -343,6 +343,27 @@ def test_uninitialised_memory_is_unspecified() -> None:
     assert program.judge(outputs).finding
 
 
+def test_what_follows_from_a_tossed_choice_passes_where_it_is_only_rounded() -> None:
+    """An expert is chosen among two that score the same: all that it computes is open, but the same choice with other
+    roundings is no difference that rests on it."""
+    score = random(64, 1)
+    experts = random(2, 32, 64, seed=1)
+
+    def program_of(x: torch.Tensor) -> torch.Tensor:
+        return experts[torch.topk(x @ torch.cat([score, score.flip(0)], 1), 1).indices] @ x
+
+    half = random(32, seed=2)
+    x = torch.cat([half, half.flip(0)])
+    program = Program(program_of, x)
+    rounded = {"output": np.nextafter(program.native["output"], np.float32(INF))}
+    judged = program.judge(rounded)
+    assert judged.finding is None and judged.unspecified == ()
+    chosen = torch.from_numpy(program.native["output"])
+    other = next(made for made in experts @ x if not torch.allclose(made, chosen[0]))
+    judged = program.judge({"output": other[None].numpy()})
+    assert judged.finding is None and judged.unspecified == ("rounding-decides",)
+
+
 def test_shifts_beyond_the_width_are_unspecified() -> None:
     program = Program(torch.bitwise_left_shift, torch.tensor([1, 1]), torch.tensor([70, 3]))
     outputs = program.copy()

@@ -20,6 +20,7 @@ from driftline.oracle.arithmetic import IEEE, Arithmetic
 from driftline.oracle.outputs import JudgedOutputs as JudgedOutputs
 from driftline.oracle.outputs import ShadowAnswer as ShadowAnswer
 from driftline.oracle.outputs import judge_all
+from driftline.oracle.specification import ROUNDING_DECIDES
 from driftline.oracle.statistics import UNIFORM_RMS
 
 FEW_RUNS = 4
@@ -53,8 +54,10 @@ def judge_outputs(
             return passed
     answer = ask(QUICK_RUNS, None)
     quick = judge_all(got, native, answer, arithmetic)
-    # What few runs excuse, because the unoptimised run seems to stand as far off, may be seen in more of them.
-    if quick.finding is None and (quick.closest.z or 0.0) < QUICK_LIMIT and not quick.excused:
+    # What few runs excuse, because the unoptimised run seems to stand as far off, may be seen in more of them; and
+    # whether what follows from a choice was only rounded is not known from few.
+    tossed = ROUNDING_DECIDES in quick.unspecified
+    if quick.finding is None and (quick.closest.z or 0.0) < QUICK_LIMIT and not quick.excused and not tossed:
         return quick
     # Without choices to take over, the answer is the same for all targets, and is played once for all of them.
     return judge_all(got, native, ask(FULL_RUNS, got if answer.choosing else None), arithmetic)

@@ -88,7 +88,7 @@ def measure(
         widen = ROUNDED_REFERENCE if dtype in ("float64", "complex128") else 1.0
         sigma = _sigma(noise, unit, tiny) * widen
         judged = np.isfinite(got) & np.isfinite(reference) & noise.steady
-        quiet = sigma <= ILL_CONDITIONED * np.maximum(np.abs(reference), _scale(reference, judged)) + 4 * tiny
+        quiet = sigma <= ILL_CONDITIONED * np.maximum(np.abs(reference), typical_size(reference, judged)) + 4 * tiny
         nearest = np.clip(got, noise.low, noise.high)  # within the band of legal steps nothing is wrong
         off = np.asarray(np.minimum(np.abs(got - reference), np.abs(got - nearest)))  # of a scalar it is no array
         gross = np.asarray(judged & ~quiet)
@@ -163,7 +163,7 @@ def _tails(noise: Noise, native: Array, chosen: Array) -> Array:
     return ratio
 
 
-def _scale(reference: Array, judged: Array) -> float:
+def typical_size(reference: Array, judged: Array) -> float:
     """The size of a typical element: an element that cancels to nothing may be moved by more than itself."""
     values = reference[judged]
     return float(np.sqrt(np.mean(np.square(values)))) if values.size else 0.0
