@@ -44,6 +44,8 @@ _FLOATS = "torch.linspace(0.5, 2.5, 12, dtype=torch.{0}).reshape(3, 4)"
 _SQUARE = "torch.linspace(0.5, 2.5, 16, dtype=torch.{0}).reshape(4, 4)"
 _IMAGE = "torch.linspace(-1, 1, 128, dtype=torch.{0}).reshape(1, 2, 8, 8)"
 _KERNEL = "torch.linspace(-1, 1, 72, dtype=torch.{0}).reshape(4, 2, 3, 3)"
+_NOTHING = "torch.ones(3, 0, dtype=torch.{0})"
+_FLAGS = "torch.tensor([True, False, True], dtype=torch.{0})"
 _TEXT = """import torch
 import torch.nn.functional as F
 
@@ -82,6 +84,9 @@ def _one(compiler: str, rows: str) -> Iterator[Invented]:
         "two-floats": (_FLOATS, _FLOATS),
         "square": (_SQUARE, _SQUARE),
         "image": (_IMAGE, _KERNEL),
+        "one-image": (_IMAGE,),
+        "nothing": (_NOTHING,),
+        "flags": (_FLAGS, _FLAGS),
     }
     for row in rows.strip().splitlines():
         dtype, plant, what, body = (part.strip() for part in row.split("|"))
@@ -113,6 +118,23 @@ INVENTED = (
         float32 | nan-made | two-floats | torch.maximum(a, b)
         float32 | negated | floats | torch.round(a)
         float32 | other-error | floats | torch.relu(a)
+        int32 | off-by-one | two-ints | a * b
+        int32 | one-element | two-ints | a + b
+        int32 | lost-tail | two-ints | a - b
+        int32 | doubled | ints | torch.neg(a)
+        int32 | off-by-one | ints | torch.argmax(a, 1)
+        int32 | shuffled | ints | torch.topk(a, 3).values
+        int8 | off-by-one | two-ints | a + b
+        float32 | shuffled | floats | torch.softmax(a, 1)
+        float32 | nan-made | square | torch.softmax(a @ b, 1) @ a
+        float32 | infinity-made | square | torch.softmax(a @ b, 1) @ a
+        float32 | nan-made | floats | F.softplus(a)
+        float32 | doubled | floats | F.softplus(a)
+        float32 | lost-tail | floats | F.logsigmoid(a)
+        float32 | infinity-made | floats | torch.amax(a, 1)
+        int64 | zeros | ints | torch.prod(a, 1)
+        int64 | doubled | nothing | torch.sum(a, 1, keepdim=True)
+        bool | other-error | flags | torch.where(a, b, b)
         """,
     ),
     *_one(
@@ -132,6 +154,11 @@ INVENTED = (
         float32 | other-error | floats | torch.clamp(torch.relu(a), 0, 2)
         float32 | other-error-run | floats | torch.sum(a, 1)
         float32 | segfault | floats | torch.abs(a)
+        float32 | lost-channel | one-image | F.max_pool2d(a, 2)
+        float32 | infinity-made | one-image | F.max_pool2d(a, 2)
+        float32 | nan-made | one-image | F.adaptive_max_pool2d(a, 1)
+        float32 | one-element | square | a @ b + a
+        float32 | lost-tail | image | torch.relu(F.conv2d(a, b))
         """,
     ),
     *_one(
@@ -148,6 +175,11 @@ INVENTED = (
         float32 | doubled | floats | torch.erf(a)
         float32 | segfault | floats | torch.abs(a)
         float32 | other-error | floats | torch.reshape(a, (4, 3))
+        float32 | one-element | floats | torch.tanh(a)
+        float32 | off-by-one | floats | torch.atanh(a / 4)
+        float32 | lost-tail | floats | F.tanhshrink(a)
+        float16 | lost-channel | image | F.conv2d(a, b)
+        float32 | one-element | square | a @ b + a
         """,
     ),
     *_one(
@@ -160,6 +192,32 @@ INVENTED = (
         bfloat16 | doubled@bfloat16 | floats | torch.sum(a, 1)
         bfloat16 | lost-channel@bfloat16 | image | F.conv2d(a, b)
         float32 | other-error | floats | torch.exp(a)
+        float32 | infinity-made | floats | torch.acosh(a + 1)
+        float32 | nan-made | floats | F.softshrink(a)
+        float16 | off-by-one | floats | F.softshrink(a)
+        float32 | lost-channel | square | torch.addmm(a, a, b)
+        """,
+    ),
+    *_one(
+        "iree",
+        """
+        float32 | negated | floats | a ** -2.0
+        float32 | infinity-made | floats | a ** -2.0
+        """,
+    ),
+    *_one(
+        "executorch",
+        """
+        float32 | other-error | floats | F.pad(a, (1, 1))
+        float32 | lost-head | floats | F.pad(a, (1, 1))
+        float32 | nan-made | one-image | F.max_pool2d(a, 2)
+        """,
+    ),
+    *_one(
+        "torchscript",
+        """
+        float32 | nan-made | floats | torch.tanh(a) * torch.sigmoid(a)
+        float32 | zeros | floats | torch.tanh(a) * torch.sigmoid(a)
         """,
     ),
 )
@@ -188,13 +246,17 @@ class Row:
 def main() -> int:
     arguments = _arguments()
     chosen = [one for one in INVENTED if fnmatch.fnmatch(one.name, arguments.only)]
+    done = {row.name: row for row in _kept(arguments.results)}
     rows: list[Row] = []
     with Pool() as pool:
         checker = Checker(pool, jobs=1)
         for one in chosen:
-            row = run(one, checker, builtin())
+            row = done.get(one.name) or run(one, checker, builtin())
             rows.append(row)
             print(_line(row), file=sys.stderr if arguments.json else sys.stdout, flush=True)
+            if arguments.results and one.name not in done:
+                with arguments.results.open("a") as file:
+                    file.write(json.dumps(asdict(row)) + "\n")
     asked = sum(row.asked for row in rows)
     swallowed = [row.name for row in rows if row.swallowed]
     if arguments.json:
@@ -207,8 +269,14 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="GLOB", default="*", help="failures, as in 'openvino:*'")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="rows as JSON lines, to go on from")
     parser.add_argument("--json", action="store_true", help="the result as JSON on stdout, progress on stderr")
     return parser.parse_args()
+
+
+def _kept(path: Path | None) -> list[Row]:
+    lines = path.read_text().splitlines() if path and path.exists() else []
+    return [Row(**{**json.loads(line), "causes": tuple(json.loads(line)["causes"])}) for line in lines]
 
 
 def run(one: Invented, checker: Checker, library: Library) -> Row:
