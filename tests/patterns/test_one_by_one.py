@@ -139,6 +139,21 @@ def test_a_budget_that_ends_while_passes_are_listed(
     assert checker.pool.deadline == math.inf
 
 
+def test_a_budget_that_ends_when_they_are_listed(
+    checker: Checker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that nothing was tried, and can be resumed."""
+    monkeypatch.setattr("driftline.patterns.audit.LISTING", 300.0)
+    with Store.create(tmp_path / "store.db") as store:
+        result = Audit(checker, store, AuditPlan(("onnxscript",), seconds=0.0, passes=True)).run()
+        (compiler,) = result.compilers
+        assert result.cut == [compiler] and not result.bugs
+        assert {progress.reach for progress in result.compilers[compiler].rules} == {Reach.NONE}
+        _, again = resumed_plan(store, seconds=600.0, passes=True)
+        assert again.seconds == 600.0
+    assert checker.pool.deadline == math.inf
+
+
 def test_the_passes_of_inductor_have_names_that_a_target_takes(pool: Pool) -> None:
     passes = {rule.name: rule for rule in PassesOneByOne("inductor").rules(pool)}
     assert "do not compile" in passes["decompose_auto_functionalized"].unreachable

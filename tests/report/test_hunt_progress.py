@@ -11,12 +11,16 @@ import struct
 import subprocess
 import sys
 import termios
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from filled_store import add_bug
 
-from driftline.core.verdict import Kind
+from driftline.causes import builtin
+from driftline.cli import run
+from driftline.core.verdict import Kind, Status
+from driftline.report import annotated
 from driftline.store import Store
 
 # A hunt's events, as the engine sends them; what is shown is the real display on a real terminal.
@@ -31,7 +35,7 @@ from driftline.store import Bug
 if "quiet" in sys.argv:
     be_quiet()
 bug = Bug("tvm-1", Fingerprint("tvm", "RUN", "wrong-value", "abs(float)"), Status.NEW, "", "", "")
-with HuntProgress() as progress:
+with HuntProgress(spent=7.0) as progress:
     if progress._live:
         progress._live.refresh()
     lanes = ("inductor:freezing=true", "onnxruntime", "tvm")
@@ -85,7 +89,7 @@ def test_a_line_for_each_compiler() -> None:
     assert any(re.fullmatch(r"onnxruntime +1200 +\d+ .* 0 +stopped", line) for line in lines)
     assert any(line.startswith("1240 programs, ") and "1 bug" in line for line in lines)
     assert "new  tvm-1  wrong-value: abs(float)" in lines
-    assert "Nothing has run yet, after 0 s." in lines
+    assert "Nothing has run yet, after 7 s." in lines
     assert not any(line.startswith("0 programs") for line in lines)  # while compilers are imported
 
 
@@ -142,6 +146,28 @@ def test_bugs_in_forty_columns_keep_their_names_and_words(tmp_path: Path) -> Non
     starts = [line.split()[0] for line in lines if line.startswith("tvm-")]
     assert starts == [grave.id, mild.id]
     assert "1234567.0" in " ".join(lines) and all(len(line) <= 40 for line in lines)
+
+
+def test_no_cause_takes_a_mild_bug_before_a_serious_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bugs without a cause stand together, and so do those of one cause, but only among the equally serious."""
+    place = tmp_path / "store"
+    with Store.create(place) as store:
+        serious_first = [
+            add_bug(store, Kind.WRONG_VALUE, op="sin"),
+            add_bug(store, Kind.CRASH, op="exp"),
+            add_bug(store, Kind.ERROR, op="sin"),
+            add_bug(store, Kind.TIMEOUT, op="exp"),
+            add_bug(store, Kind.WRONG_VALUE, op="exp", status=Status.KNOWN),
+        ]
+    cause = replace(next(iter(builtin())), title="exp is a guess")
+    monkeypatch.setattr(annotated, "causes_of", lambda bug, _: (cause,) if "exp" in bug.fingerprint.detail else ())
+    assert run(["bugs", "list", "--store", str(place)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    listed = [line.split()[0] for line in lines if line.startswith("inductor-")]
+    assert listed == [bug.id for bug in serious_first]
+    assert sum("exp is a guess" in line for line in lines) == 2, "once for the crash, once for the last two"
 
 
 def test_quiet_hunts_say_nothing() -> None:

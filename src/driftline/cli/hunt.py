@@ -205,7 +205,7 @@ def hunt(
     with Workbench(store, plugins=plugins, jobs=jobs, library=library) as bench:
         try:
             progress_line("Importing the compilers ...")
-            with HuntProgress() as progress:
+            with HuntProgress(elapsed()) as progress:
                 result = bench.hunt(
                     seconds=seconds,
                     programs=programs or 0,

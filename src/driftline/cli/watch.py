@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from driftline.cli.clock import elapsed
 from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, store_option
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
 
@@ -89,7 +90,7 @@ def watch(
     if sum((bool(budget), bool(programs), no_hunt)) > 1:
         raise DriftlineError("Give one of --budget, --programs and --no-hunt.")
     seconds = 0.0 if no_hunt or programs else parse_budget(budget or "1h")
-    with Workbench(store, plugins=plugins, jobs=jobs) as bench, HuntProgress() as progress:
+    with Workbench(store, plugins=plugins, jobs=jobs) as bench, HuntProgress(elapsed()) as progress:
 
         def listener(event: Event) -> None:
             if isinstance(event, Working) and event.part == "watch":

@@ -14,6 +14,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -130,11 +131,15 @@ class OnnxAudit:
         self._done: set[tuple[str, str]] = set()  # rules with the change, or the unchanged base, that breaks them
         self._plainly: set[tuple[str, str]] = set()  # rules with the kind of failure that needs no change
         self.tally = Tally()
-        self.rules = {rule.name: rule for rule in auditee.rules(checker.pool)}
         self._known = set(known)
         self._keep = keep
         for name, body in known.items():
             self._note(_arm_in(name), ModelOutcome(**body))
+
+    @cached_property
+    def rules(self) -> dict[str, Rule]:
+        """Listed when they are needed: what an earlier run has kept is counted without asking the compiler."""
+        return {rule.name: rule for rule in self._auditee.rules(self._checker.pool)}
 
     def run(self) -> Iterator[GuiltyRule]:
         self._begun = time.monotonic()

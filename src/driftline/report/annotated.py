@@ -7,12 +7,15 @@ is recorded; findings of older stores do not say it, and go without.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from driftline.causes import Cause, Library, Sighting, builtin, explains, may_explain
 from driftline.causes.sighting import answers_from
 from driftline.core.errors import DriftlineError
+from driftline.core.severity import severity
 from driftline.core.target import Target
+from driftline.core.verdict import Status
 from driftline.store import Bug, Finding
 
 
@@ -62,12 +65,26 @@ def accepted_among(bugs: Iterable[Bug], library: Library | None = None) -> froze
 
 
 def by_cause(bugs: Sequence[Bug], library: Library | None = None) -> list[tuple[Cause | None, list[Bug]]]:
-    """Bugs under their causes, in the order in which these come first; those without one together."""
-    found: dict[str, tuple[Cause | None, list[Bug]]] = {}
-    for bug in bugs:
-        cause = next(iter(causes_of(bug, library)), None)
-        found.setdefault(cause.id if cause else "", (cause, []))[1].append(bug)
-    return list(found.values())
+    """Bugs in the order of a list, those of one cause together where the first of them stands, and those without a
+    cause too. A bug that is less serious overtakes none for that: a cause of bugs of several kinds stands there
+    several times."""
+    found: list[tuple[Cause | None, list[Bug]]] = []
+    for _, equally_serious in groupby(bugs, key=_rank):
+        together: dict[str, tuple[Cause | None, list[Bug]]] = {}
+        for bug in equally_serious:
+            cause = next(iter(causes_of(bug, library)), None)
+            together.setdefault(cause.id if cause else "", (cause, []))[1].append(bug)
+        for cause, some in together.values():
+            if found and found[-1][0] is cause:
+                found[-1][1].extend(some)
+            else:
+                found.append((cause, some))
+    return found
+
+
+def _rank(bug: Bug) -> tuple[Status, int]:
+    status = Status.NEW if bug.status is Status.CONFIRMED else bug.status
+    return status, severity(bug.fingerprint.kind, ordinary=True)
 
 
 def words_of(cause: Cause) -> str:

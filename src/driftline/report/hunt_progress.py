@@ -26,13 +26,14 @@ class _Row:
 
 
 class HuntProgress:
-    """A listener of a hunt, and of the explanations after it. Called from several threads."""
+    """A listener of a hunt, and of the explanations after it. Called from several threads. `spent`: the seconds that
+    the command has taken when the display begins, which count as well."""
 
-    def __init__(self) -> None:
+    def __init__(self, spent: float = 0.0) -> None:
         self._seconds = 0.0  # the budget; 0: none
         self._wanted = 0  # programs of each lane, where there is no budget
         self._lock = threading.Lock()
-        self._started = time.monotonic()  # the budget counts from here
+        self._started = time.monotonic() - spent  # the budget counts from here
         self._began = time.monotonic()  # the lanes work since
         self._lanes: dict[str, Counter[str]] = {}  # programs by what came of them
         self._over: set[str] = set()  # lanes that do not go on

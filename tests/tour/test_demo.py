@@ -1,0 +1,27 @@
+"""`make demo`: what a person sees who knows nothing of Driftline yet."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_it_begins_with_a_plainly_wrong_result_and_names_the_tour_and_the_page(tmp_path: Path) -> None:
+    surroundings = {**os.environ, "COLUMNS": "100", "PYTHONPATH": os.pathsep.join([str(EXAMPLES), *sys.path])}
+    command = [sys.executable, "-c", "import demo, sys; sys.exit(demo.main(budget='60s'))"]
+    done = subprocess.run(command, cwd=tmp_path, env=surroundings, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    shown = done.stdout
+    wrong, report = shown.find("is right. Running"), shown.find("driftline-report.html")
+    assert 0 < wrong < report and "onnxruntime" in shown[:wrong], shown
+    tour, page = shown.splitlines()[-2:]
+    assert tour.startswith("Tour:    driftline tour") and page.startswith("Page:    driftline serve")
+    assert (tmp_path / "driftline-report.html").is_file() and (tmp_path / ".driftline").is_dir()
