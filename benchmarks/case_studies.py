@@ -15,7 +15,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,25 +84,33 @@ def measure(name: str, targets: list[Target], options: BenchOptions, path: Path)
 
 
 def judge(name: str, targets: list[Target], options: BenchOptions, path: Path) -> None:
-    """Verdicts in a run of their own, perhaps on another machine than the timings: kept beside them, never in their
-    rows. Written after each target."""
+    """Verdicts in a run of their own, perhaps on another machine than the timings: kept beside them with the machine,
+    never in their rows. Written after each target; what was judged before, on whatever machine, is not judged again."""
     study = json.loads(path.read_text())
-    kept = study.setdefault("verdicts", {"machine": machine_words(), "judged_on": "", "rows": {}})
+    runs = study.setdefault("verdicts", [])
+    known = {target for run in runs for target in run["rows"]}
+    if not (left := [target for target in targets if str(target) not in known]):
+        return
     sized, checks = SUITE[name][options.size], options.of_checks()
-    kept["judged_on"] = sized.judged_on
+    kept: dict[str, Any] = {"machine": f"{machine_words()}{gpu_words()}", "judged_on": sized.judged_on, "rows": {}}
+    runs.append(kept)
     with Pool() as pool:
         opened = open_source(sized.judged().bundle(options.dtype), pool, checks, name=sized.corpus)
-        case = Case(opened.program, (Inputs(opened.example, "example"),), tuple(targets), checks)
+        case = Case(opened.program, (Inputs(opened.example, "example"),), tuple(left), checks)
         checker = Checker(pool)
         reference = checker.reference(case)
-        for target in targets:
-            if str(target) in kept["rows"]:
-                continue
+        for target in left:
             for result in checker.check(case.only(target), known_reference=reference).results:
                 verdict, version = result.verdict, result.execution.version
                 kept["rows"][str(target)] = [str(verdict.judgement), verdict.reason, version]
                 print(f"  {name} on {target}: {verdict.judgement}: {verdict.reason}", file=sys.stderr)
                 path.write_text(to_json(study, indent=1) + "\n")
+
+
+def gpu_words() -> str:
+    """The graphics processors, as their driver calls them: `, NVIDIA H200`."""
+    told = (line for path in Path("/proc/driver/nvidia/gpus").glob("*/information") for line in path.open())
+    return "".join(f", {line.partition(':')[2].strip()}" for line in told if line.startswith("Model:"))
 
 
 def profiled(name: str, size: str) -> Any:
@@ -145,11 +153,11 @@ def write_docs(results: Path) -> None:
         sys.exit(f"{results} holds no results; measure first.")
     parts = [HEAD]
     for study in studies.values():
-        parts.append(section(decode(BenchRun, study["run"]), study["profiles"], study.get("verdicts", {})))
+        parts.append(section(decode(BenchRun, study["run"]), study["profiles"], study.get("verdicts", [])))
     (ROOT / "docs" / "case-studies.md").write_text("\n".join(parts))
 
 
-def section(run: BenchRun, profiles: Mapping[str, Any], verdicts: Mapping[str, Any]) -> str:
+def section(run: BenchRun, profiles: Mapping[str, Any], verdicts: Sequence[Any]) -> str:
     model = run.models[0]
     rows = run.rows_of(model.name)
     columns, cells = filled(rows)
@@ -174,11 +182,11 @@ def graphs_told(rows: list[BenchRow]) -> str:
     return f"`torch.compile` captures it as {plural(captured.graphs or 0, 'graph')}{where}"
 
 
-def verdicts_told(rows: list[BenchRow], own: Mapping[str, Any]) -> str:
-    """What the oracle says of each target's numbers: in the run that was timed, or in one of its own."""
+def verdicts_told(rows: list[BenchRow], runs: Sequence[Any]) -> str:
+    """What the oracle says of each target's numbers: in the run that was timed, or in runs of its own."""
     judged = {row.target: (row.verdict, row.reason) for row in rows if row.verdict}
-    apart = {target: found for target, found in own.get("rows", {}).items() if target not in judged}
-    judged |= {target: (verdict, reason) for target, (verdict, reason, _) in apart.items()}
+    apart = [{**run, "rows": {name: one for name, one in run["rows"].items() if name not in judged}} for run in runs]
+    judged |= {target: (verdict, reason) for run in apart for target, (verdict, reason, _) in run["rows"].items()}
     right = [f"`{target}`" for target, (verdict, _) in judged.items() if verdict == "pass"]
     told = (
         [f"The oracle passes {listed(right)}: no output is further from float64 than legal rounding."] if right else []
@@ -192,15 +200,20 @@ def verdicts_told(rows: list[BenchRow], own: Mapping[str, Any]) -> str:
             f" float32 model: {verdict}"
         )
         told.append(f"`{target}` {why if by_design else f'is judged {verdict}'} ({reason}).")
-    if apart:
-        versions = listed([f"{name} {found[2]}" for name, found in apart.items() if found[2] and ":" not in name])
-        where = f" on {own['judged_on']}, with the same weights" if own["judged_on"] else ""
-        names = listed([f"`{target}`" for target in apart])
-        released = f"; {versions}" if versions else ""
-        told.append(f"The verdicts on {names} are from a run of their own{where} ({own['machine']}{released}).")
+    told += [apart_told(run) for run in apart if run["rows"]]
     unasked = [f"`{row.target}`" for row in rows if row.target not in judged]
     told += [f"The run was ended before {listed(unasked)} could be judged."] if unasked else []
     return " ".join(told)
+
+
+def apart_told(run: Mapping[str, Any]) -> str:
+    versions = listed([f"{name} {found[2]}" for name, found in run["rows"].items() if found[2] and ":" not in name])
+    where = f" on {run['judged_on']}, with the same weights" if run["judged_on"] else ""
+    names = listed([f"`{target}`" for target in run["rows"]])
+    verdicts, their = ("verdicts", "their") if len(run["rows"]) > 1 else ("verdict", "its")
+    are = "are" if len(run["rows"]) > 1 else "is"
+    released = f"; {versions}" if versions else ""
+    return f"The {verdicts} on {names} {are} from a run of {their} own{where} ({run['machine']}{released})."
 
 
 def speed_told(run: BenchRun, rows: list[BenchRow]) -> str:
