@@ -57,7 +57,8 @@ def page(rows: list[Any], read: Sequence[dict[str, Any]], must_hold: Sequence[st
         *_rejections(live),
         "\n## Time and memory\n",
         "Of the answers whose times are kept, on 2 very busy cores: they say which targets are slow,"
-        " not how fast they are.\n",
+        " not how fast they are. Most of what `inductor` and `aotinductor` take is g++: U-Net (unet-2015-narrow) is 24"
+        " files and 35 s of processor time to compile, 25 s of them in g++, which was 118 s at load 12.\n",
         _costs(rows),
         "\nReleases: " + ", ".join(f"{target} {version}" for target, version in releases) + ".\n",
     ]
