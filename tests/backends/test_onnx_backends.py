@@ -231,7 +231,7 @@ def program():
     case = Case(opened.program, (Inputs(opened.example, "example"),), (Target.parse("iree"),), CheckOptions())
     (result,) = checker.check(case).results
     assert result.verdict.kind == "error"
-    assert f"failed to link: undefined symbol: {missing}" in result.verdict.reason
+    assert f"undefined symbol: {missing}" in result.verdict.reason
     assert result.verdict.evidence.stage == "COMPILE" and missing in result.verdict.evidence.message
 
 

@@ -14,7 +14,7 @@ import pytest
 from driftline.core.evidence import NOTHING, Element, Evidence
 from driftline.core.verdict import Kind
 from driftline.programs.factory_text import draws_random, read_factory, used_imports, writes_in_place
-from driftline.report.scripts.check import ShownFailure, check_for, telling_words, tolerance
+from driftline.report.scripts.check import ShownFailure, WordsIn, check_for, telling_words, tolerance
 from driftline.report.scripts.recipe import Recipe
 from driftline.report.scripts.render import check_script, regression_test
 
@@ -149,11 +149,34 @@ def test_an_error_inside_another_one_is_looked_for_in_both() -> None:
     def script(message: str) -> str:
         made = recipe(f"wrap({message!r})")
         made = replace(made, definitions=(*made.definitions, wrap))
-        return check_script(made, check_for(failing, made, wrapped=True))
+        return check_script(made, check_for(failing, made, told=WordsIn.TRACEBACK))
 
     assert ending(script("no kernel for 3 things")) == "BUG: ValueError: at step 0"
     with pytest.raises(ValueError, match="at step 0"):
         ending(script("disk is full"))
+
+
+def test_nan_in_another_output_is_no_difference() -> None:
+    failing = ShownFailure(Kind.WRONG_VALUE, Evidence(worst=(Element((0,), 1, 2),)), dtype="int64", outputs=2)
+    right = "[np.array([np.nan]), np.array([1])]"
+    for got, fails in ((right, False), ("[np.array([np.nan]), np.array([2])]", True)):
+        made = recipe(got, right)
+        assert bool(ending(check_script(made, check_for(failing, made)))) is fails
+
+
+def test_words_that_only_the_log_has_are_not_looked_for_in_the_error() -> None:
+    """ExecuTorch raises "failed with error 0x12", and says why on stderr."""
+    made = recipe("fail('failed with error 0x12')")
+    check = check_for(ShownFailure(Kind.ERROR, NOTHING, "padding must not be negative"), made, told=WordsIn.LOG)
+    assert ending(check_script(made, check)) == "BUG: RuntimeError: failed with error 0x12"
+    assert "# The log says why: padding must not be negative" in check_script(made, check)
+
+
+@pytest.mark.parametrize("own_process", [False, True])
+def test_the_death_of_a_compiler_that_is_a_process_of_its_own_is_an_exception(own_process: bool) -> None:
+    made = replace(recipe("fail('iree-compile: Error code: -11')"), own_process=own_process)
+    check = check_for(ShownFailure(Kind.CRASH, NOTHING, ending="SIGSEGV"), made)
+    assert ("if ended:" in check.lines) is own_process and ("if ended < 0:" in check.lines) is not own_process
 
 
 def test_small_errors_get_a_bound_of_their_own() -> None:
@@ -171,6 +194,7 @@ def test_telling_words_hold_no_numbers() -> None:
     assert telling_words("") == ""
     named = "lib/clip.cc:83 virtual ns::Status ns::Fuse::Apply(ns::Graph&) const Unexpected type for 'min' input of 11"
     assert telling_words(named) == "Unexpected type for 'min' input of"
+    assert telling_words("loc(unknown): LLVM Translation failed") == "LLVM Translation failed"
     followed = "lib/full.cc:26 Size(bias) != Size(filter, 0).Failed to apply the default delegate of this interpreter"
     assert telling_words(followed) == "Size(bias) != Size(filter"
 

@@ -185,7 +185,7 @@ class Iree(Backend):
         flags = [*(flag for flag in usual if flag.partition("=")[0] not in named), *flags]
         text = _SCRIPT.format(flags=", ".join(string(f"--{flag}") for flag in flags))
         packages = ("iree-base-compiler", "iree-base-runtime")
-        return [ScriptCall("compiled(model, inputs)", text, _SCRIPT_IMPORTS, packages)]
+        return [ScriptCall("compiled(model, inputs)", text, _SCRIPT_IMPORTS, packages, own_process=True)]
 
     def settings_text(self, options: Options) -> str:
         return " ".join(f"--{flag}" for flag in self.flags(options)[0 if "opt" in options else 1 :])
@@ -281,4 +281,4 @@ def _log_since(start: int) -> str:
 def _missing_symbol(log: str) -> list[str]:
     """Of several symbols, one: a program that misses two of them has no third bug."""
     missing = _UNDEFINED.findall(log)
-    return [f"failed to link: undefined symbol: {min(missing)}"] if missing else []
+    return [f"error: undefined symbol: {min(missing)}"] if missing else []

@@ -28,6 +28,7 @@ class ScriptCall:
     tensors: bool = False
     arrays: bool = False
     module: bool = True  # of torch programs it takes modules only: a plain function is wrapped into one
+    own_process: bool = False  # the compiler is a program of its own, whose death is an exception here
     text_for: Mapping[str, str] = field(default_factory=dict)  # another text for ONNX models with values of a dtype
 
     @property

@@ -25,7 +25,7 @@ from driftline.report.export.clean_run import (
 )
 from driftline.report.export.subject import Subject, release_in
 from driftline.report.scripts.calls import script_calls
-from driftline.report.scripts.check import check_for, telling_words
+from driftline.report.scripts.check import WordsIn, check_for, telling_words
 from driftline.report.scripts.drift import DRAWN, with_drawn_inputs, with_listed_inputs
 from driftline.report.scripts.recipe import ROOM, Check, Recipe
 from driftline.report.scripts.recipe_onnx import onnx_recipe, with_literal_expectation
@@ -140,8 +140,8 @@ def _is_example(subject: Subject) -> bool:
     return subject.case.samples[index].origin == "example"
 
 
-def _try_script(subject: Subject, recipe: Recipe, *, wrapped: bool = False) -> Exported:
-    check = check_for(subject.failing(), recipe, wrapped=wrapped)
+def _try_script(subject: Subject, recipe: Recipe, told: WordsIn = WordsIn.MESSAGE) -> Exported:
+    check = check_for(subject.failing(), recipe, told=told)
     problem = _problem(subject, recipe, check)
     pinned = pins(subject, recipe, check)
     text = check_script(recipe, check, (subject.title,), pinned) if recipe.got and check.lines else ""
@@ -149,15 +149,15 @@ def _try_script(subject: Subject, recipe: Recipe, *, wrapped: bool = False) -> E
         return Exported(text, False, problem)
     python, where = _interpreter(subject, recipe)
     ran = run_clean(text, python=python)
-    if not ran.shows_bug and not wrapped and _tells_of_error(subject, ran):
-        return _try_script(subject, recipe, wrapped=True)
+    if not ran.shows_bug and told is not WordsIn.LOG and _tells_of_error(subject, ran):
+        return _try_script(subject, recipe, WordsIn.LOG if told is WordsIn.TRACEBACK else WordsIn.TRACEBACK)
     if not ran.shows_bug:
         return Exported(text, False, _why_not(ran), ran.output)
     control = check_script(replace(recipe, got=recipe.expected), check, (), pinned)
     sound = run_clean(control, python=python)
     if sound.status != 0:
-        told = f"with the right result in the compiler's place it should end with 0, but {sound.ending}"
-        return Exported(text, False, told, ran.output)
+        problem = f"with the right result in the compiler's place it should end with 0, but {sound.ending}"
+        return Exported(text, False, problem, ran.output)
     return Exported(text, True, f"run in {where}: it shows the bug, exit status 1", ran.output + ran.errors)
 
 
@@ -217,7 +217,8 @@ def _problem(subject: Subject, recipe: Recipe, check: Check) -> str:
 
 
 def _tells_of_error(subject: Subject, ran: CleanRun) -> bool:
-    """Did the script end with the right error, inside another one that the compiler raised because of it?"""
+    """Did the script end with the right error, inside another one that the compiler raised because of it, or in what it
+    wrote before?"""
     words = telling_words(subject.failing().message)
     return subject.failing().kind == Kind.ERROR and bool(words) and words in ran.errors
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 
 from driftline.core.evidence import Evidence
 from driftline.core.quoting import string
@@ -29,6 +30,14 @@ DEFAULTS = {
     "complex64": (1.3e-6, 1e-5),
     "complex128": (1e-7, 1e-7),
 }
+
+
+class WordsIn(StrEnum):
+    """Where the words of an error are found, as an expression."""
+
+    MESSAGE = "str(error)"
+    TRACEBACK = "traceback.format_exc()"  # the compiler raises errors of its own around it
+    LOG = "log"  # the compiler writes them to stderr, and raises a number
 
 
 @dataclass(frozen=True)
@@ -76,15 +85,15 @@ def tolerance(failing: ShownFailure) -> ScriptTolerance:
     )
 
 
-def check_for(failing: ShownFailure, recipe: Recipe, *, wrapped: bool = False) -> Check:
-    """The check that fits a failure. `wrapped`: the compiler raises errors of its own around the one that tells."""
+def check_for(failing: ShownFailure, recipe: Recipe, *, told: WordsIn = WordsIn.MESSAGE) -> Check:
+    """The check that fits a failure. `told`: where an error says what went wrong."""
     kind, torch = failing.kind, recipe.flavour == "torch"
     if kind == Kind.BIAS:
         return drift_check(failing.evidence.direction or "scale", recipe)
     if kind in (Kind.CRASH, Kind.TIMEOUT, Kind.OOM):
-        return _child(failing)
+        return _child(failing, own_process=recipe.own_process)
     if kind == Kind.ERROR:
-        return _error(failing, wrapped)
+        return _error(failing, told)
     if kind == Kind.MISSING_ERROR:
         return _missing_error()
     if kind == Kind.WRONG_STRUCTURE or failing.evidence.output.startswith("mutated:"):
@@ -145,7 +154,7 @@ def _numpy_check(failing: ShownFailure, allowed: ScriptTolerance) -> Check:
     elif kind == Kind.WRONG_ZERO_SIGN:
         same, says = "np.array_equal(np.signbit(x), np.signbit(y))", "zeros of the wrong sign"
     elif not allowed.rtol and not allowed.atol:
-        same = "np.array_equal(x, y)"
+        same = "np.array_equal(x, y)" if one else "np.array_equal(x, y, equal_nan=True)"  # another one may have NaN
     else:
         same = f"np.allclose(x, y, {_limits(allowed)}, equal_nan=True)"
         remark = f"# {allowed.remark}"
@@ -187,11 +196,13 @@ def _structure(failing: ShownFailure, recipe: Recipe) -> Check:
     return Check(("import sys",), (), (*made, *shown, *lines), (*made, test))
 
 
-def _error(failing: ShownFailure, wrapped: bool) -> Check:
+def _error(failing: ShownFailure, told: WordsIn) -> Check:
     words = telling_words(failing.message)
-    told, imports = ("traceback.format_exc()", ("import traceback",)) if wrapped else ("str(error)", ())
+    imports = ("import traceback",) if told is WordsIn.TRACEBACK else ()
     lines = ['print("expected:", EXPECTED)', "try:", '    print("got:     ", GOT)', "except Exception as error:"]
-    if words:
+    if words and told is WordsIn.LOG:
+        lines.append(f"    # The log says why: {words}")
+    elif words:
         lines += [f"    if {string(words)} not in {told}:", "        raise"]
     lines.append('    sys.exit(f"BUG: {type(error).__name__}: {error}")')
     return Check(
@@ -219,7 +230,7 @@ def _missing_error() -> Check:
     return Check(("import sys",), (_OUTCOME,), (*made, *shown, *lines), (*made, test))
 
 
-def _child(failing: ShownFailure) -> Check:
+def _child(failing: ShownFailure, *, own_process: bool = False) -> Check:
     """The compiled run may take its process with it, use up all memory, or never end: it gets a process of its own."""
     run = [f"ended = {_CHILD}).returncode"]
     gibibytes = max(1, failing.memory >> 30)
@@ -230,8 +241,8 @@ def _child(failing: ShownFailure) -> Check:
     elif failing.kind == Kind.OOM:
         run += ["if ended:", f'    sys.exit("BUG: {gibibytes} GiB of memory are not enough")']
     else:
-        # An exception ends a process with 1, which is another matter than a signal.
-        died = "ended < 0" if failing.ending.startswith("SIG") else "ended"
+        # An exception ends a process with 1, which is another matter than a signal; unless it tells of one.
+        died = "ended < 0" if failing.ending.startswith("SIG") and not own_process else "ended"
         run += [f"if {died}:", '    sys.exit(f"BUG: the process ended with {ended}")']
     child = ['if sys.argv[1:] == ["child"]:', '    print("got:     ", GOT)', "    sys.exit(0)"]
     body, definitions = "GOT", []
@@ -254,8 +265,8 @@ _CHILD = 'subprocess.run([sys.executable, __file__, "child"]'
 
 
 def telling_words(message: str) -> str:
-    """The longest piece of a message without numbers, paths and names of C++, which change from run to run. What comes
-    after the first sentence is often about something else."""
+    """The longest piece of a message without numbers, paths, names of C++ and places in MLIR, which change from run to
+    run. What comes after the first sentence is often about something else."""
     line = first_line(message, 2000)
     first = re.split(r"\.(?=\s|[A-Z])", line)[0]
     words = _longest_piece(first)
@@ -263,7 +274,7 @@ def telling_words(message: str) -> str:
 
 
 def _longest_piece(text: str) -> str:
-    pieces = re.split(r"\S*(?:\d|/|::)\S*(?: const\b)?", text)
+    pieces = re.split(r"loc\(\w+\):|\S*(?:\d|/|::)\S*(?: const\b)?", text)
     return max((piece.strip(" :;,.…") for piece in pieces), key=len)
 
 

@@ -42,6 +42,7 @@ class Recipe:
     left_out: tuple[str, ...] = ()  # tensors with stand-ins for their values
     inputs: str = "inputs"  # an expression for the tensors that go in
     files: tuple[str, ...] = ()  # what is read from this machine, so that the script does not run elsewhere
+    own_process: bool = False  # of the compiler: that it dies is an exception of the script
     samples: bool = False  # there are many inputs, in a list of that name
 
 

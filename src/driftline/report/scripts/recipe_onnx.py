@@ -56,6 +56,7 @@ def onnx_recipe(
         got=run.call if run else "",
         left_out=tuple(literals.left_out),
         files=files,
+        own_process=bool(run and run.own_process),
     )
     made = replace(made, imports=(*made.imports, *(run.imports if run else ())))
     text = "\n".join([*made.definitions, *made.setup, made.expected, made.got])
