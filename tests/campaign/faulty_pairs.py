@@ -1,5 +1,5 @@
 """A compiler for tests: ONNX Runtime, but Abs is taken for Neg and Exp for Sin, without optimisation Cos for Sin, and a
-model with both Abs and Tan ends its process."""
+model with both Abs and Tan ends its process. A Tanh that follows an Abs is taken for Sin."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ class FaultyPairs(OnnxRuntime):
         model = onnx.load_model_from_string(program.data)
         if {"Abs", "Tan"} <= {node.op_type for node in model.graph.node}:
             os._exit(3)
+        fused = {"Abs", "Tanh"} <= {node.op_type for node in model.graph.node}
         for node in model.graph.node:
+            if node.op_type == "Tanh" and fused:
+                node.op_type = "Sin"
             node.op_type = TAKEN_FOR.get(node.op_type, node.op_type)
             if node.op_type == "Cos" and options.get("opt") == "off":
                 node.op_type = "Sin"

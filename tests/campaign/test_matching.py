@@ -65,7 +65,8 @@ def test_what_holds_a_known_bug_is_settled_and_what_may_be_new_is_not(pool: Pool
 
 
 def test_a_known_bug_does_not_hide_another_one_of_the_same_program(pool: Pool, tmp_path: Path) -> None:
-    """Of a compiler that is wrong about abs (which is known) and exp, and dies of a tan that follows an abs."""
+    """Of a compiler that is wrong about abs (which is known) and exp, dies of a tan that follows an abs, and is wrong
+    about a tanh that follows an abs."""
     load_plugins([FAULTY])
     target = Target.parse("faulty-pairs")
     waiting = [
@@ -73,6 +74,7 @@ def test_a_known_bug_does_not_hide_another_one_of_the_same_program(pool: Pool, t
         suspect(2, "abs", "sin", "exp"),
         suspect(3, "exp", "abs"),
         suspect(4, "abs", "tan"),
+        suspect(5, "abs", "tanh"),
     ]
     with Store.create(tmp_path / "store") as store:
         options = CheckOptions(plugins=(FAULTY,))
@@ -81,7 +83,9 @@ def test_a_known_bug_does_not_hide_another_one_of_the_same_program(pool: Pool, t
         ((bug, _),) = triage.examine(SuspectOrder(target, "onnx", lone, options)).bugs
         settled = {one.id: found for one, found in Matching(triage, target, "onnx", options, 2).settled(waiting)}
     assert [bug.id for bug, _ in settled[1].bugs] == [bug.id]
-    assert list(settled) == [1], "exp is wrong too, and a crash is no wrong number: these may be new"
+    assert list(settled) == [1], (
+        "exp is wrong too, a crash is no wrong number, and tanh is right alone: these may be new"
+    )
 
 
 def test_a_setting_that_a_failure_needs_is_part_of_its_name(pool: Pool, tmp_path: Path) -> None:

@@ -83,7 +83,20 @@ def test_sums_in_half_precision_are_found_although_their_terms_are_equal(layer: 
     assert program.judge({"output": total.numpy()}).finding
 
 
-def test_each_product_may_round_to_the_last_digit_of_a_large_addend() -> None:
+def product_written_to(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    product = x @ weight.T
+    product += bias
+    return product
+
+
+def product_added_in_place(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    total = bias.repeat(len(x), 1)
+    total += x @ weight.T
+    return total
+
+
+@pytest.mark.parametrize("function", [product_and_sum, product_written_to, product_added_in_place])
+def test_each_product_may_round_to_the_last_digit_of_a_large_addend(function: Callable[..., Any]) -> None:
     """Terms that have nothing in common: their errors walk, and the walk is as long as there are products."""
     generator = torch.Generator().manual_seed(0)
     x, weight = torch.randn(64, 1024, generator=generator), torch.randn(3, 1024, generator=generator)
@@ -91,7 +104,7 @@ def test_each_product_may_round_to_the_last_digit_of_a_large_addend() -> None:
     total = bias.expand(64, 3)
     for k in range(1024):
         total = total + x[:, k : k + 1] * weight[None, :, k]
-    program = Program(product_and_sum, x, weight, bias)
+    program = Program(function, x, weight, bias)
     assert program.judge({"output": total.numpy()}).finding is None
     assert program.judge({"output": (total * 1.00001).numpy()}).finding
 

@@ -1,8 +1,8 @@
 """Suspects that nobody has time for, held against the bugs that are known already: many at a time, in few jobs.
 
 A suspect is settled by this when it passes or is rejected now, when it is a known bug itself, or when parts of it
-fail as known bugs do (the same operators, the same kind, the same class of dtype) and the rest of it passes. What is
-left may be new, and stays unexamined.
+fail as known bugs do (the same operators, the same kind, the same class of dtype), the rest of it passes, and what is
+wrong about the whole follows from what is wrong about the parts. What is left may be new, and stays unexamined.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from driftline.campaign.following import follows
 from driftline.campaign.part_screening import PartScreening
 from driftline.campaign.smallest_parts import SmallestParts
 from driftline.campaign.triage import VALUE_KINDS, ExaminedSuspect, Triage, operators_in
@@ -25,6 +26,7 @@ from driftline.diagnose.reduce.cutting import keep
 from driftline.diagnose.reduce.generated import read_generated, write_generated
 from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph
 from driftline.diagnose.reduce.small_parts import OPEN, parts_of
+from driftline.execute.shelf import load_samples
 from driftline.generate.blueprint import LANGUAGE
 from driftline.generate.graph import Graph
 from driftline.generate.naming import operators_named
@@ -47,6 +49,7 @@ class _Whole:
     base: Evaluated
     bugs: dict[str, Bug] = field(default_factory=dict)  # known ones, of parts that fail
     explained: set[int] = field(default_factory=set)  # the operators of those parts
+    parts: list[ProgramGraph] = field(default_factory=list)  # those parts
 
     def nodes_of(self, part: ProgramGraph) -> set[int]:
         producers = self.base.graph.producers
@@ -59,6 +62,13 @@ class _Whole:
         if whole.kind not in VALUE_KINDS:
             return (part.kind, part.evidence.message) == (whole.kind, whole.evidence.message)
         return part.kind in VALUE_KINDS and (bool(whole.evidence.policies) or not part.evidence.policies)
+
+    def follows(self, parts: PartScreening) -> bool:
+        """Is that all? Of parts that are fused something else may be wrong."""
+        if self.failing.kind not in VALUE_KINDS:
+            return True
+        values = load_samples(self.values)[0]
+        return follows(parts, self.failing, self.graph, self.base, values, self.parts)
 
     def rest(self) -> ProgramGraph | None:
         """What is left without the failing parts, fed with what these should compute; `None` when nothing is left."""
@@ -120,6 +130,7 @@ class Matching:
                 if fails and (bug := self._known_bug(answer, parts, smallest)):
                     whole.bugs[bug.id] = bug
                     whole.explained |= whole.nodes_of(part)
+                    whole.parts.append(part)
         found |= self._those_with_a_sound_rest([whole for whole in to_cut if whole.bugs], parts)
         return found
 
@@ -127,11 +138,8 @@ class Matching:
         rests = [(whole, whole.rest()) for whole in wholes]
         asked = [_on_values(parts, whole, rest) for whole, rest in rests if rest]
         answers = iter(parts.screen(asked))
-        return {
-            whole.place: list(whole.bugs.values())
-            for whole, rest in rests
-            if rest is None or next(answers).judgement == "pass"
-        }
+        sound = [whole for whole, rest in rests if rest is None or next(answers).judgement == "pass"]
+        return {whole.place: list(whole.bugs.values()) for whole in sound if whole.follows(parts)}
 
     def _to_cut(self, place: int, whole: Screened, parts: PartScreening) -> _Whole | None:
         """A program that has the operators of a known bug, with its values."""

@@ -8,9 +8,10 @@ from dataclasses import replace
 from driftline.campaign.target_settings import targets_without
 from driftline.checking.batch import Screened, Screening, case_of, native_of
 from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
+from driftline.checking.screener import own_results
 from driftline.core.case import CheckOptions
 from driftline.core.target import Target
-from driftline.core.tensors import Arrays
+from driftline.core.tensors import Array, Arrays
 from driftline.diagnose.reduce.generated import everything_returned
 from driftline.execute.shelf import Shelf
 from driftline.generate.graph import Graph
@@ -53,7 +54,7 @@ class PartScreening:
         answer = self._screening.prepare([self.on_inputs(everything_returned(graph), given)])[0]
         if not isinstance(answer, PreparedProgram):
             return None
-        results = [array for name, array in native_of(answer)[0].items() if not name.startswith("mutated:")]
+        results = own_results(native_of(answer)[0])
         first = len(graph.leaves)
         if len(results) != len(graph.types()) - first:
             return None
@@ -66,6 +67,19 @@ class PartScreening:
     def on_values(self, graph: Graph, values: str, sources: Sequence[int]) -> ProgramRequest:
         """A part of a program whose values are in a file. `sources[i]` is the number there of leaf i."""
         return replace(_PART, graph=graph, values=values, sources=tuple(sources))
+
+    def on_arrays(self, graph: Graph, values: Arrays, sources: Sequence[int]) -> ProgramRequest:
+        """The same with values in memory."""
+        return self.on_values(graph, self._written(values), sources)
+
+    def outputs(self, requests: Sequence[ProgramRequest]) -> list[list[Array] | None]:
+        """What the target returns."""
+        return self._screening.outputs(requests, self._target)
+
+    def references(self, request: ProgramRequest) -> list[Array] | None:
+        """What the framework itself returns."""
+        answer = self._screening.prepare([request])[0]
+        return own_results(native_of(answer)[0]) if isinstance(answer, PreparedProgram) else None
 
     def again(self, failing: Screened) -> ProgramRequest:
         """The request that makes this very program on this very sample once more."""

@@ -40,7 +40,7 @@ from driftline.core.execution import Failure, Outcome, Stage
 from driftline.core.sentences import ended
 from driftline.core.target import Target
 from driftline.core.task import Answer, Request, Task
-from driftline.core.tensors import Arrays
+from driftline.core.tensors import Array, Arrays
 from driftline.core.verdict import Kind
 from driftline.core.wire import decode
 from driftline.execute.grouping import evenly, in_company
@@ -56,7 +56,7 @@ from driftline.execute.requests import (
     ResultLine,
     RunManyRequest,
 )
-from driftline.execute.shelf import Shelf
+from driftline.execute.shelf import Shelf, load_from
 from driftline.execute.slots import of_this_order
 from driftline.generate.table import OPERATORS
 
@@ -298,6 +298,14 @@ class Screener(ABC, Generic[Asked]):
             verdicts |= self._judge(programs, {number: ran[number]}, target)
         return verdicts
 
+    def outputs(self, requests: Sequence[Asked], target: Target) -> list[list[Array] | None]:
+        """What the compiler returns for the first sample of each program, in order; `None` where it returns nothing."""
+        made = dict(enumerate(self.prepared(requests, target)))
+        runnable = {number: one for number, one in made.items() if isinstance(one, PreparedProgram)}
+        ran = self._execute(runnable, target)
+        done = {number: load_from(one.outputs[0]) for number, one in ran.items() if one.outcome is Outcome.OK}
+        return [own_results(done[number]) if number in done else None for number in made]
+
     def contradicts(self, made: PreparedProgram, outputs: Sequence[Arrays]) -> str:
         """Is this what the reference of a program would fail, had a compiler returned it? The reason, or nothing."""
         with Shelf(self._new_folder() / TENSORS) as shelf:
@@ -315,6 +323,11 @@ class Screener(ABC, Generic[Asked]):
         """`fresh`: in a process that does nothing else, since the programs are not ours."""
         worker = worker_for_framework(self._form, self._plugins)  # forms go by the names of their frameworks
         return self._pool.run(worker, task, request, timeout=self._timeout, fresh=fresh)
+
+
+def own_results(outputs: Arrays) -> list[Array]:
+    """Without the inputs that were written to."""
+    return [array for name, array in outputs.items() if not name.startswith("mutated:")]
 
 
 def _to_judge(made: PreparedProgram, outputs: tuple[str, ...]) -> JudgeItem:

@@ -35,9 +35,10 @@ class RecentProducts:
     def remember(self, result: Any, products: Products) -> None:
         self._recent.append(_Remembered(result, self._mark(result), products))
 
-    def behind(self, value: Any) -> Products | None:
-        """The sum of products that this value is; none where it is something else, or laid out in another way."""
-        mark = self._mark(value)
+    def behind(self, value: Any, mark: Any = None) -> Products | None:
+        """The sum of products that this value is, or was when it had this mark; none where it is something else, or is
+        laid out in another way."""
+        mark = self._mark(value) if mark is None else mark
         for known in reversed(self._recent):
             if known.mark == mark:
                 return Products(known.products.squares.reshape(tuple(value.shape)), known.products.terms)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from driftline.core.tensors import Array
-from driftline.oracle.noise import Joint, NoiseSource, kept
+from driftline.oracle.noise import Joint, NoiseSource, Products, kept
 from driftline.oracle.shadow.call import Call
 from driftline.oracle.shadow.decisions import Decision, Order
 from driftline.oracle.shadow.fused_additions import RecentProducts, layout, with_addend_first
@@ -99,14 +99,21 @@ class TorchMeasuringRun(TorchRun):
 
     def _may_be_fused(self, number: int, call: Call, size: Array | None) -> Array | None:
         result, summands = call.results[0], call.args[:2]
-        if size is None or result is summands[0] or not all(isinstance(one, torch.Tensor) for one in summands):
-            return size  # added in place: what the products came to is gone
-        for summand, other in (summands, reversed(summands)):
-            products = self._recent.behind(summand)
-            if products:
-                added = -other if name_of(call.target) == "sub" and summand is summands[0] else other
-                given = (added.expand(result.shape).detach().numpy(), result.detach().numpy(), call.accumulator())
-                size, self.memory.joint[number] = with_addend_first(products, *given, size, self.memory.joint[number])
+        if size is None or not all(isinstance(one, torch.Tensor) for one in summands):
+            return size
+        first, second = summands
+        sign = -1 if name_of(call.target) == "sub" else 1
+        written = int(result is first)  # in place: what stood there is known by the result and the other summand
+        if products := self._recent.behind(first, _memory_of(first, before=written)):
+            size = self._begun(number, call, size, products, sign * second)
+        if products := self._recent.behind(second):
+            size = self._begun(number, call, size, products, result - sign * second if written else first)
+        return size
+
+    def _begun(self, number: int, call: Call, size: Array, products: Products, added: torch.Tensor) -> Array:
+        result = call.results[0]
+        given = (added.expand(result.shape).detach().numpy(), result.detach().numpy(), call.accumulator())
+        size, self.memory.joint[number] = with_addend_first(products, *given, size, self.memory.joint[number])
         return size
 
 
@@ -181,9 +188,9 @@ class TorchAlternativeRun(TorchRun):
         return tuple(changed)
 
 
-def _memory_of(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """Where a tensor lies, and how, and how often that memory was written to."""
-    return tensor.data_ptr(), tensor._version, *layout(tensor.shape, tensor.stride(), tensor.is_contiguous())
+def _memory_of(tensor: torch.Tensor, *, before: int = 0) -> tuple[Any, ...]:
+    """Where a tensor lies, and how, and how often that memory was written to: now, or so many times before."""
+    return tensor.data_ptr(), tensor._version - before, *layout(tensor.shape, tensor.stride(), tensor.is_contiguous())
 
 
 def _floats(args: tuple[Any, ...]) -> dict[int, Array]:

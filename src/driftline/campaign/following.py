@@ -1,0 +1,83 @@
+"""Does what a compiler makes of a whole program follow from what it makes of the failing parts alone?
+
+A part may fail as a known bug does, and the rest of the program may pass, while the two together, fused, are wrong in
+another way. So the results that the compiler gives for the parts are put in the place of the right ones, the rest is
+computed by the reference, and the outcome is held against what the compiler makes of the whole. It may differ by more
+than the rounding of one operation: the values before a part are those of the reference, not the compiler's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from driftline.campaign.part_screening import PartScreening
+from driftline.checking.batch import Screened
+from driftline.core.tensors import Array, Arrays, is_float
+from driftline.diagnose.reduce.cutting import keep
+from driftline.diagnose.reduce.generated import everything_returned, write_generated
+from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph
+from driftline.diagnose.reduce.small_parts import OPEN
+from driftline.generate.graph import Graph
+
+
+def follows(
+    screening: PartScreening,
+    failing: Screened,
+    graph: Graph,
+    base: Evaluated,
+    values: Arrays,
+    parts: Sequence[ProgramGraph],
+) -> bool:
+    """Is the whole wrong in the way in which the parts are? `values`: what is right, by the numbers of the graph. What
+    cannot be composed, such as gradients, does not follow."""
+    if graph.grad or graph.transform:
+        return False
+    (whole,) = screening.outputs([screening.again(failing)])
+    composed = _composed(screening, graph, base, dict(values), parts)
+    if whole is None or composed is None or len(whole) != len(graph.outputs):
+        return False
+    return all(_close(mine, composed[str(number)]) for mine, number in zip(whole, graph.outputs, strict=True))
+
+
+def _composed(
+    screening: PartScreening, graph: Graph, base: Evaluated, values: Arrays, parts: Sequence[ProgramGraph]
+) -> Arrays | None:
+    """The values of the program with the compiler's results of the parts, one part after the other."""
+    producers = base.graph.producers
+    left = set(range(len(base.graph.nodes)))
+    for part in sorted(parts, key=lambda one: min(number for node in one.nodes for number in node.outputs)):
+        written = write_generated(part, graph)
+        sources = [leaf.number for leaf in part.leaves]
+        (came,) = screening.outputs([screening.on_arrays(written, values, sources)])
+        if came is None or len(came) != len(part.outputs):
+            return None
+        values |= {str(number): array for number, array in zip(part.outputs, came, strict=True)}
+        left -= {producers[number] for node in part.nodes for number in node.outputs}
+        rest = keep(base, left, OPEN) if left else None
+        if rest is None:
+            continue
+        made = [number for node in rest[0].nodes for number in node.outputs]
+        request = screening.on_arrays(
+            everything_returned(write_generated(rest[0], graph)), values, [leaf.number for leaf in rest[0].leaves]
+        )
+        computed = screening.references(request)
+        if computed is None or len(computed) != len(made):
+            return None
+        values |= {str(number): array for number, array in zip(made, computed, strict=True)}
+    return values
+
+
+def _close(mine: Array, other: Array) -> bool:
+    """Equal, but for half of the digits of a float type."""
+    if mine.shape != other.shape or mine.dtype != other.dtype:
+        return False
+    if not is_float(mine.dtype.name):
+        return bool(np.array_equal(mine, other))
+    import ml_dtypes
+
+    allowed = float(np.sqrt(float(ml_dtypes.finfo(mine.dtype).eps)))
+    mine, other = mine.astype(np.float64), other.astype(np.float64)
+    finite = np.abs(other[np.isfinite(other)])
+    return np.allclose(mine, other, rtol=allowed, atol=allowed * float(finite.max(initial=0.0)), equal_nan=True)
