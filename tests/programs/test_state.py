@@ -14,13 +14,18 @@ def test_what_packages_read_when_they_are_imported_is_no_data(tmp_path: Path, mo
     with packages in a folder of their own (`pip install --target`), a model seemed to be another one in every second
     process."""
     installed, own = tmp_path / "lib", tmp_path / "library"
-    read = [installed / "some-1.0.dist-info" / "METADATA", installed / "some" / "table.bin", own / "labels.txt"]
+    about = installed / "some-1.0.dist-info"
+    data = [own / "labels.txt", installed / "mine" / "labels.txt"]  # the second beside what pip installed
+    read = [about / "METADATA", installed / "some" / "table.bin", *data]
     for path in read:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x")
+    (about / "RECORD").write_text(
+        "some/__init__.py,,\nsome/table.bin,,\n../bin/some,,\n"
+    )
     monkeypatch.syspath_prepend(str(own))
     monkeypatch.syspath_prepend(str(installed))
     with recording_opened_files() as opened:
         for path in read:
             path.read_text()
-    assert opened == {str(own / "labels.txt")}
+    assert opened == {str(path) for path in data}

@@ -22,6 +22,7 @@ from driftline.programs.live import LiveProgram, is_tensor, to_array
 _recorders: list[set[str]] = []
 _hooked = False
 _packages: tuple[str, ...] = ()
+_INTERPRETER = (sys.prefix, sys.base_prefix)
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/")
 
 
@@ -30,7 +31,7 @@ def recording_opened_files() -> Iterator[set[str]]:
     """Collect the data files opened for reading meanwhile. Code and installed packages do not count, wherever they lie:
     a package that is imported for the first time reads files that it does not read the second time."""
     global _hooked, _packages
-    _packages = tuple(entry + os.sep for entry in map(os.path.abspath, sys.path) if _holds_packages(entry))
+    _packages = tuple(package for entry in map(os.path.abspath, sys.path) for package in _installed(entry))
     if not _hooked:  # an audit hook cannot be removed: one for the process, which looks for a recorder
         sys.addaudithook(_on_event)
         _hooked = True
@@ -43,12 +44,19 @@ def recording_opened_files() -> Iterator[set[str]]:
 
 
 @cache
-def _holds_packages(folder: str) -> bool:
-    """Did pip install something here? There is such a folder beside those of the interpreter after `pip install --user`
-    and `--target`."""
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        return any(entry.name.endswith(".dist-info") for entry in entries)
-    return False
+def _installed(folder: str) -> tuple[str, ...]:
+    """What pip installed here, beside which a person's own files may lie. There is such a folder beside those of the
+    interpreter after `pip install --user` and `--target`."""
+    if folder.startswith(_INTERPRETER):
+        return ()  # nothing there counts
+    names: set[str] = set()
+    with contextlib.suppress(OSError):
+        for about in Path(folder).glob("*.dist-info"):
+            names.add(about.name)
+            record = about / "RECORD"
+            lines = record.read_text(encoding="utf-8", errors="replace").splitlines() if record.exists() else []
+            names |= {line.partition("/")[0] for line in lines if "/" in line}
+    return tuple(os.path.join(folder, name) + os.sep for name in sorted(names - {"..", ""}))
 
 
 def _on_event(event: str, args: tuple[Any, ...]) -> None:
@@ -57,7 +65,7 @@ def _on_event(event: str, args: tuple[Any, ...]) -> None:
     path, mode = args[0], args[1]
     if not isinstance(path, str) or (isinstance(mode, str) and set(mode) & set("wax+")):
         return
-    if path.startswith((sys.prefix, sys.base_prefix, *_SYSTEM, *_packages)) or path.endswith((".py", ".pyc")):
+    if path.startswith((*_INTERPRETER, *_SYSTEM, *_packages)) or path.endswith((".py", ".pyc")):
         return
     for recorder in _recorders:
         recorder.add(path)
