@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from driftline.causes import builtin, load
+from driftline.causes import Cause, builtin, load
 from driftline.causes.read import read_cause
 from driftline.core.errors import DriftlineError
 from driftline.core.evidence import Fault
@@ -123,3 +124,22 @@ def test_a_file_nested_too_deeply_is_refused_in_a_sentence(tmp_path: Path) -> No
     (tmp_path / "deep.toml").write_text(f"got = {'[' * 5000}")
     with pytest.raises(DriftlineError, match="not valid TOML"):
         read_cause(tmp_path / "deep.toml", "tvm")
+
+
+# What compilers put around the words that tell what went wrong.
+WRAPPERS = (
+    "[ONNXRuntimeError] : # : FAIL : Non-zero status code returned while running {} node. Name:'' Status Message: ",
+    "[ONNXRuntimeError] : # : FAIL : Exception during initialization: other.cc:# ",
+    "method->execute() failed with error #x?",
+    "source.mlir:#:#: 'other.op' op ",
+)
+
+
+def test_a_message_is_more_than_what_any_error_begins_with() -> None:
+    """One that ended before the words took every error of MatMul for one of an empty batch."""
+
+    def is_begun_with(cause: Cause) -> bool:
+        nodes = {part for name in cause.spelled for part in name.split("+")} | {"Reshape"}
+        return any(re.search(cause.message, wrapper.format(node)) for wrapper in WRAPPERS for node in nodes)
+
+    assert not [cause.id for cause in builtin() if cause.message and is_begun_with(cause)]
