@@ -108,7 +108,7 @@ def kill_and_resume(store: Path, kills: int, rng: random.Random) -> None:
 def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(
     undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
-    kill_and_resume(tmp_path / "s", kills=4, rng=random.Random(1))
+    kill_and_resume(tmp_path / "s", kills=2, rng=random.Random(1))
     assert hunted(tmp_path / "s") == hunted(undisturbed[0])
 
 

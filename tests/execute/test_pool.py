@@ -297,6 +297,7 @@ def test_a_worker_ended_before_its_first_job_has_begun_is_replaced(
 ) -> None:
     """Killed or stopped between its fork and its first job: as often as it takes, up to a limit."""
     monkeypatch.setattr(limits, "SEND_TIMEOUT", 0.5)
+    monkeypatch.setattr(limits, "END_TIMEOUT", 0.5)
     fork, times = NurseryHandle.fork, [2]
 
     def unlucky(nursery: NurseryHandle, go_on: Callable[[], None]) -> WorkerHandle:

@@ -21,7 +21,7 @@ from driftline.execute.pool import Pool
     ("name", "targets"),
     [
         pytest.param("llama", "eager,onnxruntime,openvino", marks=pytest.mark.slow),
-        ("resnet", "eager,onnxruntime"),
+        pytest.param("resnet", "eager,onnxruntime", marks=pytest.mark.slow),
         ("graph-net", "eager,onnxruntime,openvino"),
         ("mobilenet-v2-qdq", "onnxruntime:opt=off"),
     ],

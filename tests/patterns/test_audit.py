@@ -26,6 +26,7 @@ from driftline.store.audits import AuditLog
 RULE = "_sfdp_pattern_1_inference"  # attention: it does not look at the dimension of the softmax
 
 
+@pytest.mark.slow  # over a minute; in every run, test_one_by_one.py and test_workbench.py audit rules of ONNX compilers
 def test_an_audit_finds_a_wrong_rule_and_names_it(store_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = f"patterns audit --compilers inductor --only {RULE} --budget 4m --json --store {store_folder}"
     assert run(command.split()) == 1

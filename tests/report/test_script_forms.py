@@ -15,7 +15,7 @@ from driftline.core.target import Target
 from driftline.core.tensors import Arrays
 from driftline.core.verdict import Kind
 from driftline.execute.environments import find_environment
-from driftline.report.export.clean_run import HERE, run_clean
+from driftline.report.export.clean_run import HERE, CleanRun, run_clean
 from driftline.report.scripts.check import ShownFailure, check_for
 from driftline.report.scripts.recipe import Recipe
 from driftline.report.scripts.recipe_onnx import onnx_recipe
@@ -88,13 +88,14 @@ def recipe_of(name: str, target: str, *, grad: bool = False) -> Recipe:
     return source_recipe(bundle, "torch", arrays, Target.parse(target), own_inputs=True, grad=grad)
 
 
-def assert_tells(recipe: Recipe, wrong: str, python: str = HERE) -> None:
-    """It ends with 0 as it is, and says BUG when the expected result is another one."""
+def assert_tells(recipe: Recipe, wrong: str, python: str = HERE) -> CleanRun:
+    """It ends with 0 as it is, and says BUG when the expected result is another one. Returns the first run."""
     check = check_for(ShownFailure(Kind.WRONG_VALUE, NOTHING), recipe)
     ran = run_clean(check_script(recipe, check), python=python)
     assert ran.status == 0, ran.errors + check_script(recipe, check)
     other = replace(recipe, expected=wrong.format(recipe.expected))
     assert run_clean(check_script(other, check), python=python).shows_bug
+    return ran
 
 
 @pytest.mark.parametrize(
@@ -122,12 +123,10 @@ def test_torch_programs(target: str, name: str) -> None:
 )
 def test_gradients_of_inputs_and_weights(name: str) -> None:
     recipe = recipe_of(name, "aot_eager", grad=True)
-    ran = run_clean(check_script(recipe, check_for(ShownFailure(Kind.WRONG_VALUE, NOTHING), recipe)))
-    assert ran.status == 0, ran.errors
+    wrong = "(lambda result, gradients: (result, [-g for g in gradients]))(*{})"
+    ran = assert_tells(recipe, wrong)
     tensors = {"function": 4, "module": 4, "called": 6}[name]  # results, inputs and weights
     assert ran.output.count("tensor(") == 2 * tensors
-    wrong = "(lambda result, gradients: (result, [-g for g in gradients]))(*{})"
-    assert_tells(recipe, wrong)
 
 
 def test_inputs_that_are_changed() -> None:

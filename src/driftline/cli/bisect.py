@@ -100,17 +100,18 @@ def parse_size(text: str) -> int:
 
 
 def _show(bisected: Bisected) -> None:
-    from rich.table import Table
-    from rich.text import Text
+    from rich.markup import escape
 
-    from driftline.report.screen import Screen
+    from driftline.report.screen import console
+    from driftline.report.worded_table import WordedTable
 
     colours = {"good": "green", "bad": "red", "skip": "yellow"}
-    table = Table(bisected.package, "answer", "seconds", "why", box=None, header_style="bold")
+    columns = (bisected.package, "answer", "seconds", "why")
+    table = WordedTable(columns, words="why", right=("seconds",), header_style="dim")
     for trial in bisected.in_order:
-        answer = Text(str(trial.answer), style=colours[trial.answer])
-        table.add_row(trial.release, answer, f"{trial.seconds:.0f}", Text(trial.reason))
-    Screen().print(table)
+        answer = f"[{colours[trial.answer]}]{trial.answer}[/]"
+        table.add(escape(trial.release), answer, f"{trial.seconds:.0f}", escape(trial.reason))
+    table.print(console())
     existing = len(bisected.search.existing)
     asked = f" ({len(bisected.trials)} of {existing} releases asked)" if existing else ""
     click.echo(f"\n{bisected.failing.bug.id}: {bisected.search.summary()}.{asked}")

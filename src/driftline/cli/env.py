@@ -78,10 +78,10 @@ def _describe(environment: Environment) -> dict[str, Any]:
 def _print_table(entries: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
-    from driftline.report.screen import Screen
+    from driftline.report.screen import console
 
-    table = Table("release", "with", "size", "made", box=None, header_style="bold")
+    table = Table("release", "with", "size", "made", box=None, pad_edge=False, header_style="dim")
     for entry in entries:
         size = f"{entry['size_bytes'] / 1e6:,.0f} MB"
         table.add_row(entry["requirement"], ", ".join(entry["extras"]), size, entry["made"].replace("T", " "))
-    Screen().print(table)
+    console().print(table)
