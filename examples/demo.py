@@ -15,15 +15,15 @@ REPORT = Path("driftline-report.html")
 FINDINGS = 1  # the exit code of a hunt that found something
 
 
-def main(budget: str = "2m") -> int:
+def main() -> int:
     print(
         "Driftline makes small programs, runs them on every deep-learning compiler installed here, and looks for\n"
         "wrong results. Rounding is no bug: an element is wrong when no legal order of operations explains it.\n"
         "First one that is known to be wrong, then a hunt of about two minutes.",
         flush=True,
     )
-    run(["tour", "--fast", "--steps", "find,judge", "--quiet"])
-    code = run(["hunt", "--budget", budget, "--seed", "1", "--store", ".driftline", "--out", str(REPORT)])
+    run(["tour", "--fast", "--steps", "find,judge"])
+    code = run(["hunt", "--budget", "2m", "--seed", "1", "--store", ".driftline", "--out", str(REPORT)])
     print("Tour:    driftline tour (ten minutes with one bug, step by step; --fast takes one)")
     if "serve" in command_names():
         print("Page:    driftline serve (what was found, in a browser)")

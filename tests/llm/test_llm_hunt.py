@@ -13,16 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hunting import hunt, hunted
+from hunting import Book, hunt, hunted
 from scripted_author import WRITTEN, author
 
 from driftline.backends import BACKENDS
+from driftline.campaign.authoring import Author
+from driftline.checking.batch_requests import ProgramRequest
 from driftline.core.errors import DriftlineError
+from driftline.core.target import Target
 from driftline.events import Event, GeneratorStopped
 from driftline.execute import sandbox
 from driftline.execute.pool import Pool
 from driftline.generate.authored import names
 from driftline.llm import chat
+from driftline.llm.allowance import Allowance
+from driftline.llm.model import RecordedModel
+from driftline.llm.settings import LlmSettings
 from driftline.patterns.pass_rules import pass_rules
 from driftline.report.gather import gather_store
 from driftline.report.hunts import hunt_json, show_hunt
@@ -47,6 +53,15 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, pool: Pool) -> tuple[P
         hunt(store, server.url, key=KEY, pool=pool)
     assert KEY not in json.dumps(server.requests)  # it is in a header, and in no prompt
     return store, len(server.requests)
+
+
+def test_a_turn_that_ends_after_the_time_is_over_asks_for_no_next_one(tmp_path: Path) -> None:
+    settings = LlmSettings("http://127.0.0.1:9", MODEL)
+    with Store.create(tmp_path / "store") as store:
+        late = Author(store, RecordedModel(store, None), settings, Book(), Allowance(None), seed=1)
+        assert late.open_lanes([Target("telling")])
+        late.close()
+        late.ask_ahead("telling", [ProgramRequest("llm", "r-relu", 0, ("random",), "1")])
 
 
 def test_programs_are_counted_by_what_became_of_them(undisturbed: tuple[Path, int]) -> None:

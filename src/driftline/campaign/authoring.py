@@ -130,18 +130,22 @@ class Author:
 
     def close(self) -> None:
         """Threads that wait for an answer get `PoolInterrupted`."""
-        self._closed = True
+        with self._lock:  # nobody who looks ahead is between the question and the answer to it
+            self._closed = True
+            self._planning.shutdown(wait=False, cancel_futures=True)
         self._model.close()
-        self._planning.shutdown(wait=False, cancel_futures=True)
         self._connections.shutdown(wait=False, cancel_futures=True)
 
     # -- one turn ----------------------------------------------------------------------------------------------------
 
     def ask_ahead(self, lane: str, requests: Sequence[ProgramRequest]) -> None:
-        """Send what the next turn of a lane will ask."""
+        """Send what the next turn of a lane will ask. A turn may end when the time of the hunt is over already: then
+        there is no next one."""
         wanted = tuple(request for request in requests if request.generator == GENERATOR)
-        if wanted and not self.stopped(lane):
-            with self._lock:
+        if not wanted or self.stopped(lane):
+            return
+        with self._lock:
+            if not self._closed:
                 self._ahead[lane] = wanted, self._planning.submit(self._drafted, self._lanes[lane], wanted)
 
     def write(self, lane: str, target: Target, requests: Sequence[ProgramRequest], screening: Screening) -> WrittenTurn:

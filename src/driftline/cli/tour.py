@@ -71,10 +71,14 @@ def tour(fast: bool, steps: str | None, skip: str | None, out: Path, as_json: bo
         case = state.case.name if state.case else None
         print_json({"schema": 1, "folder": str(out), "case": case, "steps": [record.to_json() for record in records]})
     elif state.failing:
-        note(
-            f"\nAll of it is in {out}. Next: driftline hunt --budget 10m finds bugs by itself, driftline check takes"
-            " your own model, and driftline --help lists the rest."
-        )
+        if steps is None:
+            onwards = (
+                " Next: driftline hunt --budget 10m finds bugs by itself, driftline check takes your own model, and"
+                " driftline --help lists the rest."
+            )
+        else:
+            onwards = " driftline tour shows all steps."
+        note(f"\nAll of it is in {out}.{onwards}")
     return NOTHING_COMPARED if records and records[0].state != DONE else 0
 
 

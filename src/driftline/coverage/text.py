@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -82,7 +83,10 @@ def _show_missing(out: Any, one: CompilerCoverage) -> None:
     last = {level.command: level.name for level in rows}  # one command may cover two levels: it is shown once
     for level in rows:
         words = f"{len(level.missing):,} missing: {lacks(level)}." if level.missing and level.total else ""
-        out.print(f"  {level.name:13} {escape(' '.join(filter(None, (words, level.note))))}", soft_wrap=True)
+        told = f"  {level.name:13} {' '.join(filter(None, (words, level.note)))}"
+        if out.is_terminal:  # a sentence is broken between its words; a command stays whole, to be copied
+            told = textwrap.fill(told, out.width, subsequent_indent=" " * 16, break_on_hyphens=False)
+        out.print(escape(told), soft_wrap=True)
         if level.command and last[level.command] == level.name:
             out.print(f"  {'':13} {escape(level.command)}", style="cyan", soft_wrap=True)
 
