@@ -24,6 +24,7 @@ _MEANING = {
     ("worker_handle", "dismiss"): "ends a worker",
     ("pipeline", "finish"): "writes a turn",
     ("screener", "_side_by_side"): "",  # waits for threads that are counted themselves
+    ("checker", "check"): "",  # so does this
     ("screener", "screen"): "the parent's own work",
     ("hunt", "_turn"): "the parent's own work",
     ("hunt", "_examine"): "the parent's own work",

@@ -6,7 +6,8 @@
     python benchmarks/case_studies.py --results studies --write-docs          # docs/case-studies.md, without running
 
 Each model is one file of `--results`, written after each step: kill it when you like; started again, it goes on with
-the next step. Targets that compute like a device (`mock:profile=npu`) may be named, too: a call of them takes minutes.
+the next step. Those behind the page are in `benchmarks/case_studies`, with the verdicts of other machines and GPUs.
+Targets that compute like a device (`mock:profile=npu`) may be named, too: a call of them takes minutes.
 """
 
 from __future__ import annotations
@@ -92,8 +93,11 @@ def judge(name: str, targets: list[Target], options: BenchOptions, path: Path) -
     if not (left := [target for target in targets if str(target) not in known]):
         return
     sized, checks = SUITE[name][options.size], options.of_checks()
-    kept: dict[str, Any] = {"machine": f"{machine_words()}{gpu_words()}", "judged_on": sized.judged_on, "rows": {}}
-    runs.append(kept)
+    where = {"machine": f"{machine_words()}{gpu_words()}", "judged_on": sized.judged_on}
+    kept = next((run for run in runs if where.items() <= run.items()), None)
+    if kept is None:
+        kept = {**where, "rows": {}}
+        runs.append(kept)
     with Pool() as pool:
         opened = open_source(sized.judged().bundle(options.dtype), pool, checks, name=sized.corpus)
         case = Case(opened.program, (Inputs(opened.example, "example"),), tuple(left), checks)
@@ -132,9 +136,9 @@ the row of eager, against itself, is the noise ([how it is measured](how-to/benc
 the machines: wall times are longer than they need be, and intervals wide. Latencies are of one machine alone; counts of
 graphs, breaks and violations, and verdicts, are not.
 
-The oracle judges: it compares each output with float64. For targets of the tables the script asks it. For
-`inductor:device=cuda`, which is in no table, `KernelDiffHarness` asked it in a process of its own
-([KernelDiff](how-to/inductor-lab.md)), and its verdicts were put into this page by hand ([its figures](measured.md)).
+The oracle judges: it compares each output with float64. Verdicts that are not from the run that was timed, as all on
+`inductor:device=cuda`, which is in no table, stand with their machine. [KernelDiff](how-to/inductor-lab.md) held the
+models on the GPU against eager in full size ([its figures](measured.md)).
 
 [Hardware profiles](how-to/hardware-profiles.md): `matrix32` is a matrix engine that works on tiles of 32 by 32, `npu` a
 device of int8 and bfloat16 with 8 MiB for a tensor. A violation is one tensor of one node; those that are fixed

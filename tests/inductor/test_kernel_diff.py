@@ -111,6 +111,21 @@ print(report.to_json().replace("\\n", " "))
     assert report["passed"] and {one["rule"] for one in report["outputs"]} == {"oracle"}
 
 
+def test_an_oracle_that_takes_longer_than_one_waits_leaves_it_to_tolerances(tmp_path: Path) -> None:
+    """It plays the model in float64 again and again: of a big one there must be more to show than a time-out."""
+    code = """
+def model(x):
+    return torch.softmax(x, -1)
+def off(graph, example):
+    return lambda *args: [graph(*args)[0] * (1 + 2e-6)]
+x = torch.linspace(-1, 1, 32).reshape(4, 8)
+print(KernelDiffHarness(model, (x,), test_backend=off, patience=0.0).compare().to_json().replace("\\n", " "))
+"""
+    report = _run(code, tmp_path)
+    assert report["outputs"][0]["rule"] == "tolerance" and report["outputs"][0]["metrics"]["max_abs"] > 0
+    assert any("it takes too long" in note for note in report["notes"])
+
+
 def test_large_outputs_are_compared_in_little_memory(tmp_path: Path) -> None:
     """Two tensors of 256 MB: the comparison takes a small part of that, and says which rule judged."""
     assert _memory(1 << 26, tmp_path) < 96 << 20

@@ -29,6 +29,9 @@ def worker_for_framework(framework: str, plugins: tuple[str, ...] = ()) -> Worke
 
 def _kind(backend: Backend, plugins: tuple[str, ...], python: str, *, fork: bool) -> WorkerKind:
     warm: list[tuple[str, object]] = [("driftline.backends:warm", backend.family_name)]
+    framework = next((name for name, home in HOME.items() if BACKENDS.get(home).family_name == backend.family_name), "")
+    if framework and python == sys.executable and fork:
+        warm.append(("driftline.checking.warm_tasks:warm_tasks", framework))
     if plugins:
         plugins = approved(plugins, "This case")  # a worker imports what the user gave, nothing else
         warm.insert(0, ("driftline.core.plugins:load_plugins", plugins))

@@ -85,6 +85,8 @@ class Pool:
         lost = 0
         while True:
             reused = False
+            if kind.fork and (fresh or not self._idle.get(kind)):
+                self._nursery(kind, began)  # who waits for an import has no place: it is there for others
             try:
                 with self._slots:
                     worker = self._acquire(kind, fresh, began)
@@ -194,8 +196,6 @@ class Pool:
     def _acquire(self, kind: WorkerKind, fresh: bool, began: int) -> WorkerHandle:
         with self._lock:
             self._go_on(began)
-            if self._keeper is None:
-                self._keeper = Keeper(self.workspace)
             idle = self._idle[kind]
             if idle and not fresh:
                 return idle.pop()
@@ -256,7 +256,10 @@ class Pool:
         return nursery
 
     def _started(self, kind: WorkerKind, began: int) -> NurseryHandle:
-        self._go_on(began)
+        with self._lock:
+            self._go_on(began)
+            if self._keeper is None:
+                self._keeper = Keeper(self.workspace)
         try:
             return NurseryHandle(kind, self.workspace, self._start_timeout)
         except OSError:

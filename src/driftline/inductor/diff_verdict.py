@@ -1,13 +1,15 @@
 """The verdict of a KernelDiff is the oracle's, where it can be had.
 
 The oracle plays the program's own graph in float64 and computes how far rounding may move each element. It cannot where
-the program does not trace, or where tensors are so large that some runs of them in float64 would not fit: then the
-default tolerances of `torch.testing` decide, and the report says so.
+the program does not trace, where tensors are so large that some runs of them in float64 would not fit, or where these
+take longer than the caller waits: then the default tolerances of `torch.testing` decide, and the report says so.
 """
 
 from __future__ import annotations
 
 import copy
+import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from driftline.core.registry import import_string
 from driftline.core.tensors import Arrays, is_float
 from driftline.core.text import first_line
 from driftline.core.verdict import Judgement, Verdict
+from driftline.execute.processors import all_cores
 from driftline.oracle.judge import NoShadow, Reference, ReferenceSample, TargetTraits, judge
 from driftline.oracle.metrics import TensorMetrics
 from driftline.oracle.reference import REFERENCES
@@ -48,9 +51,24 @@ def by_tolerance(metrics: TensorMetrics) -> tuple[str, str]:
 
 
 def by_oracle(
-    model: Callable[..., Any], inputs: Any, got: Arrays, *, grad: bool, seed: int, arithmetic: str = ""
+    model: Callable[..., Any], inputs: Any, got: Arrays, *, grad: bool, seed: int, arithmetic: str = "",
+    deadline: float = math.inf,
+) -> dict[str, tuple[str, str]]:  # fmt: skip
+    """Judgement and reason for each output. Raises `NoShadow` where the oracle cannot judge this program, or not before
+    the deadline (`time.monotonic`). Its runs in float64 have all processors: nothing else runs beside them."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(before, all_cores()))
+    try:
+        return _by_oracle(model, inputs, got, grad, seed, arithmetic, deadline)
+    finally:
+        torch.set_num_threads(before)
+
+
+def _by_oracle(
+    model: Callable[..., Any], inputs: Any, got: Arrays, grad: bool, seed: int, arithmetic: str, deadline: float
 ) -> dict[str, tuple[str, str]]:
-    """Judgement and reason for each output. Raises `NoShadow` where the oracle cannot judge this program."""
     import torch
 
     live = LiveProgram.bind("torch", model, inputs)
@@ -61,7 +79,7 @@ def by_oracle(
     opened.fresh = lambda: live  # type: ignore[method-assign]
     try:
         native: Arrays = import_string(REFERENCES["torch"])(opened).native(arrays)
-        shadow = LocalShadow(opened, arrays)
+        shadow = LocalShadow(opened, arrays, deadline)
         exact = shadow.exact()
     except (NoExactReference, DriftlineError) as reason:
         raise NoShadow(first_line(str(reason))) from reason
@@ -82,6 +100,8 @@ def by_oracle(
             sparing=True, inputs=arrays,
         )  # fmt: skip
         verdict = judge(Execution("", Outcome.OK, Stage.RUN, outputs=(left,)), Reference((sample,)), trait)
+        if verdict.judgement is Judgement.INCONCLUSIVE and time.monotonic() >= deadline:
+            raise NoShadow("it takes too long: it runs the program in float64 again and again")
         wrong = verdict.evidence.output
         if verdict.judgement is Judgement.FAIL and wrong in left:
             found[wrong] = _told(verdict)

@@ -10,6 +10,8 @@ that comparing two tensors takes little more memory than they do. What fails for
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -42,8 +44,10 @@ class KernelDiffHarness:
     def __init__(
         self, model: Callable[..., Any], inputs: Any, *, model_name: str = "",
         reference_backend: CompileBackend = "eager", test_backend: CompileBackend = "inductor", grad: bool = False,
-        runs: int = 1, seed: int = 0, tf32: bool = False,
+        runs: int = 1, seed: int = 0, tf32: bool = False, patience: float = math.inf,
     ) -> None:  # fmt: skip
+        """`patience`: seconds after which the oracle, which runs the model in float64 again and again, is not waited
+        for; the tolerances of torch.testing decide then."""
         if not callable(model):
             raise DriftlineError(f"KernelDiffHarness needs a model that can be called, not a {type(model).__name__}.")
         if runs < 1:
@@ -52,10 +56,12 @@ class KernelDiffHarness:
         self._name = model_name or getattr(model, "__name__", type(model).__name__)
         self._reference, self._test = reference_backend, test_backend
         self._grad, self._runs, self._seed, self._tf32 = grad, runs, seed, tf32
+        self._patience = patience
 
     def compare(self, *, generate_visualizations: bool = False, out: str | Path | None = None) -> KernelDiffReport:
         """Run both and judge. With pictures, or with `out`, the result is kept as a run in a lab folder."""
         allowed = kinds_with_tf32()
+        self._deadline = time.monotonic() + self._patience
         with contextlib.nullcontext() if self._tf32 else without_tf32():
             return self._compare(generate_visualizations, out, allowed)
 
@@ -162,8 +168,9 @@ class KernelDiffHarness:
         if elements > LARGEST:
             raise NoShadow(f"the outputs have {elements:,} elements, which is too much to play in float64")
         return by_oracle(
-            self._model, self._inputs, as_arrays(got), grad=self._grad, seed=self._seed, arithmetic=arithmetic
-        )
+            self._model, self._inputs, as_arrays(got), grad=self._grad, seed=self._seed, arithmetic=arithmetic,
+            deadline=self._deadline,
+        )  # fmt: skip
 
     def _kept(
         self, report: KernelDiffReport, out: str | Path | None, expected: dict[str, Any] | None, got: Any

@@ -21,6 +21,7 @@ class LabRequest:
     reference: str = "eager"
     runs: int = 1
     pictures: bool = False
+    patience: float = 600.0  # seconds of a comparison after which the oracle is not waited for
 
 
 @dataclass(frozen=True)

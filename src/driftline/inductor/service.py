@@ -25,6 +25,7 @@ from driftline.inductor.lab import Lab, LabRun, read_run
 from driftline.inductor.requests import CAPTURE, DIFF, GUARDS, LabAnswer, LabRequest
 
 TIMEOUT = 900.0
+ORACLES_SHARE = 0.6  # of the time, after which the oracle begins no further run: that one may take long, too
 MEMORY = 16 << 30  # bytes: the oracle plays a model of full size in float64, beside the model itself
 
 
@@ -59,7 +60,10 @@ def diff_program(
     """Compare what two backends of torch.compile make of a program."""
     opened, case = _prepare(text, pool, grad, seed, timeout, listener)
     listener(Working(text, f"running {reference} and {backend}, and judging"))
-    request = LabRequest(case, opened.program.name, backend, device, reference=reference, runs=runs, pictures=pictures)
+    request = LabRequest(
+        case, opened.program.name, backend, device, reference=reference, runs=runs, pictures=pictures,
+        patience=timeout * ORACLES_SHARE,
+    )  # fmt: skip
     return _ask(pool, DIFF, request, out, timeout)[0]
 
 

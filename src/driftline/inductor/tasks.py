@@ -100,7 +100,7 @@ def _diff(request: LabRequest) -> LabAnswer:
     harness = KernelDiffHarness(
         function, _moved(inputs, request.device), model_name=request.name,
         reference_backend=_backend(request.reference), test_backend=_backend(request.backend), grad=program.grad,
-        runs=request.runs, seed=program.seed,
+        runs=request.runs, seed=program.seed, patience=request.patience,
     )  # fmt: skip
     report = harness.compare(generate_visualizations=request.pictures, out=request.case.folder / "lab")
     return LabAnswer(report.folder, report.error)

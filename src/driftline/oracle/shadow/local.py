@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import math
+
 from driftline.core.registry import import_string
 from driftline.core.tensors import Arrays
 from driftline.oracle.arithmetic import declared
@@ -19,8 +21,9 @@ from driftline.programs.opened import OpenedProgram
 class LocalShadow:
     """The shadow of one program on one sample, played in this process."""
 
-    def __init__(self, opened: OpenedProgram, arrays: Arrays) -> None:
-        self._opened, self._arrays = opened, arrays
+    def __init__(self, opened: OpenedProgram, arrays: Arrays, deadline: float = math.inf) -> None:
+        """`deadline`: of `time.monotonic`, after which it gives no answer."""
+        self._opened, self._arrays, self._deadline = opened, arrays, deadline
         self._players: dict[str, Player] = {}
 
     def exact(self) -> Arrays:
@@ -35,5 +38,6 @@ class LocalShadow:
     def _player(self, arithmetic: str) -> Player:
         if arithmetic not in self._players:
             open_shadow = import_string(FRONT_ENDS[self._opened.framework])
-            self._players[arithmetic] = Player(open_shadow(self._opened, self._arrays, declared(arithmetic)))
+            shadow = open_shadow(self._opened, self._arrays, declared(arithmetic))
+            self._players[arithmetic] = Player(shadow, self._deadline)
         return self._players[arithmetic]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any, Protocol
 
 import numpy as np
 
 from driftline.core.tensors import Arrays
+from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.rule import QUICK_RUNS, ShadowAnswer
 
 
@@ -39,8 +42,10 @@ class Shadow(Protocol):
 class Player:
     """One shadow on one input sample."""
 
-    def __init__(self, shadow: Shadow) -> None:
+    def __init__(self, shadow: Shadow, deadline: float = math.inf) -> None:
+        """`deadline`: of `time.monotonic`, after which no further run is begun."""
         self._shadow = shadow
+        self._deadline = deadline
         self._reference: Arrays | None = None
         self._samples: list[Arrays] = []
         self._band: tuple[int, Arrays, Arrays] | None = None  # with the number of samples it was made of
@@ -99,7 +104,10 @@ class Player:
 
     def _sample(self, runs: int) -> None:
         self.reference()  # it finds out how large the errors are
-        self._samples += [self._shadow.sample(number) for number in range(len(self._samples), runs)]
+        for number in range(len(self._samples), runs):
+            if time.monotonic() >= self._deadline:
+                raise NoExactReference("it takes too long: one run of the program in float64 after the other")
+            self._samples.append(self._shadow.sample(number))
 
 
 def worst_case(roundings: int, terms: int) -> float:
