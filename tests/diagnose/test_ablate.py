@@ -19,6 +19,7 @@ from driftline.core.verdict import Judgement
 from driftline.diagnose.ablate.ablator import Ablation, ablate_case
 from driftline.diagnose.reduce.reducer import DoesNotFail
 from driftline.diagnose.reduce.signature import Signature
+from driftline.diagnose.trials import Trials
 from driftline.testing import planted_plugin
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "bugs"
@@ -32,7 +33,7 @@ def ablated(checker: Checker, text: str, target: str, budget: float = 300) -> Ab
     (result,) = checker.check(case).results
     assert result.verdict.judgement is Judgement.FAIL, result.verdict.reason
     signature = Signature.of_verdict(result.execution, result.verdict)
-    return ablate_case(checker, case, signature, budget=budget)
+    return ablate_case(checker, case, Trials(checker, case, signature), budget=budget)
 
 
 def example(name: str) -> str:
@@ -109,7 +110,7 @@ def test_what_passes_is_not_ablated(checker: Checker) -> None:
     opened = open_source(SourceBundle("model.py", "program", {"model.py": text}), checker.pool, options)
     case = Case(opened.program, (Inputs(opened.example, "example"),), (Target.parse("onnxruntime:opt=off"),), options)
     with pytest.raises(DoesNotFail):
-        ablate_case(checker, case, Signature("COMPILE", "error", "Fail"), budget=60)
+        ablate_case(checker, case, Trials(checker, case, Signature("COMPILE", "error", "Fail")), budget=60)
 
 
 @pytest.mark.slow

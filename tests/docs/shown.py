@@ -26,6 +26,7 @@ LESS_TIME = f"{_LESS}test_a_search"
 _COUNTS = "tests/cli/test_what_counts.py::"
 _SCHEDULES = "tests/schedules/test_schedules.py::test_a_stored_bug_is_shown_and_exported_as_a_script_that_was_run"
 _A_CAUSE = "tests/causes/test_causes_commands.py::test_a_cause_holds_is_due_for_removal_or_is_wrong"
+_INQUIRY = "tests/perf/test_inquiry.py"
 _SLOW = "test_the_command_finds_slow_calls_and_compile_time_that_grows_too_fast"
 _SWAPPED = "tests/diagnose/test_layers.py::test_swapped_heads_are_localised_to_their_layer"
 _SERVED = "tests/serve/test_serve_command.py::test_it_prints_an_address_answers_and_stops_its_jobs_at_the_end"
@@ -95,6 +96,12 @@ COMMANDS: dict[str, dict[str, str | NotRun]] = {
         "driftline bugs list": NotRun("a bug of the reader's own; tests/diagnose has others"),
         "driftline replay inductor-1f3a": f"tests/perf/test_perf_check.py::{_SLOW}",
         "driftline replay inductor-1f3a --target": _DOWNLOADS,
+        "driftline reduce inductor-1f3a": f"{_INQUIRY}::test_a_program_is_reduced_to_the_operator_that_is_slow",
+        "driftline ablate inductor-1f3a": f"{_INQUIRY}::test_the_pass_that_makes_a_program_slow_is_found",
+        "driftline bisect onnxruntime-77b0 --installed": NotRun(
+            "it needs other releases; tests/perf asks its question"
+        ),
+        "driftline diagnose inductor-1f3a": _LONG,
     },
     "docs/how-to/find-unstable-inputs.md": {
         "driftline inputs net.py": f"{_HERE}test_unstable_inputs",

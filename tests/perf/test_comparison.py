@@ -17,7 +17,7 @@ from driftline.perf.comparison import (
     RatioMeasured,
     conclude,
 )
-from driftline.perf.replay import still_grows, still_slow
+from driftline.perf.question import still_grows, still_slow
 from driftline.perf.result import GrowthRow, PerfRow
 from driftline.perf.words import slow_sentence
 

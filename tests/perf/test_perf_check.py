@@ -75,9 +75,7 @@ def test_a_slow_compiler_is_found_and_kept_and_its_sound_twin_is_not(
         assert store.bug(bug.id).status == "confirmed"
     assert command(["bugs", "show", bug.id, "--store", str(tmp_path)]) == 0
     shown = capfd.readouterr().out
-    assert "slow at RUN" in shown and "driftline diagnose" not in shown  # there is no wrong result to explain
-    assert command(["reduce", bug.id, "--store", str(tmp_path), "--plugin", PLUGIN]) == 2
-    assert "about cost" in capfd.readouterr().err
+    assert "slow at RUN" in shown
 
 
 def test_a_twin_must_compute_the_same_and_is_what_a_target_is_held_against(checker: Checker, tmp_path: Path) -> None:

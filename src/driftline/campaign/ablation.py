@@ -7,12 +7,14 @@ from typing import Any
 
 from driftline.campaign.budget import cut_at_end
 from driftline.campaign.failing import Failing
+from driftline.campaign.inquiry import Inquiry
 from driftline.campaign.localization import failing_sample, votes_for
 from driftline.checking.checker import Checker
 from driftline.core.case import Case
 from driftline.core.quoting import shell
 from driftline.diagnose.ablate.ablator import Ablation, ablate_case, to_json
 from driftline.diagnose.reduce.signature import Signature
+from driftline.diagnose.trials import Trials
 from driftline.events import Listener, ignore, says
 from driftline.report.results import replay_command
 from driftline.store import Store
@@ -37,18 +39,16 @@ def ablate_failing(
     *,
     budget: float,
     case: Case | None = None,
+    inquiry: Inquiry | None = None,
     listener: Listener = ignore,
 ) -> Ablated:
-    """Ablate a failure within a budget of seconds. `case` is a smaller one that fails in the same way, if there is."""
+    """Ablate a failure within a budget of seconds. `case` is a smaller one that fails in the same way, if there is.
+    `inquiry` is for a bug whose results are right."""
+    wanted = case or failing_sample(failing)
+    signature = Signature.of_finding(failing.finding.verdict, failing.finding.execution)
+    trials = inquiry.trials(wanted) if inquiry else Trials(checker, wanted, signature, votes_for(failing))
     with cut_at_end(checker.pool, budget, STEP):
-        found = ablate_case(
-            checker,
-            case or failing_sample(failing),
-            Signature.of_finding(failing.finding.verdict, failing.finding.execution),
-            budget=budget,
-            votes=votes_for(failing),
-            listener=says(listener, "ablate"),
-        )
+        found = ablate_case(checker, wanted, trials, budget=budget, listener=says(listener, "ablate"))
     of_case = store.save_case(case) if case else failing.finding.case_id
     body = {"bug": failing.bug.id, "of_case": of_case, **to_json(found)}
     for cure in body["cures"]:

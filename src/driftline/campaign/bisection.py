@@ -13,6 +13,7 @@ from typing import Any
 
 from driftline.backends import BACKENDS
 from driftline.campaign.failing import Failing
+from driftline.campaign.inquiry import AskRelease, Inquiry
 from driftline.checking.checker import Checker, TargetResult
 from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
@@ -107,17 +108,20 @@ def bisect_failing(
     failing: Failing,
     wish: ReleaseWish,
     *,
+    inquiry: Inquiry | None = None,
     report: Callable[[str], None] = lambda line: None,
     tried: Callable[[Trial], None] = lambda trial: None,
 ) -> Bisected:
-    """Search the releases of a package for those that show a failure."""
+    """Search the releases of a package for those that show a failure. `inquiry` is for a bug whose results are
+    right."""
     package = _package(failing.target, wish.package)
     here = public(BACKENDS.get(failing.target.backend).version()) if _carries(failing.target, package) else ""
     seen = failing.target.version or here
     offer = _offer(package, wish, seen, here)
     line = _between(offer.releases, wish, seen)
     cheap = [r for r in line if r == here or r in _environments(package)]
-    asker = _Asker(checker, failing, wish, package, here, report)
+    answer = inquiry.releases(failing.case) if inquiry else _WrongResult(checker, failing)
+    asker = _Asker(failing.target, answer, wish, package, here, report)
     trials: list[Trial] = []
 
     def ask(release: str) -> ReleaseAnswer:
@@ -236,24 +240,23 @@ def _require_as_told(wish: ReleaseWish, trial: Trial) -> None:
 
 
 class _Asker:
-    """Runs the case in one release after another; the reference is made once."""
+    """Asks one release after another, each in an environment of its own."""
 
     def __init__(
         self,
-        checker: Checker,
-        failing: Failing,
+        target: Target,
+        answer: AskRelease,
         wish: ReleaseWish,
         package: str,
         here: str,
         report: Callable[[str], None],
     ) -> None:
-        self._failing = failing
+        self._target = target
+        self._answer = answer
         self._wish = wish
         self._package = package
         self._here = here
         self._report = report
-        self._reference: Reference = checker.reference(failing.case)
-        self._signature = Signature.of_finding(failing.finding.verdict, failing.finding.execution)
 
     def ask(self, release: str) -> Trial:
         began = time.monotonic()
@@ -283,15 +286,27 @@ class _Asker:
         return True
 
     def _run(self, release: str) -> tuple[ReleaseAnswer, str]:
-        target = replace(self._failing.target, version=None if release == self._here else release)
+        target = replace(self._target, version=None if release == self._here else release)
         # A pool of its own, so that nothing of this release lives on when its environment is removed.
         with Pool() as pool:
-            outcome = Checker(pool).check(self._failing.case.only(target), known_reference=self._reference)
+            return self._answer(Checker(pool), target)
+
+
+class _WrongResult:
+    """Does a release fail in the same way? The reference is made once."""
+
+    def __init__(self, checker: Checker, failing: Failing) -> None:
+        self._case = failing.case
+        self._reference: Reference = checker.reference(failing.case)
+        self._signature = Signature.of_finding(failing.finding.verdict, failing.finding.execution)
+
+    def __call__(self, checker: Checker, target: Target) -> tuple[ReleaseAnswer, str]:
+        outcome = checker.check(self._case.only(target), known_reference=self._reference)
         if outcome.skipped:
             return ReleaseAnswer.SKIP, outcome.skipped[0].reason
-        return self._answer(outcome.results[0])
+        return self._judged(outcome.results[0])
 
-    def _answer(self, result: TargetResult) -> tuple[ReleaseAnswer, str]:
+    def _judged(self, result: TargetResult) -> tuple[ReleaseAnswer, str]:
         verdict, execution = result.verdict, result.execution
         if verdict.agrees:
             return ReleaseAnswer.GOOD, verdict.reason

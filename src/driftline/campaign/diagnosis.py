@@ -18,6 +18,7 @@ from driftline.campaign.ablation import Ablated, ablate_failing
 from driftline.campaign.bisection import Bisected, ReleaseWish, Trial, bisect_failing, keep_bisection
 from driftline.campaign.budget import NoTimeLeft, cut_at_end
 from driftline.campaign.failing import Failing, require_one_program
+from driftline.campaign.inquiry import Inquiry
 from driftline.campaign.localization import Localized, failing_sample, localize_failing, votes_for
 from driftline.campaign.reduction import Reduced, reduce_failing
 from driftline.causes import Library
@@ -100,11 +101,13 @@ def diagnose_failing(
     budget: float,
     bisect: bool = False,
     library: Library | None = None,
+    inquiry: Inquiry | None = None,
     listener: Listener = ignore,
 ) -> Diagnosis:
-    """Explain a failure within a budget of seconds, and keep it with its bug. Raises `DoesNotFail`."""
+    """Explain a failure within a budget of seconds, and keep it with its bug. `inquiry` is for a bug whose results are
+    right: that is not localised, since the reduction cuts it to the operators that matter. Raises `DoesNotFail`."""
     require_one_program(failing.case, "diagnose")
-    course = _DiagnosisRun(checker, store, failing, budget, library, listener)
+    course = _DiagnosisRun(checker, store, failing, budget, library, inquiry, listener)
     with cut_at_end(checker.pool, budget, STEP):
         found = course.run(bisect)
     Diagnoses(store).save(failing.bug.id, STEP, found.to_json())
@@ -124,9 +127,11 @@ class _DiagnosisRun:
         failing: Failing,
         budget: float,
         library: Library | None,
+        inquiry: Inquiry | None,
         listener: Listener,
     ) -> None:
         self._library = library
+        self._inquiry = inquiry
         self._checker, self._store, self._failing = checker, store, failing
         self._began = time.monotonic()
         self._deadline = self._began + budget
@@ -136,7 +141,8 @@ class _DiagnosisRun:
 
     def run(self, bisect: bool) -> Diagnosis:
         found = self._found
-        found.localized = self._step("localize", self._localize)
+        if not self._inquiry:
+            found.localized = self._step("localize", self._localize)
         found.reduced = self._step("reduce", self._reduce)
         found.ablated = self._step("ablate", self._ablate)
         self._ask_original()
@@ -154,7 +160,7 @@ class _DiagnosisRun:
             self._listener(Working(name, "..."))
             return work(left * _SHARES.get(name, 1.0))
         except DoesNotFail as reason:
-            if name == "localize":  # then nothing of it can be explained
+            if name == ("reduce" if self._inquiry else "localize"):  # then nothing of it can be explained
                 raise
             self._found.notes[name] = str(reason)
         except (BudgetEnded, PoolExpired, NoTimeLeft):
@@ -174,7 +180,13 @@ class _DiagnosisRun:
 
     def _reduce(self, budget: float) -> Reduced:
         reduced = partial(
-            reduce_failing, self._checker, self._store, budget=budget, library=self._library, listener=self._listener
+            reduce_failing,
+            self._checker,
+            self._store,
+            budget=budget,
+            library=self._library,
+            inquiry=self._inquiry,
+            listener=self._listener,
         )
         part = self._part_that_fails()
         if part is not None:
@@ -200,6 +212,7 @@ class _DiagnosisRun:
             self._failing,
             budget=budget,
             case=self._smallest(),
+            inquiry=self._inquiry,
             listener=self._listener,
         )
 
@@ -214,7 +227,8 @@ class _DiagnosisRun:
         """Does what cures the small program cure the one that was found?"""
         if not self._found.ablated or self._smallest() is None:
             return
-        trials = Trials(self._checker, failing_sample(self._failing), self._signature, votes_for(self._failing))
+        case, votes = failing_sample(self._failing), votes_for(self._failing)
+        trials = self._inquiry.trials(case) if self._inquiry else Trials(self._checker, case, self._signature, votes)
         for cure in self._found.ablated.body["cures"][:1]:
             target = Target.parse(cure["target"])
             try:
@@ -244,7 +258,14 @@ class _DiagnosisRun:
 
         try:
             wish = ReleaseWish(installed=not asked)
-            bisected = bisect_failing(self._checker, failing, wish, report=says(self._listener, "bisect"), tried=tried)
+            bisected = bisect_failing(
+                self._checker,
+                failing,
+                wish,
+                inquiry=self._inquiry,
+                report=says(self._listener, "bisect"),
+                tried=tried,
+            )
         except _TimeIsUp:
             bisected = bisected_so_far(failing, trials)
             command = shell(["driftline", "bisect", self._failing.bug.id])

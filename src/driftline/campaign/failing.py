@@ -56,7 +56,8 @@ def require_wrong(bug: Bug) -> None:
     if bug.fingerprint.kind in COSTS:
         raise DriftlineError(
             f"{bug.id} is about cost ({bug.fingerprint.kind}), and its results are right, so there is no wrong result"
-            f" to explain. Measure it again: driftline replay {bug.id}; its program: driftline export {bug.id}"
+            f" to explain. driftline diagnose {bug.id} finds what makes it slow; driftline replay {bug.id} measures it"
+            " again."
         )
 
 
@@ -73,9 +74,11 @@ def find_failing(
     inputs: str = "example",
     sizes: Sizes = NOT_GIVEN,
     options: CheckOptions | None = None,
+    costs: bool = False,
     listener: Listener = ignore,
 ) -> Failing:
-    """The failure that `name` stands for: a bug or a case of the store, or a program, which is checked first.
+    """The failure that `name` stands for: a bug or a case of the store, or a program, which is checked first. With
+    `costs` it may also be one whose results are right.
 
     A stored failure brings its own options. The plugins that it names must have been given in this run, at the same
     place or another (`case_to_run`). `listener` hears of the check.
@@ -85,7 +88,8 @@ def find_failing(
     if sizes:
         raise DriftlineError(f"--dim and --shape say how large the inputs of a program are; {name} has its inputs.")
     bug = find_bug_of_case(store, name) if _CASE_ID.fullmatch(name) else store.bug(name)
-    require_wrong(bug)
+    if not costs:
+        require_wrong(bug)
     finding = next((f for f in bug.findings if f.case_id == name), bug.findings[0])
     case = case_to_run(store, finding.case_id, options.plugins if options else ())
     wanted = target or Target.parse(finding.target)

@@ -15,6 +15,7 @@ from driftline.backends import BACKENDS
 from driftline.campaign.annotation import examined
 from driftline.campaign.budget import cut_at_end
 from driftline.campaign.failing import Failing, require_one_program
+from driftline.campaign.inquiry import Inquiry
 from driftline.campaign.localization import failing_sample, votes_for
 from driftline.campaign.session import record, verdict_json
 from driftline.causes import Library, builtin
@@ -22,6 +23,7 @@ from driftline.checking.checker import Checker
 from driftline.core.case import Case
 from driftline.core.program import file_digest
 from driftline.diagnose.localize.localizer import Lone
+from driftline.diagnose.reduce.asking import Asker
 from driftline.diagnose.reduce.question import CandidateQuestion
 from driftline.diagnose.reduce.reducer import NotReducible, Reduction, reduce_case
 from driftline.diagnose.reduce.search import CandidateAnswer, ReductionStep, Reply
@@ -54,15 +56,16 @@ def reduce_failing(
     budget: float,
     alone: bool = False,
     library: Library | None = None,
+    inquiry: Inquiry | None = None,
     listener: Listener = ignore,
 ) -> Reduced:
     """Reduce a failure within a budget of seconds, and keep what came of it with its bug. `alone`: single operators are
     asked first, and one that fails by itself is what is made smaller. What the causes of `library` ask is tried on the
-    result."""
+    result. `inquiry` is for a bug whose results are right."""
     require_one_program(failing.case, "reduce")
     with cut_at_end(checker.pool, budget, "reduce"):
         reduction, facts = _reduced(
-            checker, store, failing, budget, alone, builtin() if library is None else library, listener
+            checker, store, failing, budget, alone, builtin() if library is None else library, inquiry, listener
         )
     others = []
     for other in reduction.others:
@@ -83,11 +86,14 @@ def _reduced(
     budget: float,
     alone: bool,
     library: Library,
+    inquiry: Inquiry | None,
     listener: Listener,
 ) -> tuple[Reduction, dict[str, Any] | None]:
     """The reduction, and what causes want to know of its smallest program, if there was time for that."""
     answers = Answers(store)
     signature = Signature.of_finding(failing.finding.verdict, failing.finding.execution)
+    if inquiry:
+        signature = replace(signature, message=inquiry.message)
     began = time.monotonic()
 
     def tell(step: ReductionStep) -> None:
@@ -101,11 +107,12 @@ def _reduced(
             budget=SEARCH * budget - (time.monotonic() - began),
             votes=votes_for(failing),
             memos=lambda question: _Memo(answers, question),
+            asks=inquiry.asker if inquiry else Asker,
             listener=tell,
         )
         return replace(found, steps=(*first, *found.steps), seconds=time.monotonic() - began)
 
-    lone = _lone(checker, failing, signature, budget) if alone else None
+    lone = _lone(checker, failing, signature, budget) if alone and not inquiry else None
     try:
         whole = (ReductionStep(0.0, 0, "the whole program", lone.of_size),) if lone else ()
         reduction = reduced(lone.case.only(failing.target) if lone else failing.case, whole)
@@ -114,7 +121,7 @@ def _reduced(
             raise
         reduction = reduced(failing.case)
     facts = None
-    if smallest := reduction.smallest:
+    if (smallest := reduction.smallest) and not inquiry:  # causes explain what is wrong
         with contextlib.suppress(PoolExpired):
             facts = examined(checker, smallest.case, smallest.result, library).facts()
     return reduction, facts

@@ -26,8 +26,8 @@ def ablate(as_json: bool, **given: Any) -> int:
 
     Rewrite rules, passes and lowerings that the compiler uses on this program are left out by name, half of them at a
     time, down to the smallest set that makes it pass; options are set to plainer values one by one. Every result is
-    asked again in a fresh process, and is itself a target. Exit code 1: it fails; what it depends on is kept with the
-    bug.
+    asked again in a fresh process, and is itself a target. Of a bug that is right but slow, what makes it fast is
+    found, by measuring. Exit code 1: it fails; what it depends on is kept with the bug.
     """
     from driftline.report.results import SCHEMA
 

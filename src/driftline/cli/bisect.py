@@ -66,7 +66,8 @@ def bisect(
 
     Releases that are installed already are asked first, then the oldest and the newest, then the middle of every
     stretch whose ends differ. Each runs in an environment of its own; the reference stays that of the framework
-    installed here. A release that cannot run the case says nothing (skip). Exit code 1: at least one release shows it.
+    installed here. A release that cannot run the case says nothing (skip). A bug that is right but slow is measured in
+    each, against the baseline that is installed here. Exit code 1: at least one release shows it.
     """
     from driftline.campaign.bisection import parse_releases
     from driftline.report.results import SCHEMA

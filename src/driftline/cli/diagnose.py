@@ -28,8 +28,9 @@ def diagnose(as_json: bool, bisect: bool, folders: tuple[Path, ...], **given: An
       driftline diagnose model.onnx --target onnxruntime --budget 10m
 
     It localises, reduces and ablates, each step on what the one before it left, and asks other releases where their
-    environments are there (driftline env list) or --bisect is given. Exit code 1: it fails; the explanation is kept
-    with the bug and stands in its report.
+    environments are there (driftline env list) or --bisect is given. A bug that is right but slow is reduced to what is
+    slow, and ablated to what makes it fast. Exit code 1: it fails; the explanation is kept with the bug and stands in
+    its report.
     """
     from driftline.report.annotated import causes_of
     from driftline.report.diagnosis import show_diagnosis

@@ -41,9 +41,10 @@ def reduce(out: Path | None, folders: tuple[Path, ...], as_json: bool, **given: 
 
     Single operators are asked first: one that fails by itself is what is made smaller, however large the program is.
     Otherwise operators are taken away; then come shapes, attributes, layouts, numbers, dtypes and options of the
-    target. Everything that was asked is kept: after an interruption the same command goes on where it was. --out takes
-    a name that ends in .onnx for an ONNX model, in .py for all others. Exit code 1: it still fails, smaller than before
-    or as small as it was; the result is kept with the bug.
+    target. Everything that was asked is kept: after an interruption the same command goes on where it was. Of a bug
+    that is right but slow, the smallest program that is still slow is found, by measuring. --out takes a name that ends
+    in .onnx for an ONNX model, in .py for all others. Exit code 1: it still fails, smaller than before or as small as
+    it was; the result is kept with the bug.
     """
     from driftline.core.output_place import require_place
     from driftline.report.annotated import causes_of

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 from driftline.checking.checker import Checker
 from driftline.core.case import Case
@@ -16,6 +18,29 @@ from driftline.execute.pool import PoolExpired, WorkerStartError
 from driftline.oracle.judge import Reference
 
 
+@dataclass(frozen=True)
+class TrialWords:
+    """How a search speaks of what it asks."""
+
+    still: str = "fail in the same way"
+    gone: str = "passes"
+    cure: str = "makes it pass"
+
+
+WRONG_RESULTS = TrialWords()
+
+
+class TargetTrials(Protocol):
+    """Is what a bug is about still there, on one target after another?"""
+
+    words: TrialWords
+    internal_errors: list[str]
+
+    def ask(self, target: Target, *, fresh: bool = False) -> Reply:
+        """With `fresh` in new processes, and with all the care that a result needs."""
+        ...
+
+
 class Trials:
     """Does the case fail on a target in the way it is known for?"""
 
@@ -24,6 +49,7 @@ class Trials:
         self._case = case
         self._signature = signature.of_any_fault()
         self._votes = votes
+        self.words = WRONG_RESULTS
         self.internal_errors: list[str] = []
 
     @cached_property

@@ -139,6 +139,11 @@ def is_beyond(found: RatioMeasured, limit: float, floor: float) -> bool:
     return found.ratio.low > max(limit, floor) and apart > LEAST_SECONDS and found.wall.high > limit
 
 
+def is_too_short(found: RatioMeasured, limit: float) -> bool:
+    """Is it beyond the limit by no more than a call may cost?"""
+    return found.ratio.low > limit and found.own_seconds - found.other_seconds <= LEAST_SECONDS
+
+
 def conclude(measured: tuple[RatioMeasured, ...], limit: float, floor: float) -> str:
     """What may be said after a measurement, or after two."""
     first, *more = measured
@@ -146,6 +151,6 @@ def conclude(measured: tuple[RatioMeasured, ...], limit: float, floor: float) ->
         return TOO_NOISY
     if is_beyond(first, limit, floor):
         return SLOW if more and all(is_beyond(one, limit, floor) for one in more) else UNCONFIRMED
-    if first.ratio.low > max(limit, floor) and first.own_seconds - first.other_seconds <= LEAST_SECONDS:
+    if is_too_short(first, max(limit, floor)):
         return TOO_SHORT
     return {1: SLOWER, -1: FASTER, 0: NOISE}[beyond(first.ratio, floor)]

@@ -44,7 +44,8 @@ class GrowthEffort:
     """How much is measured."""
 
     sizes: tuple[int, ...] = SIZES
-    passes: int = 3  # of all sizes, in each of the two series
+    passes: int = 3  # of all sizes, in each series
+    series: int = 2  # a second one confirms what the first shows; with one, nothing is confirmed
     seconds: float = 60.0  # of CPU for one program: no larger one is compiled after that
     timeout: float = 900.0
 
@@ -86,7 +87,7 @@ class Grower:
             row = self._described(row, nodes, first)
             exponents = [first.exponents(nodes)]
             found = self._beyond(row, exponents)
-            if found:
+            if found and self._effort.series > 1:
                 copies = tuple(count for count in sorted(self._copies()) if count * self._own in nodes)
                 confirmed, second = self._series(target, copies)
                 if confirmed == nodes:

@@ -3,6 +3,7 @@
     planted-slow:factor=2                    every call takes twice the CPU time that it needs
     planted-slow:factor=5:op=softmax         only this operator does
     planted-slow:factor=1                    a sound twin
+    planted-slow:skip=tile                   without the pass that makes it slow
     planted-slow:factor=1:compile=quadratic  compile time grows with the square of the number of operators
 
 What it computes is what eager computes. `driftline perf` is tested, and measured (benchmarks/perf.py), on it.
@@ -17,7 +18,9 @@ from typing import Any
 from driftline.backends import register_backend
 from driftline.backends._torch import TorchRunner
 from driftline.backends.base import Backend, Compiled, Option, Options
+from driftline.backends.knobs import Knob
 from driftline.core.script_call import ScriptCall
+from driftline.core.target import listed
 from driftline.programs.opened import OpenedProgram
 
 _SCRIPT = """
@@ -26,6 +29,8 @@ def slowed(function):
         return [function(*args) for _ in range({times})][0]
     return run
 """
+_PASSES = ("fold", "tile", "unroll")
+_GUILTY = "tile"
 _SECONDS = {"": 0.0, "linear": 3e-3, "quadratic": 1e-5}  # of compiling, for one operator or for one pair of them
 
 
@@ -59,11 +64,16 @@ class PlantedSlow(Backend):
     options = {
         "factor": Option("how many times longer a call takes", default="2"),
         "op": Option("the operator that is slow; default: the whole program"),
+        "skip": Option("passes to skip, with + between them: fold, tile (which makes it slow), unroll"),
         "compile": Option("how compile time grows with the program", ("linear", "quadratic")),
     }
 
     def plainest(self, options: Options) -> Options:
         return {"factor": "1"}
+
+    def knobs(self, options: Options) -> list[Knob]:
+        left = [name for name in _PASSES if name not in listed(options, "skip")]
+        return [Knob("skip", name, "pass") for name in left]
 
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
         if framework != "torch" or options.get("op"):
@@ -71,7 +81,8 @@ class PlantedSlow(Backend):
         return [ScriptCall("slowed(function)", _SCRIPT.format(times=round(float(options.get("factor", "2")))))]
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        factor, only = float(options.get("factor", "2")), options.get("op", "")
+        only = options.get("op", "")
+        factor = 1.0 if _GUILTY in listed(options, "skip") else float(options.get("factor", "2"))
         function = program.live.function
         if growth := options.get("compile", ""):
             count = _count(program)

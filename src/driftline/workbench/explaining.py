@@ -9,7 +9,7 @@ from driftline.campaign import replay as replaying
 from driftline.campaign.ablation import Ablated, ablate_failing
 from driftline.campaign.bisection import Bisected, ReleaseWish, Trial, bisect_failing, keep_bisection
 from driftline.campaign.diagnosis import Diagnosis, diagnose_failing
-from driftline.campaign.failing import Failing, find_failing
+from driftline.campaign.failing import Failing, find_failing, require_wrong
 from driftline.campaign.localization import Localized, localize_failing
 from driftline.campaign.reduction import Reduced, reduce_failing
 from driftline.campaign.session import check_strategy
@@ -21,6 +21,7 @@ from driftline.core.target import Target
 from driftline.core.verdict import COSTS
 from driftline.events import Listener, ReleaseAsked, ignore, says
 from driftline.inputs.sizes import Sizes
+from driftline.perf.inquiry import CostInquiry, require_reducible
 from driftline.perf.replay import CostReplay, replay_cost
 from driftline.workbench.opened import OpenBench
 
@@ -70,6 +71,7 @@ class ExplainingBench(OpenBench):
             inputs=inputs,
             sizes=Sizes.of(settings.get("dims") or {}, settings.get("shapes") or {}),
             options=CheckOptions(seed=settings.get("seed", 0), plugins=self._plugins),
+            costs=True,
             listener=listener,
         )
 
@@ -88,13 +90,15 @@ class ExplainingBench(OpenBench):
         of the compiler are installed and asked too. The explanation is kept with the bug, as are those of the methods
         below. `seconds` do not include the check of a program.
         """
+        failing = self._found(subject, listener, settings)
         return diagnose_failing(
             self._warm(),
             self._store,
-            self._found(subject, listener, settings),
+            failing,
             budget=seconds,
             bisect=bisect,
             library=self._library,
+            inquiry=self._inquiry(failing, listener),
             listener=listener,
         )
 
@@ -106,8 +110,10 @@ class ExplainingBench(OpenBench):
         listener: Listener = ignore,
         **settings: Unpack[FailingSettings],
     ) -> Reduced:
-        """Make a failing program as small as it gets, so that it still fails in the same way."""
+        """Make a failing program as small as it gets, so that it still fails in the same way, or is still slow."""
         failing = self._found(subject, listener, settings)
+        if inquiry := self._inquiry(failing, listener):
+            require_reducible(failing.bug)
         return reduce_failing(
             self._warm(),
             self._store,
@@ -115,6 +121,7 @@ class ExplainingBench(OpenBench):
             budget=seconds,
             alone=True,
             library=self._library,
+            inquiry=inquiry,
             listener=listener,
         )
 
@@ -128,6 +135,7 @@ class ExplainingBench(OpenBench):
     ) -> Localized:
         """Find the operators of a failing program that fail by themselves."""
         failing = self._found(subject, listener, settings)
+        require_wrong(failing.bug)
         return localize_failing(self._warm(), self._store, failing, budget=seconds, listener=listener)
 
     def ablate(
@@ -138,9 +146,10 @@ class ExplainingBench(OpenBench):
         listener: Listener = ignore,
         **settings: Unpack[FailingSettings],
     ) -> Ablated:
-        """Find the options, passes and rewrite rules without which a failure is gone."""
+        """Find the options, passes and rewrite rules without which a failure is gone, or a slow program is fast."""
         failing = self._found(subject, listener, settings)
-        return ablate_failing(self._warm(), self._store, failing, budget=seconds, listener=listener)
+        inquiry = self._inquiry(failing, listener)
+        return ablate_failing(self._warm(), self._store, failing, budget=seconds, inquiry=inquiry, listener=listener)
 
     def bisect(
         self,
@@ -168,9 +177,22 @@ class ExplainingBench(OpenBench):
             listener(ReleaseAsked(trial.release, str(trial.answer), trial.seconds))
 
         failing = self._found(subject, listener, settings)
-        found = bisect_failing(self._warm(), failing, wish, report=says(listener, "bisect"), tried=tried)
+        found = bisect_failing(
+            self._warm(),
+            failing,
+            wish,
+            inquiry=self._inquiry(failing, listener),
+            report=says(listener, "bisect"),
+            tried=tried,
+        )
         keep_bisection(self._store, found)
         return found
+
+    def _inquiry(self, failing: Failing, listener: Listener) -> CostInquiry | None:
+        """What is asked of a bug whose results are right."""
+        if failing.bug.fingerprint.kind not in COSTS:
+            return None
+        return CostInquiry(self._warm(), self._store, failing.bug, listener=listener)
 
     def _found(self, subject: str | Failing, listener: Listener, settings: FailingSettings) -> Failing:
         if isinstance(subject, str):

@@ -26,18 +26,16 @@ from driftline.core.target import Target
 from driftline.core.text import first_line
 from driftline.diagnose.ablate.cures import smallest_cure
 from driftline.diagnose.ablate.tasks import AT_WORK
-from driftline.diagnose.reduce.question import ONCE, Votes
 from driftline.diagnose.reduce.reducer import DoesNotFail
 from driftline.diagnose.reduce.search import BudgetEnded, CandidateAnswer, Reply
-from driftline.diagnose.reduce.signature import Signature
-from driftline.diagnose.trials import Trials
+from driftline.diagnose.trials import WRONG_RESULTS, TargetTrials, TrialWords
 from driftline.execute.pool import PoolExpired, WorkerStartError
 from driftline.execute.requests import RunRequest
 from driftline.programs.convert import accepts_directly, find_converter
 
 # The sharpest first; kinds that a backend of somebody else's names come after these.
 _SHARPNESS = ("rewrite rule", "optimiser", "no-op removal", "fusion", "pass", "decomposition", "lowering")
-_NO_CURE = "nothing that can be switched off makes it pass: it lies in what the compiler always does"
+_NO_CURE = "nothing that can be switched off {cure}: it lies in what the compiler always does"
 _NONE_AT_WORK = "no rule or pass that can be left out was seen at work on this program"
 _NO_KNOBS = "nothing of this compiler can be switched off by an option that is known here"
 SUBSTITUTED = "rewrite rule"  # the kind of which one may stand in for another
@@ -50,7 +48,8 @@ class Cure:
     knobs: tuple[Knob, ...]
     target: Target
     confirmed: bool  # in fresh processes: it fails without the cure and passes with it
-    reason: str  # what the verdict said with the cure
+    reason: str  # what was said of it with the cure
+    words: TrialWords = WRONG_RESULTS
 
     @property
     def title(self) -> str:
@@ -61,7 +60,7 @@ class Cure:
         left_out = [knob.name if knob.listed else knob.option for knob in self.knobs if knob.listed or not knob.value]
         plainer = [knob.name for knob in self.knobs if not knob.listed and knob.value]
         parts = [f"{word} {', '.join(names)}" for word, names in (("without", left_out), ("with", plainer)) if names]
-        return f"It passes {' and '.join(parts)}."
+        return f"It {self.words.gone} {' and '.join(parts)}."
 
 
 @dataclass(frozen=True)
@@ -82,24 +81,22 @@ class Ablation:
 def ablate_case(
     checker: Checker,
     case: Case,
-    signature: Signature,
+    trials: TargetTrials,
     *,
     budget: float,
-    votes: Votes = ONCE,
     listener: Announce = lambda words: None,
 ) -> Ablation:
-    """Find what the case, which must have one target, needs to fail. Raises `DoesNotFail` when it does not fail."""
-    return _AblationRun(checker, case, signature, votes, budget, listener).run()
+    """Find what the case, which must have one target, needs to fail, or to be slow: that is what `trials` answers.
+    Raises `DoesNotFail` when it does not."""
+    return _AblationRun(checker, case, trials, budget, listener).run()
 
 
 class _AblationRun:
-    def __init__(
-        self, checker: Checker, case: Case, signature: Signature, votes: Votes, budget: float, listener: Announce
-    ) -> None:
+    def __init__(self, checker: Checker, case: Case, trials: TargetTrials, budget: float, listener: Announce) -> None:
         self._checker = checker
         self._case = case
         self._target = case.targets[0]
-        self._trials = Trials(checker, case, signature, votes)
+        self._trials = trials
         self._listener = listener
         self._began = time.monotonic()
         self._deadline = self._began + budget
@@ -112,8 +109,8 @@ class _AblationRun:
         reply = self._trials.ask(self._target, fresh=True)
         if reply.answer is not CandidateAnswer.SAME:
             raise DoesNotFail(
-                f"{self._case.program.name} does not fail in the same way on {self._target} now ({reply.reason})."
-                " Only what fails can be ablated; see driftline replay."
+                f"{self._case.program.name} does not {self._trials.words.still} on {self._target} now"
+                f" ({reply.reason}). Only what does can be ablated; see driftline replay."
             )
         note = ""
         known = resolve(self._target).knobs(dict(self._target.options))
@@ -125,7 +122,7 @@ class _AblationRun:
         except (BudgetEnded, PoolExpired):
             note = "the budget ended before everything was asked"
         if not self._cures and not note:
-            note = _NO_CURE if known or at_work else self._without_knobs()
+            note = _NO_CURE.format(cure=self._trials.words.cure) if known or at_work else self._without_knobs()
         return Ablation(
             self._target,
             tuple(self._cures),
@@ -225,7 +222,8 @@ class _AblationRun:
     def _add(self, knobs: Sequence[Knob]) -> None:
         target = turned(self._target, knobs)
         passes = self._trials.ask(target, fresh=True)
-        self._cures.append(Cure(tuple(knobs), target, passes.answer is CandidateAnswer.PASS, passes.reason))
+        confirmed = passes.answer is CandidateAnswer.PASS
+        self._cures.append(Cure(tuple(knobs), target, confirmed, passes.reason, self._trials.words))
 
 
 def _sharpness(knob: Knob) -> tuple[int, str]:

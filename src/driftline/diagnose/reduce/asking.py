@@ -10,14 +10,14 @@ for that.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from driftline.backends import BACKENDS, resolve
 from driftline.checking.batch import case_of, died
 from driftline.checking.batch_requests import Prepared, PreparedProgram, SampleVerdict
-from driftline.checking.checker import Checker, declared_arithmetic
+from driftline.checking.checker import Checker, TargetResult, declared_arithmetic
 from driftline.checking.kinds import worker_for_framework
 from driftline.checking.room import jobs_for
 from driftline.checking.screener import Screener, ScreenResult
@@ -38,9 +38,10 @@ from driftline.diagnose.reduce.search import CandidateAnswer, Reply
 from driftline.diagnose.reduce.signature import Signature
 from driftline.execute.ahead import ahead
 from driftline.oracle.choice import parse_oracle
-from driftline.oracle.judge import TargetTraits, judge
+from driftline.oracle.judge import Reference, TargetTraits, judge
 
 SCOUTED = 8  # candidates at a time
+TRIES = 10  # of a case that is said to fail and passes, before it is given up
 
 _Result = ScreenResult[CandidateRequest]
 
@@ -121,8 +122,20 @@ class _Screen(Screener[CandidateRequest]):
         return self._writer.write(requests, self._new_folder(), refer=True)
 
 
+@dataclass(frozen=True)
+class Checked:
+    """A program that went through the ordinary check."""
+
+    case: Case
+    result: TargetResult
+    reference: Reference
+
+
 class Asker:
     """Asks one question about candidates. `request_of` turns a candidate into what the writer needs."""
+
+    tries = TRIES
+    nodes_only = False  # shapes, dtypes and numbers stay as they are
 
     def __init__(
         self,
@@ -176,6 +189,17 @@ class Asker:
         if not isinstance(made, PreparedProgram):
             return None
         return case_of(made, self._question.target, self._question.case.options)
+
+    def check_in_full(self, case: Case) -> Checked | None:
+        """The ordinary check; only what fails in the same way counts."""
+        outcome = self._checker.check(case)
+        result = outcome.results[0] if outcome.results else None
+        if result is None or result.verdict.judgement is not Judgement.FAIL or not self.is_same(result):
+            return None
+        return Checked(case, result, outcome.reference)
+
+    def is_same(self, result: TargetResult) -> bool:
+        return self._question.signature.covers(Signature.of_verdict(result.execution, result.verdict))
 
     # -- screening ---------------------------------------------------------------------------------------------------
 
@@ -283,6 +307,9 @@ class Asker:
             return Reply(CandidateAnswer.NEITHER, f"{verdict.judgement}: {verdict.reason}")
         seen = Signature.of_verdict(execution, verdict)
         return replace(self._failed(seen, verdict.reason), output=verdict.evidence.output)
+
+
+AskerFactory = Callable[[Checker, CandidateQuestion, CandidateWriter, Callable[[Any], CandidateRequest]], Asker]
 
 
 def _telling(verdicts: Sequence[SampleVerdict]) -> SampleVerdict:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from driftline.checking.checker import Checker, TargetResult
+from driftline.checking.checker import Checker
 from driftline.core.case import Case
 from driftline.core.errors import BackendUnavailable, DriftlineError
 from driftline.core.verdict import Judgement, Kind
-from driftline.diagnose.reduce.asking import Asker, CandidateWriter
+from driftline.diagnose.reduce.asking import TRIES, Asker, AskerFactory, CandidateWriter, Checked
 from driftline.diagnose.reduce.order import ProgramSize
 from driftline.diagnose.reduce.question import ONCE, CandidateQuestion, Votes
 from driftline.diagnose.reduce.reading import TRACERS as TRACERS
@@ -28,9 +28,6 @@ from driftline.diagnose.reduce.signature import Signature
 from driftline.diagnose.reduce.text import ProgramText
 from driftline.diagnose.reduce.values import Values
 from driftline.execute.pool import PoolExpired, WorkerStartError
-from driftline.oracle.judge import Reference
-
-TRIES = 10  # of a case that is said to fail and passes, before it is given up
 
 MINIMAL = "1-minimal"
 BUDGET_ENDED = "budget ended"
@@ -44,15 +41,6 @@ class DoesNotFail(NotReducible):
     """The case passes, or fails in another way than it is said to: perhaps it is fixed. No error of the user's."""
 
     exit_code = 0
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A program that went through the ordinary check."""
-
-    case: Case
-    result: TargetResult
-    reference: Reference
 
 
 @dataclass(frozen=True)
@@ -93,10 +81,13 @@ def reduce_case(
     budget: float,
     votes: Votes = ONCE,
     memos: Memos = lambda question: {},
+    asks: AskerFactory = Asker,
     listener: Callable[[ReductionStep], None] = lambda step: None,
 ) -> Reduction:
-    """Make the case smaller; it must have one target. Raises `NotReducible` when it does not fail."""
-    course = _ReductionRun(checker, CandidateQuestion(case, case.targets[0], signature, votes), budget, memos, listener)
+    """Make the case smaller; it must have one target. `asks` makes what says whether a candidate fails. Raises
+    `NotReducible` when the case does not."""
+    question = CandidateQuestion(case, case.targets[0], signature, votes)
+    course = _ReductionRun(checker, question, budget, memos, asks, listener)
     try:
         return course.run()
     except WorkerStartError as error:
@@ -110,11 +101,13 @@ class _ReductionRun:
         question: CandidateQuestion,
         budget: float,
         memos: Memos,
+        asks: AskerFactory,
         listener: Callable[[ReductionStep], None],
     ) -> None:
         self._checker = checker
         self._question = question
         self._memos = memos
+        self._asks = asks
         self._listener = listener
         self._began = time.monotonic()
         self._deadline = self._began + budget
@@ -164,7 +157,8 @@ class _ReductionRun:
         case = self._question.case
         reply = self._look(case)
         failed, runs = int(reply.answer is CandidateAnswer.SAME), 1
-        while not failed and runs < TRIES and self._question.votes.runs == 1 and reply.answer is CandidateAnswer.PASS:
+        tries = self._plain_asker().tries
+        while not failed and runs < tries and self._question.votes.runs == 1 and reply.answer is CandidateAnswer.PASS:
             failed, runs = failed + (self._look(case).answer is CandidateAnswer.SAME), runs + 1
         if not failed:
             raise DoesNotFail(
@@ -181,7 +175,11 @@ class _ReductionRun:
 
     def _look(self, case: Case) -> Reply:
         self._extra_queries += 1
-        return Asker(self._checker, self._question, self._writer(), GraphCandidate).look_at(case)
+        return self._plain_asker().look_at(case)
+
+    def _plain_asker(self) -> Asker:
+        """For whole cases, which no writer has to write."""
+        return self._asks(self._checker, self._question, self._writer(), GraphCandidate)
 
     def _writer(self, frame: TextFrame = NO_FRAME) -> CandidateWriter:
         return CandidateWriter(self._checker, self._question, self._folder, frame)
@@ -204,7 +202,7 @@ class _ReductionRun:
         writer = self._writer(frame)
         if self._question.signature.kind != Kind.MISSING_ERROR:  # of those, the reference has no values
             writer.keep_meaning_of(request_of(start))
-        return Asker(self._checker, self._question, writer, request_of)
+        return self._asks(self._checker, self._question, writer, request_of)
 
     # -- the search --------------------------------------------------------------------------------------------------
 
@@ -213,7 +211,13 @@ class _ReductionRun:
             return TextShrinker(self._values)
         numbers_matter = self._question.signature.numbers_matter
         most = self._question.inputs
-        return GraphShrinker(self._values, self._reader.evaluate, numbers_matter=numbers_matter, most=most)
+        return GraphShrinker(
+            self._values,
+            self._reader.evaluate,
+            numbers_matter=numbers_matter,
+            most=most,
+            nodes_only=self._plain_asker().nodes_only,
+        )
 
     def _search(self, start: Any, asker: Asker) -> Search[Any]:
         return Search(
@@ -267,14 +271,7 @@ class _ReductionRun:
     def _checked(self, case: Case) -> Checked | None:
         """The ordinary check; only what fails in the same way counts."""
         self._extra_queries += 1
-        outcome = self._checker.check(case)
-        result = outcome.results[0] if outcome.results else None
-        if result is None or result.verdict.judgement is not Judgement.FAIL or not self._is_same(result):
-            return None
-        return Checked(case, result, outcome.reference)
-
-    def _is_same(self, result: TargetResult) -> bool:
-        return self._question.signature.covers(Signature.of_verdict(result.execution, result.verdict))
+        return self._plain_asker().check_in_full(case)
 
     def _plainer_target(self, found: Checked) -> Checked:
         """Without the options of the target that do not matter."""
@@ -306,7 +303,7 @@ class _ReductionRun:
             except PoolExpired:  # they are met again
                 return
             for result in outcome.results:
-                failed = result.verdict.judgement is Judgement.FAIL and not result.flaky and not self._is_same(result)
+                failed = result.verdict.judgement is Judgement.FAIL and not result.flaky and not asker.is_same(result)
                 kind = result.verdict.kind
                 refused = kind is Kind.ERROR and candidate.key in search.cut
                 if failed and (trusted or refused or kind is Kind.CRASH):

@@ -21,10 +21,13 @@ from driftline.execute.pool import PoolExpired
 
 class GraphShrinker:
     """Shrinks graphs. `numbers_matter` is a guess: where it is wrong, more questions are asked. One question takes
-    `most` inputs of a program."""
+    `most` inputs of a program. With `nodes_only` shapes, dtypes and numbers stay as they are."""
 
-    def __init__(self, values: Values, evaluate: Evaluate, *, numbers_matter: bool, most: int = 1) -> None:
+    def __init__(
+        self, values: Values, evaluate: Evaluate, *, numbers_matter: bool, most: int = 1, nodes_only: bool = False
+    ) -> None:
         self._evaluate = evaluate
+        self._nodes_only = nodes_only
         self._numbers_matter = numbers_matter
         self._plainer = Plainer(values, numbers_matter=numbers_matter, most=most)
 
@@ -61,7 +64,8 @@ class GraphShrinker:
         yield "an operator removed", removals
         if self._numbers_matter:
             yield "an input or output removed", lambda graph: fewer_ends(self._evaluate(graph))
-        yield from self._plainer.steps(search.passes)
+        if not self._nodes_only:
+            yield from self._plainer.steps(search.passes)
 
 
 class TextShrinker:

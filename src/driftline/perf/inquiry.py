@@ -1,0 +1,148 @@
+"""The searches of `driftline.diagnose` for bugs that are about cost: the same courses, with another question.
+
+Timings are taken one after the other: two at once would disturb each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from driftline.campaign.inquiry import AskRelease
+from driftline.checking.checker import Checker, TargetResult
+from driftline.core.case import Case
+from driftline.core.errors import DriftlineError
+from driftline.core.evidence import Evidence
+from driftline.core.execution import Execution, Outcome, Stage
+from driftline.core.target import Target
+from driftline.core.verdict import Judgement, Kind, Verdict
+from driftline.diagnose.bisect import ReleaseAnswer
+from driftline.diagnose.reduce.asking import Asker, CandidateWriter, Checked
+from driftline.diagnose.reduce.question import CandidateQuestion
+from driftline.diagnose.reduce.requests import CandidateRequest
+from driftline.diagnose.reduce.search import BudgetEnded, CandidateAnswer, Reply
+from driftline.diagnose.trials import TrialWords
+from driftline.events import Listener, Working, ignore
+from driftline.execute.pool import PoolExpired
+from driftline.oracle.judge import Reference
+from driftline.perf.comparison import Effort
+from driftline.perf.question import CostAnswer, CostQuestion, question_of
+from driftline.perf.recording import SlowMeasurement, measurement_of
+from driftline.store import Bug, Store
+
+_SLOW = TrialWords("take too long", "is fast", "makes it fast")
+_GROWTH = TrialWords("grow too fast", "grows no faster than its program", "makes it grow no faster than its program")
+_HALF = 0.5  # of what is too much: less than that is a difference worth saying
+
+
+class CostInquiry:
+    """What a stored finding asks, in the forms that the searches need."""
+
+    def __init__(
+        self, checker: Checker, store: Store, bug: Bug, *, effort: Effort | None = None, listener: Listener = ignore
+    ) -> None:
+        def tell(words: str) -> None:
+            listener(Working(bug.id, words))
+
+        self._checker = checker
+        self._bug = bug
+        self._question: CostQuestion = question_of(store, bug, effort=effort, tell=tell)
+        self.message = self._question.message
+
+    def asker(
+        self,
+        checker: Checker,
+        question: CandidateQuestion,
+        writer: CandidateWriter,
+        request_of: Callable[[Any], CandidateRequest],
+    ) -> Asker:
+        return _CostAsker(checker, question, writer, request_of, self._question, Kind(self._bug.fingerprint.kind))
+
+    def trials(self, case: Case) -> CostTrials:
+        words = _SLOW if self._bug.fingerprint.kind == Kind.SLOW else _GROWTH
+        return CostTrials(self._checker, case, self._question, words)
+
+    def releases(self, case: Case) -> AskRelease:
+        def ask(checker: Checker, target: Target) -> tuple[ReleaseAnswer, str]:
+            found = self._question.ask(checker, case, target, sure=True)
+            answers = {True: ReleaseAnswer.BAD, False: ReleaseAnswer.GOOD, None: ReleaseAnswer.SKIP}
+            return answers[found.still], found.reason
+
+        return ask
+
+
+def require_reducible(bug: Bug) -> None:
+    """Refuse a finding about two programs: a smaller one has no twin."""
+    kept = measurement_of(bug)
+    if isinstance(kept, SlowMeasurement) and kept.baseline_case:
+        raise DriftlineError(
+            f"{bug.id} is slower than a twin program, and a smaller program has no twin to be held against."
+            f" driftline ablate {bug.id} finds what makes it slow."
+        )
+
+
+class CostTrials:
+    """One program on one target after another: is it still too expensive?"""
+
+    def __init__(self, checker: Checker, case: Case, question: CostQuestion, words: TrialWords) -> None:
+        self._checker = checker
+        self._case = case
+        self._question = question
+        self.words = words
+        self.internal_errors: list[str] = []
+
+    def ask(self, target: Target, *, fresh: bool = False) -> Reply:
+        """A target on which it costs much less, and still too much, is neither: that is worth saying."""
+        try:
+            found = self._question.ask(self._checker, self._case, target, sure=fresh)
+        except PoolExpired as ended:
+            raise BudgetEnded from ended
+        usual = self._question.usual
+        if found.still and found.amount - 1 < _HALF * (usual - 1):
+            return Reply(CandidateAnswer.NEITHER, f"better, and still too much: {found.reason}, instead of {usual:.2f}")
+        return _reply(found)
+
+
+class _CostAsker(Asker):
+    """Asks candidates of a reduction, one after the other."""
+
+    tries = 1
+    nodes_only = True  # a smaller tensor is no clearer: it only takes less time
+
+    def __init__(
+        self,
+        checker: Checker,
+        question: CandidateQuestion,
+        writer: CandidateWriter,
+        request_of: Callable[[Any], CandidateRequest],
+        cost: CostQuestion,
+        kind: Kind,
+    ) -> None:
+        super().__init__(checker, question, writer, request_of)
+        self._cost = cost
+        self._kind = kind
+
+    @property
+    def batch(self) -> int:
+        return 1
+
+    def ask(self, candidates: Sequence[Any]) -> list[Reply]:
+        return [self._look(self._request_of(candidate)) for candidate in candidates]
+
+    def look_at(self, case: Case) -> Reply:
+        return _reply(self._cost.ask(self._checker, case, self._question.target))
+
+    def check_in_full(self, case: Case) -> Checked | None:
+        target = case.targets[0]
+        found = self._cost.ask(self._checker, case, target, sure=True)
+        if not found.still:
+            return None
+        stage = Stage.RUN if self._kind is Kind.SLOW else Stage.COMPILE
+        verdict = Verdict(Judgement.FAIL, found.sentence, self._kind, Evidence(stage=str(stage)))
+        execution = Execution(str(target), Outcome.OK, stage)
+        return Checked(case, TargetResult(target, execution, verdict, failed_runs=(2, 2)), Reference())
+
+
+def _reply(found: CostAnswer) -> Reply:
+    answers = {True: CandidateAnswer.SAME, False: CandidateAnswer.PASS, None: CandidateAnswer.NEITHER}
+    return Reply(answers[found.still], found.reason)

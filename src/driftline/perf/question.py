@@ -1,0 +1,188 @@
+"""Is a finding of `driftline perf` still there, in this program and on this target?
+
+Asked twice over: a screen with few rounds, and, where it must be `sure`, the whole question of `perf check`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from driftline.campaign.stored import case_to_run
+from driftline.checking.checker import Checker
+from driftline.core.announce import Announce
+from driftline.core.case import Case
+from driftline.core.target import Target
+from driftline.core.verdict import Kind
+from driftline.measure.words import times
+from driftline.perf.check import answered
+from driftline.perf.comparison import LEAST_SECONDS as LEAST_CALL
+from driftline.perf.comparison import (
+    SCREENING_ROUNDS,
+    TOO_NOISY,
+    TOO_SHORT,
+    UNCONFIRMED,
+    Effort,
+    RatioMeasured,
+    Side,
+    Stopwatch,
+    Unmeasured,
+    is_beyond,
+    is_too_short,
+)
+from driftline.perf.growth import LEAST_BYTES, LEAST_SECONDS, Grower, GrowthEffort
+from driftline.perf.recording import GrowthMeasurement, SlowMeasurement, measurement_of
+from driftline.perf.result import GrowthRow, PerfRow
+from driftline.perf.words import growth_sentence, growth_words, row_words, slow_sentence
+from driftline.store import Bug, Store
+
+
+@dataclass(frozen=True)
+class CostAnswer:
+    """`still` is nothing when the measurement cannot say. `amount` is how many times longer, or the exponent."""
+
+    still: bool | None
+    reason: str
+    amount: float = 0.0
+    sentence: str = ""  # of a finding
+
+
+class CostQuestion(Protocol):
+    """What a finding asks of a program on a target."""
+
+    usual: float  # the amount when it was found
+
+    @property
+    def message(self) -> str:
+        """Tells this question from others."""
+        ...
+
+    def ask(self, checker: Checker, case: Case, target: Target, *, sure: bool = False) -> CostAnswer: ...
+
+
+class SlowQuestion:
+    """Is it still slower than the limit allows? A twin is timed on the same target, another baseline on its own."""
+
+    def __init__(self, kept: SlowMeasurement, twin: Case | None, effort: Effort, tell: Announce) -> None:
+        last = kept.row.measured[-1]
+        self.usual = last.ratio.value
+        self._least = min(last.other_seconds, LEAST_CALL) / 2  # of work: a program of less is only a call
+        self._kept = kept
+        self._twin = twin
+        self._effort = effort
+        self._tell = tell
+        self._watch: Stopwatch | None = None
+
+    @property
+    def message(self) -> str:
+        return f"over {self._kept.limit:g} times as long as {self._kept.baseline_case or self._kept.baseline}"
+
+    def ask(self, checker: Checker, case: Case, target: Target, *, sure: bool = False) -> CostAnswer:
+        watch = self._watch_of(checker)
+        own = _side(case, target)
+        other = _side(self._twin, target) if self._twin else _side(case, Target.parse(self._kept.baseline))
+        return self._surely(watch, own, other) if sure else self._screened(watch, own, other)
+
+    def _watch_of(self, checker: Checker) -> Stopwatch:
+        """The same while the checker is: it remembers the noise."""
+        if self._watch is None or self._watch.checker is not checker:
+            self._watch = Stopwatch(checker, self._effort, self._tell)
+        return self._watch
+
+    def _screened(self, watch: Stopwatch, own: Side, other: Side) -> CostAnswer:
+        """With few rounds; with more where these leave it open."""
+        found = watch.measure(own, other, rounds=SCREENING_ROUNDS)
+        if isinstance(found, RatioMeasured) and _is_open(found, self._kept.limit):
+            found = watch.measure(own, other)
+        if isinstance(found, Unmeasured):
+            return CostAnswer(None, f"{found.outcome.lower()}: {found.reason}")
+        reason = f"{times(found.ratio)} as long as {other.words}"
+        if found.other_seconds < self._least:
+            return CostAnswer(None, f"{reason}, with too little work to be timed", found.ratio.value)
+        return CostAnswer(screened_slow(found, self._kept.limit), reason, found.ratio.value)
+
+    def _surely(self, watch: Stopwatch, own: Side, other: Side) -> CostAnswer:
+        row = answered(watch, own, other, self._kept.row.against, self._kept.limit)
+        amount = row.measured[-1].ratio.value if row.measured else 0.0
+        sentence = slow_sentence(row, self._kept.limit) if row.found else ""
+        return CostAnswer(still_slow(row, self._kept.limit), row_words(row), amount, sentence)
+
+
+class GrowthQuestion:
+    """Does compile time, or memory, still grow faster than the limit allows?"""
+
+    def __init__(self, kept: GrowthMeasurement, kind: str, tell: Announce) -> None:
+        self.usual = _exponent(kept.row, kind)
+        self._kept = kept
+        self._kind = kind
+        self._tell = tell
+
+    @property
+    def message(self) -> str:
+        return f"faster than nodes^{self._kept.limit:g} to {max(self._kept.row.nodes)}"
+
+    def ask(self, checker: Checker, case: Case, target: Target, *, sure: bool = False) -> CostAnswer:
+        effort = GrowthEffort(self._kept.row.nodes)
+        if not sure:
+            effort = replace(effort, passes=1, series=1)
+        row = Grower(checker, replace(case, targets=()), effort, self._kept.limit, self._tell).measure(target)
+        if row.problem:
+            return CostAnswer(None, row.problem)
+        still = still_grows(row, self._kind, self._kept.limit)
+        sentence = growth_sentence(row, self._kind, self._kept.limit) if still else ""
+        return CostAnswer(still, growth_words(row), _exponent(row, self._kind), sentence)
+
+
+def question_of(
+    store: Store, bug: Bug, *, effort: Effort | None = None, tell: Announce = lambda words: None
+) -> SlowQuestion | GrowthQuestion:
+    """What a stored finding asks."""
+    kept = measurement_of(bug)
+    if isinstance(kept, GrowthMeasurement):
+        return GrowthQuestion(kept, bug.fingerprint.kind, tell)
+    twin = case_to_run(store, kept.baseline_case) if kept.baseline_case else None
+    return SlowQuestion(kept, twin, effort or Effort(), tell)
+
+
+def _side(case: Case, target: Target) -> Side:
+    return Side(replace(case, targets=()), target, str(target))
+
+
+def screened_slow(found: RatioMeasured, limit: float) -> bool | None:
+    """Whether a ratio lies beyond the limit; neither when its interval holds the limit, or calls are too short."""
+    if is_beyond(found, limit, 1.0):
+        return True
+    return None if is_too_short(found, limit) else _below(found, limit)
+
+
+def _is_open(found: RatioMeasured, limit: float) -> bool:
+    """Would more rounds say more?"""
+    return screened_slow(found, limit) is None and not is_too_short(found, limit)
+
+
+def still_slow(row: PerfRow, limit: float) -> bool | None:
+    """Only an interval that lies below the limit as a whole says that it is not; neither when the interval holds the
+    limit, or calls have become too short to be told apart."""
+    if row.found:
+        return True
+    if not row.measured or row.conclusion in (TOO_NOISY, TOO_SHORT, UNCONFIRMED):
+        return None
+    return _below(row.measured[-1], limit)
+
+
+def _below(found: RatioMeasured, limit: float) -> bool | None:
+    return False if found.ratio.high <= limit or found.wall.high <= limit else None
+
+
+def still_grows(row: GrowthRow, kind: str, limit: float) -> bool | None:
+    """As `still_slow`, of exponents; also over when the largest program needs too little to be a finding."""
+    if kind in row.found:
+        return True
+    of_memory = kind == Kind.MEMORY
+    exponents = row.memory_exponents if of_memory else row.time_exponents
+    small = row.memory[-1] < LEAST_BYTES if of_memory else row.seconds[-1] < LEAST_SECONDS
+    return False if small or exponents[-1].high <= limit else None
+
+
+def _exponent(row: GrowthRow, kind: str) -> float:
+    return (row.memory_exponents if kind == Kind.MEMORY else row.time_exponents)[-1].value

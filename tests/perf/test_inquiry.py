@@ -1,0 +1,135 @@
+"""Slow programs are reduced, ablated and bisected by the searches of wrong results, with another question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import driftline.testing
+from driftline.campaign.ablation import ablate_failing
+from driftline.campaign.failing import Failing, find_failing
+from driftline.campaign.reduction import reduce_failing
+from driftline.checking.checker import Checker
+from driftline.checking.open import open_source
+from driftline.cli import run as command
+from driftline.core.case import Case, CheckOptions
+from driftline.core.errors import DriftlineError
+from driftline.core.plugins import load_plugins
+from driftline.core.program import SourceBundle
+from driftline.core.target import Target
+from driftline.measure.estimate import Estimate
+from driftline.perf.check import sample_case
+from driftline.perf.comparison import SLOW, Effort, RatioMeasured, Side
+from driftline.perf.inquiry import CostInquiry, CostTrials, require_reducible
+from driftline.perf.question import CostAnswer, screened_slow
+from driftline.perf.recording import record_slow
+from driftline.perf.result import PerfRow
+from driftline.store import Store
+
+PLUGIN = str(Path(driftline.testing.__file__).with_name("slow.py"))
+OPTIONS = CheckOptions(plugins=(PLUGIN,))
+EFFORT = Effort(rounds=8)
+TEXT = """
+import torch
+
+def run(x):
+    return torch.softmax(torch.relu(torch.tanh(x)), 1)
+
+def make():
+    torch.manual_seed(0)
+    return run, (torch.randn(100, 500),)
+"""
+
+
+def measured(low: float, high: float, wall: float = 9.0, own: float = 3e-3) -> RatioMeasured:
+    return RatioMeasured(Estimate((low * high) ** 0.5, low, high), Estimate(wall, wall, wall), own, 1e-3, 8)
+
+
+@pytest.fixture(scope="module")
+def case(checker: Checker) -> Case:
+    load_plugins((PLUGIN,))
+    return sample_case(open_source(SourceBundle("net.py", "make", {"net.py": TEXT}), checker.pool, OPTIONS), OPTIONS)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.create(tmp_path / "store") as made:
+        yield made
+
+
+def slow_bug(store: Store, checker: Checker, case: Case, target: str, twin: Case | None = None) -> Failing:
+    """A finding as `perf check` keeps it; what it says was measured is not measured here."""
+    row = PerfRow(target, "eager", SLOW, (measured(5.5, 6.5), measured(5.6, 6.4)), 1.05)
+    own = Side(case, Target.parse(target), target)
+    other = Side(twin, Target.parse(target), "twin") if twin else Side(case, Target("eager"), "eager")
+    bug = record_slow(store, own, other, row, 1.5)
+    return find_failing(bug.id, store, checker, options=OPTIONS, costs=True)
+
+
+def test_a_screen_says_slow_or_not_only_with_its_whole_interval() -> None:
+    assert screened_slow(measured(1.6, 2.0), 1.5) is True
+    assert screened_slow(measured(0.9, 1.4), 1.5) is False
+    assert screened_slow(measured(1.4, 1.7), 1.5) is None
+    assert screened_slow(measured(1.6, 2.0, own=1.05e-3), 1.5) is None  # too short
+    assert screened_slow(measured(1.6, 2.0, wall=1.1), 1.5) is False  # threads that spin
+
+
+@pytest.mark.parametrize(("still", "amount", "said"), [(True, 6.0, "same"), (True, 2.0, "neither"), (False, 1, "pass")])
+def test_much_faster_and_still_too_slow_is_told_apart(
+    still: bool, amount: float, said: str, checker: Checker, case: Case, store: Store
+) -> None:
+    inquiry = CostInquiry(checker, store, slow_bug(store, checker, case, "planted-slow:factor=6").bug)
+
+    class Fixed:
+        usual = 6.0
+        message = ""
+
+        def ask(self, checker: Checker, case: Case, target: Target, *, sure: bool = False) -> CostAnswer:
+            return CostAnswer(still, "told", amount)
+
+    words = inquiry.trials(case).words
+    assert CostTrials(checker, case, Fixed(), words).ask(Target("eager")).answer == said
+
+
+def test_the_pass_that_makes_a_program_slow_is_found(checker: Checker, case: Case, store: Store) -> None:
+    failing = slow_bug(store, checker, case, "planted-slow:factor=6")
+    inquiry = CostInquiry(checker, store, failing.bug, effort=EFFORT)
+    found = ablate_failing(checker, store, failing, budget=300, inquiry=inquiry)
+    (cure,) = found.ablation.cures
+    assert (cure.title, cure.confirmed) == ("tile", True) and cure.sentence == "It is fast without tile."
+    assert str(cure.target) == "planted-slow:factor=6:skip=tile"
+    assert "--target planted-slow:factor=6:skip=tile" in found.body["cures"][0]["command"]
+    answer, why = inquiry.releases(case)(checker, cure.target)
+    assert answer == "good" and "noise" in why
+
+
+def test_a_twin_can_be_ablated_and_not_reduced(checker: Checker, case: Case, store: Store) -> None:
+    other = open_source(
+        SourceBundle("twin.py", "make", {"twin.py": TEXT.replace("torch.relu", "torch.clone")}), checker.pool, OPTIONS
+    )
+    failing = slow_bug(store, checker, case, "planted-slow:factor=6", replace(case, program=other.program))
+    with pytest.raises(DriftlineError, match="slower than a twin"):
+        require_reducible(failing.bug)
+
+
+def test_what_is_slow_is_not_localized(
+    checker: Checker, case: Case, store: Store, capfd: pytest.CaptureFixture[str]
+) -> None:
+    name = slow_bug(store, checker, case, "planted-slow:factor=6").bug.id
+    assert command(["localize", name, "--store", str(store.path), "--plugin", PLUGIN]) == 2
+    said = capfd.readouterr().err
+    assert "about cost" in said and f"driftline diagnose {name}" in said
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_program_is_reduced_to_the_operator_that_is_slow(checker: Checker, case: Case, store: Store) -> None:
+    failing = slow_bug(store, checker, case, "planted-slow:factor=6:op=softmax")
+    inquiry = CostInquiry(checker, store, failing.bug, effort=EFFORT)
+    found = reduce_failing(checker, store, failing, budget=240, inquiry=inquiry)
+    assert found.reduction.before.operators == 3 and found.reduction.after.operators == 1
+    assert found.reduction.smallest and "as long as eager" in found.reduction.smallest.result.verdict.reason
+    assert "softmax" in found.body["program"]["text"] and found.body["verdict"]["kind"] == "slow"
