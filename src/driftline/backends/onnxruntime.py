@@ -122,6 +122,15 @@ def compiled(model, inputs):
     session = onnxruntime.InferenceSession(model.SerializeToString(), options{disabled})
     return session.run(None, inputs)
 """
+_PREPARED = """\
+def prepared(model, inputs):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{level}
+{entries}\
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options{disabled})
+    return lambda: session.run(None, inputs)
+"""
 _ENTRY = """\
     options.add_session_config_entry({name}, {value})
 """
@@ -203,14 +212,17 @@ class OnnxRuntime(Backend):
         imports, packages = ("import onnxruntime",), ("onnxruntime",)
         disabled = ", ".join(string(name) for name in listed(options, "disable"))
         own = self.own_settings(options)
-        if not disabled and not own and option(options, self, "opt") == "all":
-            return [ScriptCall(_PLAIN_CALL, imports=imports, packages=packages)]
-        text = _SCRIPT.format(
-            level=_LEVELS[option(options, self, "opt")],
-            disabled=f", disabled_optimizers=[{disabled}]" if disabled else "",
-            entries="".join(_ENTRY.format(name=string(k), value=string(_entry(v))) for k, v in own.items()),
+        text, prepared = (
+            script.format(
+                level=_LEVELS[option(options, self, "opt")],
+                disabled=f", disabled_optimizers=[{disabled}]" if disabled else "",
+                entries="".join(_ENTRY.format(name=string(k), value=string(_entry(v))) for k, v in own.items()),
+            )
+            for script in (_SCRIPT, _PREPARED)
         )
-        return [ScriptCall("compiled(model, inputs)", text, imports, packages)]
+        if not disabled and not own and option(options, self, "opt") == "all":
+            return [ScriptCall(_PLAIN_CALL, imports=imports, packages=packages, prepared=prepared)]
+        return [ScriptCall("compiled(model, inputs)", text, imports, packages, prepared=prepared)]
 
     def settings_text(self, options: Options) -> str:
         level = options.get("opt", "all")

@@ -66,13 +66,21 @@ _TRACKER = Tracker(
         ("Triage", "* needs-triage"),
     ),
 )
-_SCRIPT = """\
+_COMPILING = """\
 {skipping}\
-def compiled(model, inputs):
+def {name}(model, inputs):
     with tvm.transform.PassContext(opt_level={opt}{instruments}{config}):
 {building}\
+"""
+_SCRIPT = f"""\
+{_COMPILING}\
     result = tvm.relax.VirtualMachine(built, tvm.cpu())["main"](*map(tvm.runtime.tensor, inputs.values()))
     return [part.numpy() for part in ([result] if hasattr(result, "numpy") else result)]
+"""
+_PREPARED = f"""\
+{_COMPILING}\
+    main, given = tvm.relax.VirtualMachine(built, tvm.cpu())["main"], [*map(tvm.runtime.tensor, inputs.values())]
+    return lambda: main(*given)
 """
 _SKIPPING = """\
 @tvm.instrument.pass_instrument
@@ -187,14 +195,17 @@ class Tvm(Backend):
             return [ScriptCall("compiled(model, inputs)", text, (*imports, *SCRIPT_IMPORTS), ("apache-tvm",))]
         skipped = listed(options, "skip")
         steps = ", ".join(string(step) for name in listed(options, "passes") for step in TRANSFORMS[name])
-        text = _SCRIPT.format(
-            opt=level if (level := option(options, self, "opt")).isdecimal() else string(level),
-            skipping=_SKIPPING.format(names=skipped) if skipped else "",
-            instruments=", instruments=[Skipping()]" if skipped else "",
-            config=f", config={_typed(own)!r}" if (own := self.own_settings(options)) else "",
-            building=(_TRANSFORMED if steps else _BUILT).format(names=steps, target=_target_text(options)),
+        parts = {
+            "opt": level if (level := option(options, self, "opt")).isdecimal() else string(level),
+            "skipping": _SKIPPING.format(names=skipped) if skipped else "",
+            "instruments": ", instruments=[Skipping()]" if skipped else "",
+            "config": f", config={_typed(own)!r}" if (own := self.own_settings(options)) else "",
+            "building": (_TRANSFORMED if steps else _BUILT).format(names=steps, target=_target_text(options)),
+        }
+        text, prepared = (
+            script.format(name=name, **parts) for script, name in ((_SCRIPT, "compiled"), (_PREPARED, "prepared"))
         )
-        return [ScriptCall("compiled(model, inputs)", text, imports, ("apache-tvm",))]
+        return [ScriptCall("compiled(model, inputs)", text, imports, ("apache-tvm",), prepared=prepared)]
 
     def settings_text(self, options: Options) -> str:
         own = self.own_settings(options)

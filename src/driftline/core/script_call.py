@@ -30,6 +30,9 @@ class ScriptCall:
     module: bool = True  # of torch programs it takes modules only: a plain function is wrapped into one
     own_process: bool = False  # the compiler is a program of its own, whose death is an exception here
     text_for: Mapping[str, str] = field(default_factory=dict)  # another text for ONNX models with values of a dtype
+    # For ONNX models, in scripts that time it: the text of a function `prepared(model, inputs)` that compiles on one
+    # thread and gives a function without arguments, which runs what was compiled.
+    prepared: str = ""
 
     @property
     def gives_results(self) -> bool:

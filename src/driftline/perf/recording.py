@@ -21,6 +21,7 @@ from driftline.programs.operators import operators_of
 from driftline.report.export.script import Exported
 from driftline.report.export.timing import export_timing
 from driftline.store import Bug, Store
+from driftline.store.reductions import Reductions
 
 KEY = "perf"  # where a finding keeps its measurement
 
@@ -85,7 +86,8 @@ def timing_script(store: Store, bug: Bug) -> Exported:
     kept = measurement_of(bug)
     if not isinstance(kept, SlowMeasurement) or kept.baseline_case:
         return Exported("", False, "only a program that is slow by itself has a script; driftline replay measures it")
-    case = case_to_run(store, bug.findings[0].case_id)
+    smaller = Reductions(store).of(bug.id)
+    case = case_to_run(store, smaller["case"] if smaller and smaller["verdict"] else bug.findings[0].case_id)
     return export_timing(bug, case, Target.parse(kept.baseline), kept.limit)
 
 

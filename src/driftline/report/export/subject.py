@@ -126,7 +126,7 @@ class Subject:
             version = release_in(environment, package) if environment else ""
             if self.target.version and package in backend.packages:
                 version = self.target.version
-            found[package] = version or _installed(package)
+            found[package] = version or installed_version(package)
         return {package: version for package, version in found.items() if version}
 
     @cached_property
@@ -145,7 +145,7 @@ def _guess_dtype(arrays: Arrays) -> str:
     return next((a.dtype.name for a in arrays.values()), "float32")
 
 
-def _installed(package: str) -> str:
+def installed_version(package: str) -> str:
     try:
         return importlib.metadata.version(package).partition("+")[0]
     except importlib.metadata.PackageNotFoundError:

@@ -4,60 +4,152 @@ valid."""
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from driftline.core.case import Case
 from driftline.core.script_call import ScriptCall
 from driftline.core.target import Target
 from driftline.report.export.clean_run import run_clean
 from driftline.report.export.script import Exported
+from driftline.report.export.subject import installed_version
 from driftline.report.scripts.calls import first_call
+from driftline.report.scripts.parts import EXPORTED
+from driftline.report.scripts.recipe import Recipe
+from driftline.report.scripts.recipe_torch import as_module
 from driftline.report.scripts.render import check_script, make_recipe
-from driftline.report.scripts.timing import timing_check
+from driftline.report.scripts.timing import TimedSide, timing_check
 from driftline.store import Bug
 
-_EAGER = "eager"
+_EAGER = Target("eager")
+_REPLAY = "driftline replay measures it"
+
+
+@dataclass(frozen=True)
+class _Call:
+    """How a script runs one side: the compiler's call, and whether it takes the ONNX model."""
+
+    target: Target
+    call: ScriptCall | None  # nothing: the program itself
+    through_model: bool = False
+
+    prepared: str = "prepared"  # the name of the function that compiles an ONNX model
+
+    @property
+    def text(self) -> str:
+        if self.call is None:
+            return ""
+        return self.call.prepared if self.through_model else self.call.text
 
 
 def export_timing(bug: Bug, case: Case, baseline: Target, limit: float) -> Exported:
     """The script of a slow program. What has no such script says why."""
     target = Target.parse(bug.findings[0].target)
-    if case.program.framework != "torch" or case.program.form != "source":
-        return Exported("", False, f"{case.program.name} is no torch program in Python; driftline replay measures it")
-    if target.backend == _EAGER or target.device != "cpu" or baseline.device != "cpu":
-        return Exported("", False, "a script times compiled code on the CPU alone; driftline replay measures it")
-    call, other = (None if one.backend == _EAGER else first_call(one, "torch") for one in (target, baseline))
-    for one, found in ((target, call), (baseline, other)):
-        if one.backend != _EAGER and (found is None or found.gives_results):
-            return Exported(
-                "", False, f"{one} has no short call that gives a compiled function; driftline replay measures it"
-            )
-    assert call  # the target is not eager
-    other = _with_own_names(other) if other else None
-    own_inputs = case.samples[0].origin == "example"
-    recipe = make_recipe(
-        case.program, case.samples[0].arrays, target, own_inputs=own_inputs, call=call, room=0, seed=case.options.seed
-    )
-    recipe = replace(
-        recipe,
-        left_out=(),  # any numbers of these shapes take as long
-        imports=(*recipe.imports, *(other.imports if other else ())),
-        definitions=(*recipe.definitions, *([other.text] if other and other.text else [])),
-    )
-    names = (str(target), str(baseline))
-    text = check_script(recipe, timing_check(recipe, call, other, names, limit), (f"{target} {bug.summary}",))
+    framework = case.program.framework
+    if framework not in ("torch", "onnx") or (framework == "torch" and case.program.form != "source"):
+        return Exported(
+            "", False, f"{case.program.name} is neither a torch program in Python nor an ONNX model; {_REPLAY}"
+        )
+    if target.device != "cpu" or baseline.device != "cpu":
+        return Exported("", False, f"a script times compiled code on the CPU alone; {_REPLAY}")
+    if target.version or baseline.version:
+        return Exported("", False, f"a script has one release of a compiler; {_REPLAY}")
+    sides = [_call(one, framework) for one in (target, baseline)]
+    for side in sides:
+        if side is None:
+            name = target if sides[0] is None else baseline
+            return Exported("", False, f"{name} has no short call that runs what was compiled before; {_REPLAY}")
+    own, other = (side for side in sides if side)
+    other = _with_own_names(other) if other.text == own.text or _defines(own) & _defines(other) else other
+    recipe, arguments = _recipe(case, (own, other))
+    if any(side.through_model for side in (own, other)) and arguments != "*inputs" and framework == "torch":
+        return Exported("", False, f"its inputs are no plain list, which an exporter needs; {_REPLAY}")
+    setup = [line for side in (own, other) if side.call for line in side.call.setup]
+    timed = (_timed(own, arguments, framework), _timed(other, arguments, framework))
+    pins = [f"{name}=={version}" for name in recipe.packages if (version := installed_version(name))]
+    text = check_script(recipe, timing_check(timed, setup, limit), (f"{target} {bug.summary}",), pins)
     ran = run_clean(text)
     if not ran.shows_bug:
         return Exported(text, False, f"in a clean process the difference does not show: {ran.ending}", ran.output)
-    same = timing_check(recipe, replace(call, call="function"), None, names, limit)
+    same = timing_check((timed[1], timed[1]), setup, limit)
     if (control := run_clean(check_script(recipe, same))).status != 0:
-        return Exported(text, False, f"a function against itself should end with 0, but {control.ending}", ran.output)
+        return Exported(text, False, f"a call against itself should end with 0, but {control.ending}", ran.output)
     return Exported(text, True, "run in a clean process: it shows the difference, exit status 1", ran.output)
 
 
-def _with_own_names(call: ScriptCall) -> ScriptCall:
-    """The call with another name for the function that it defines: two forms of one compiler call theirs alike."""
-    if not call.text:
-        return call
-    old, new = rf"\b{re.escape(call.function)}\b", f"other_{call.function}"
-    return replace(call, call=re.sub(old, new, call.call), text=re.sub(old, new, call.text))
+def _call(target: Target, framework: str) -> _Call | None:
+    """How a target is run; nothing where that takes more than a few lines."""
+    if target.backend == _EAGER.backend:
+        return _Call(target, None) if framework == "torch" else None
+    call = first_call(target, framework)
+    if framework == "torch" and call and not call.gives_results:
+        return _Call(target, call)
+    call = first_call(target, "onnx")
+    return _Call(target, call, through_model=True) if call and call.prepared else None
+
+
+def _recipe(case: Case, sides: tuple[_Call, _Call]) -> tuple[Recipe, str]:
+    """The program and its inputs with what both sides define, and how a call of the program takes its inputs."""
+    program, sample = case.program, case.samples[0]
+    recipe = make_recipe(
+        program, sample.arrays, _EAGER, own_inputs=sample.origin == "example", room=0, seed=case.options.seed
+    )
+    torch = program.framework == "torch"
+    lines, arguments = _arguments(recipe) if torch else ([], "")
+    exporting = torch and any(side.through_model for side in sides)
+    recipe = as_module(recipe) if exporting else recipe
+    calls = [side.call for side in sides if side.call]
+    packages = [*recipe.packages, *(package for call in calls for package in call.packages)]
+    recipe = replace(
+        recipe,
+        left_out=(),  # any numbers of these shapes take as long
+        packages=tuple(dict.fromkeys([*packages, *(["onnx", "onnxscript", "numpy"] if exporting else [])])),
+        imports=(*recipe.imports, *(line for call in calls for line in call.imports)),
+        definitions=(
+            *recipe.definitions,
+            *([EXPORTED] if exporting else []),
+            *(side.text for side in sides if side.text),
+        ),
+        setup=(*(["torch.set_num_threads(1)"] if torch else []), *recipe.setup, *lines),
+    )
+    return recipe, arguments
+
+
+def _timed(side: _Call, arguments: str, framework: str) -> TimedSide:
+    name = str(side.target)
+    if side.call is None:
+        return TimedSide(name, f"lambda: function({arguments})")
+    if not side.through_model:
+        return TimedSide(name, f"(lambda compiled: lambda: compiled({arguments}))({side.call.call})")
+    given = "model, inputs" if framework == "onnx" else f"*exported(function, {arguments})"
+    return TimedSide(name, f"{side.prepared}({given})")
+
+
+def _arguments(recipe: Recipe) -> tuple[list[str], str]:
+    """Lines that make the arguments before anything is timed, and how a call takes them."""
+    if not recipe.expected.startswith("call("):
+        return [], recipe.expected.partition("(")[2].rstrip(")")
+    lines = [
+        "given = filled(example, iter(inputs().values()))",
+        "args, kwargs = ((), given) if isinstance(given, dict) else (given, {})",
+        "args = args if isinstance(args, (tuple, list)) else (args,)",
+    ]
+    return lines, "*args, **kwargs"
+
+
+def _defines(side: _Call) -> set[str]:
+    return set(re.findall(r"^(?:def|class) (\w+)", side.text, re.MULTILINE))
+
+
+def _with_own_names(side: _Call) -> _Call:
+    """The side with other names for what it defines: two forms of one compiler call theirs alike."""
+    call = side.call
+    if call is None:
+        return side
+
+    def renamed(text: str) -> str:
+        for name in _defines(side):
+            text = re.sub(rf"\b{name}\b", f"other_{name}", text)
+        return text
+
+    call = replace(call, call=renamed(call.call), text=renamed(call.text), prepared=renamed(call.prepared))
+    return replace(side, call=call, prepared=renamed(side.prepared))

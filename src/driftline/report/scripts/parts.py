@@ -52,6 +52,13 @@ def converted(function, *inputs):
     return {call}
 """
 
+# The same for a script that times a call, and does all else before.
+EXPORTED = """\
+def exported(function, *inputs):
+    model = torch.onnx.export(function, inputs, dynamo=True, opset_version=18, verbose=False).model_proto
+    return model, {value.name: x.numpy() for value, x in zip(model.graph.input, inputs)}
+"""
+
 # On a GPU, which computes as the target declares.
 ON_CUDA = """\
 def on_cuda(function):

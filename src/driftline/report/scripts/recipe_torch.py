@@ -99,7 +99,7 @@ def with_gradients(recipe: Recipe, base: Recipe, seed: int) -> Recipe:
 
 def _through(base: Recipe, call: ScriptCall) -> Recipe:
     """By a function that compiles the program and runs it."""
-    base = _as_module(base) if call.module else base
+    base = as_module(base) if call.module else base
     expected = base.expected.format("function")
     if call.arrays:
         expected = f"[tensor.numpy() for tensor in tree_leaves({expected})]"
@@ -128,7 +128,7 @@ def _partial(base: Recipe) -> tuple[str, ...]:
     return () if base.expected.startswith("{}(") else ("from functools import partial",)
 
 
-def _as_module(base: Recipe) -> Recipe:
+def as_module(base: Recipe) -> Recipe:
     """Exporters take modules: a plain function becomes one in two lines."""
     called = any(line.startswith("function, example = ") for line in base.setup)
     if called and not re.search(r"\bnn\.[A-Z]|\.eval\(\)", _text(base)):  # else it is a module, as far as text can tell

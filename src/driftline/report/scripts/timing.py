@@ -1,54 +1,51 @@
-"""How a script shows that a compiler is slow: it prints the CPU time of a call on both sides.
+"""How a script shows that a compiler is slow: both sides run in turn, and it prints the CPU time of a call of each.
 
-Only where the compiler's public interface gives a compiled function: a call that converts and compiles each time would
-be timed with all of that.
+A side is an expression that gives a function without arguments, with everything converted and compiled before: only
+what a call costs is timed.
 """
 
 from __future__ import annotations
 
-from driftline.core.quoting import string
-from driftline.core.script_call import ScriptCall
-from driftline.report.scripts.recipe import Check, Recipe
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-_SECONDS = """\
-def seconds(call):
-    \"\"\"The least CPU time of a call, in 20 rounds.\"\"\"
-    call()
-    calls = max(1, int(0.05 / max(timed(call, 1), 1e-5)))
-    return min(timed(call, calls) / calls for _ in range(20))
-"""
+from driftline.core.quoting import string
+from driftline.report.scripts.recipe import Check
+
 _TIMED = """\
 def timed(call, calls):
     began = time.process_time()
     for _ in range(calls):
         call()
-    return time.process_time() - began
+    return (time.process_time() - began) / calls
+"""
+_MEDIANS = """\
+def medians(calls):
+    \"\"\"The median CPU time of each call, in 20 rounds in which they take turns.\"\"\"
+    for call in calls:
+        call()  # compiles, where that was not done before
+    counts = [max(1, int(0.05 / max(timed(call, 1), 1e-5))) for call in calls]
+    rounds = [[timed(call, count) for call, count in zip(calls, counts)] for _ in range(20)]
+    return map(statistics.median, zip(*rounds))
 """
 
 
-def timing_check(
-    recipe: Recipe, call: ScriptCall, other: ScriptCall | None, names: tuple[str, str], limit: float
-) -> Check:
-    """The end of a script that times a compiler against another one; `other` is nothing for the function itself."""
-    own_name, other_name = names
-    lines, arguments = _arguments(recipe)
-    lines += [f"own_function = {call.call}", f"other_function = {other.call if other else 'function'}"]
-    lines += [f"{side} = seconds(lambda: {side}_function({arguments}))" for side in ("own", "other")]
-    lines += [
-        f'print({string(own_name)}, f"takes {{own * 1e3:.3f}} ms of CPU time,", '
-        f'{string(other_name)}, f"{{other * 1e3:.3f}} ms")',
+@dataclass(frozen=True)
+class TimedSide:
+    """One side of a script: what it is called, and an expression for a function that runs it."""
+
+    name: str
+    call: str
+
+
+def timing_check(sides: tuple[TimedSide, TimedSide], setup: Sequence[str], limit: float) -> Check:
+    """The end of a script that times a compiler against something else. `setup` are lines that the sides need."""
+    own, other = sides
+    lines = [
+        *setup,
+        f"own, other = medians([{own.call}, {other.call}])",
+        f'print({string(own.name)}, f"takes {{own * 1e3:.3f}} ms of CPU time,", '
+        f'{string(other.name)}, f"{{other * 1e3:.3f}} ms")',
         f'sys.exit(f"BUG: {{own / other:.1f}} times as long" if own > {limit:g} * other else 0)',
     ]
-    return Check(("import sys", "import time"), (_TIMED, _SECONDS), tuple(lines))
-
-
-def _arguments(recipe: Recipe) -> tuple[list[str], str]:
-    """Lines that make the arguments before anything is timed, and how a call takes them."""
-    if not recipe.expected.startswith("call("):
-        return [], recipe.expected.partition("(")[2].rstrip(")")
-    lines = [
-        "given = filled(example, iter(inputs().values()))",
-        "args, kwargs = ((), given) if isinstance(given, dict) else (given, {})",
-        "args = args if isinstance(args, (tuple, list)) else (args,)",
-    ]
-    return lines, "*args, **kwargs"
+    return Check(("import statistics", "import sys", "import time"), (_TIMED, _MEDIANS), tuple(lines))
