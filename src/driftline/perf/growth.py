@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from driftline.checking.checker import Checker
-from driftline.checking.open import open_source
 from driftline.checking.timed import contestant_of, why_unusable
-from driftline.core.case import Case, Inputs
+from driftline.core.case import Case
 from driftline.core.errors import DriftlineError
 from driftline.core.execution import Execution
 from driftline.core.target import Target
@@ -22,9 +21,8 @@ from driftline.core.verdict import Kind
 from driftline.measure.contestant import Untimed
 from driftline.measure.estimate import Estimate
 from driftline.measure.growth import FEWEST_SIZES, exponent_of
-from driftline.perf.repeated import repeated_bundle
+from driftline.perf.repeated import own_nodes, repeated_case
 from driftline.perf.result import GrowthRow
-from driftline.programs.operators import operators_of
 
 EXPONENT = 1.5  # growing faster than this is a finding
 LEAST_SECONDS = 0.5  # of compiling the largest program: what takes less is nobody's trouble
@@ -73,7 +71,7 @@ class Grower:
         self._limit = limit
         self._tell = tell
         self._made: dict[int, Case] = {}
-        self._own = max(1, len(operators_of(case.program)))
+        self._own = own_nodes(case.program)
 
     def measure(self, target: Target) -> GrowthRow:
         row = GrowthRow(str(target))
@@ -146,10 +144,5 @@ class Grower:
 
     def _repeated(self, copies: int) -> Case:
         if copies not in self._made:
-            options = self._case.options
-            name = f"{self._case.program.name} x {copies}"
-            opened = open_source(repeated_bundle(self._case.program, copies), self._checker.pool, options, name=name)
-            self._made[copies] = replace(
-                self._case, program=opened.program, samples=(Inputs(opened.example, "example"),)
-            )
+            self._made[copies] = repeated_case(self._checker, self._case, copies)
         return self._made[copies]

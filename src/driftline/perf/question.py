@@ -13,6 +13,7 @@ from driftline.checking.checker import Checker
 from driftline.core.announce import Announce
 from driftline.core.case import Case
 from driftline.core.target import Target
+from driftline.core.text import first_line
 from driftline.core.verdict import Kind
 from driftline.measure.words import times
 from driftline.perf.check import answered
@@ -145,7 +146,7 @@ def question_of(
 
 
 def _side(case: Case, target: Target) -> Side:
-    return Side(replace(case, targets=()), target, str(target))
+    return Side(replace(case, targets=()), target, first_line(str(target), 80))
 
 
 def screened_slow(found: RatioMeasured, limit: float) -> bool | None:

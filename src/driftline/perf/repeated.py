@@ -5,10 +5,16 @@ Where no input can take the result, the copies stand side by side, each on input
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from dataclasses import replace
+from pathlib import Path, PurePath
+from typing import Any
 
+from driftline.checking.checker import Checker
+from driftline.checking.open import open_program, open_source
+from driftline.core.case import Case, Inputs
 from driftline.core.errors import DriftlineError
 from driftline.core.program import Program, SourceBundle
+from driftline.programs.operators import operators_of
 
 _FILE = "driftline_repeated.py"
 _TEXT = '''"""{module}.{entry}, {copies} times."""
@@ -58,13 +64,52 @@ def program():
 '''
 
 
-def repeated_bundle(program: Program, copies: int) -> SourceBundle:
-    """The program of so many copies, as text. Refuses what is no torch program in Python."""
+def repeated_case(checker: Checker, case: Case, copies: int) -> Case:
+    """The program of so many copies, with inputs. Refuses what is neither a torch program in Python nor ONNX."""
+    program = case.program
+    if program.form == "onnx":
+        opened = open_program(str(_repeated_file(checker, program, copies)), checker.pool, case.options)
+        return replace(case, program=opened.program)
     if program.form != "source" or program.framework != "torch":
         raise DriftlineError(
             f"{program.name}: growth is measured on torch programs in Python (file.py:name or model:NAME), whose text"
-            " can be repeated."
+            " can be repeated, and on ONNX models."
         )
+    name = f"{program.name} x {copies}"
+    opened = open_source(_repeated_bundle(program, copies), checker.pool, case.options, name=name)
+    return replace(case, program=opened.program, samples=(Inputs(opened.example, "example"),))
+
+
+def own_nodes(program: Program) -> int:
+    """How many nodes a copy counts for: those of an ONNX model, else the operators that the text names."""
+    if program.form != "onnx":
+        return max(1, len(operators_of(program)))
+    from driftline.programs.onnx_repeated import count_nodes
+
+    return max(1, count_nodes(_model(program)))
+
+
+def _repeated_file(checker: Checker, program: Program, copies: int) -> Path:
+    import onnx
+
+    from driftline.programs.onnx_repeated import repeated_model
+
+    path = checker.pool.workspace.job_folder() / f"{program.path.stem}_x_{copies}.onnx"
+    try:
+        onnx.save(repeated_model(_model(program), copies), str(path))
+    except ValueError as error:
+        raise DriftlineError(f"{program.name}: {error}") from error
+    return path
+
+
+def _model(program: Program) -> Any:
+    """An `onnx.ModelProto`; a file format, not a compiler."""
+    import onnx
+
+    return onnx.load(str(program.path))
+
+
+def _repeated_bundle(program: Program, copies: int) -> SourceBundle:
     bundle = SourceBundle.load(program.path.read_bytes())
     module = PurePath(bundle.entry_file).stem
     text = _TEXT.format(module=module, entry=bundle.entry_name, copies=copies)

@@ -1,0 +1,95 @@
+"""An ONNX model so many times in a row: each copy takes the result of the one before it. Weights are shared.
+
+Where no input can take the result, the copies stand side by side, each on inputs of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import zip_longest
+
+import onnx
+from onnx import TensorProto, helper
+
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+
+
+def repeated_model(model: onnx.ModelProto, copies: int) -> onnx.ModelProto:
+    """Raises `ValueError` where the copies would all be the same."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in weights]
+    result = model.graph.output[0]
+    place = next((value.name for value in inputs if _fits(result, value)), "")
+    floats = [value for value in inputs if value.type.tensor_type.elem_type in _FLOATS]
+    if not place and not floats:
+        raise ValueError("no input takes the result, nor is one of floats: the copies would all be the same")
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    del made.graph.node[:], made.graph.value_info[:], made.graph.output[:]
+    own = {name for node in model.graph.node for name in node.output if name}
+    given: dict[str, str] = {}
+    for copy in range(copies):
+        if not place:
+            given = {value.name: _shifted(made.graph, value, copy) for value in floats}
+        names = {name: f"{name}_{copy}" for name in own} | given
+        made.graph.node.extend(_renamed(node, names) for node in model.graph.node)
+        given = {place: names.get(result.name, result.name)}
+        if not place or copy == copies - 1:
+            made.graph.output.extend(_output(value, names, bool(place)) for value in model.graph.output)
+    return made
+
+
+def count_nodes(model: onnx.ModelProto) -> int:
+    """Its operators, constants left out."""
+    return sum(node.op_type != "Constant" for node in model.graph.node)
+
+
+def _fits(result: onnx.ValueInfoProto, value: onnx.ValueInfoProto) -> bool:
+    """Can the value be fed with the result? A size that is left open takes any."""
+    gives, takes = result.type.tensor_type, value.type.tensor_type
+    if gives.elem_type != takes.elem_type or not takes.HasField("shape") or not gives.HasField("shape"):
+        return False
+    pairs = zip_longest(gives.shape.dim, takes.shape.dim)
+    return all(
+        new is not None and old is not None and (not old.dim_value or old.dim_value == new.dim_value)
+        for new, old in pairs
+    )
+
+
+def _shifted(graph: onnx.GraphProto, value: onnx.ValueInfoProto, copy: int) -> str:
+    """The name of the input plus the number of the copy, which is added to the graph."""
+    name = f"{value.name}_shifted_{copy}"
+    constant = helper.make_tensor(f"{name}_by", value.type.tensor_type.elem_type, [], [float(copy)])
+    graph.initializer.append(constant)
+    graph.node.append(helper.make_node("Add", [value.name, constant.name], [name]))
+    return name
+
+
+def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    made.name = ""
+    made.input[:] = [names.get(name, name) for name in node.input]
+    made.output[:] = [names.get(name, name) for name in node.output]
+    for attribute in made.attribute:
+        for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+            inner = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+            inner |= {name for one in graph.node for name in one.output}
+            outer = {name: new for name, new in names.items() if name not in inner}
+            kept = [_renamed(one, outer) for one in graph.node]
+            del graph.node[:]
+            graph.node.extend(kept)
+            for value in graph.output:
+                value.name = outer.get(value.name, value.name)
+    return made
+
+
+def _output(value: onnx.ValueInfoProto, names: Mapping[str, str], in_a_row: bool) -> onnx.ValueInfoProto:
+    """In a row the sizes that were left open may have become others."""
+    made = onnx.ValueInfoProto()
+    made.CopyFrom(value)
+    made.name = names.get(value.name, value.name)
+    for at, dim in enumerate(made.type.tensor_type.shape.dim if in_a_row else ()):
+        if not dim.dim_value:
+            dim.dim_param = f"{made.name}_size{at}"
+    return made
