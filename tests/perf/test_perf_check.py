@@ -96,9 +96,9 @@ def test_a_twin_must_compute_the_same_and_is_what_a_target_is_held_against(check
 
 def test_what_has_no_unoptimised_mode_is_said(checker: Checker) -> None:
     case = sample_case(opened(checker, PROGRAM), OPTIONS)
-    assert baseline(case, Target("eager"), "plain") == "eager has no unoptimised mode"
-    assert "its own" in str(baseline(case, Target.parse("planted-slow:factor=1"), "plain"))
-    plain = baseline(case, Target("onnxruntime"), "plain")
+    assert baseline(checker, case, Target("eager"), "plain") == "eager has no unoptimised mode"
+    assert "its own" in str(baseline(checker, case, Target.parse("planted-slow:factor=1"), "plain"))
+    plain = baseline(checker, case, Target("onnxruntime"), "plain")
     assert isinstance(plain, Side) and str(plain.target) == "onnxruntime:opt=off"
     assert parse_against("plain, eager,plain") == ("plain", "eager")
 

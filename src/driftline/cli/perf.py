@@ -55,9 +55,10 @@ def perf() -> None:
 )
 @click.option(
     "--twin",
-    metavar="PROGRAM",
-    help="A program of the same meaning, spelled in another way: PROGRAM must not be slower than it on any target. That"
-    " both compute the same is checked first.",
+    metavar="layout|dtype|PROGRAM",
+    help="A program of the same meaning, which must not be faster on any target: the same on tensors in another memory"
+    " layout, or in another dtype of the same width, or a PROGRAM that is spelled in another way (that it computes the"
+    " same is checked first).",
 )
 @click.option(
     "--ratio", type=click.FloatRange(1.05), default=1.5, show_default=True, help="Slower than this is a finding."
@@ -115,6 +116,7 @@ def check(
       driftline perf check net.py:make --targets inductor,onnxruntime:opt=all
       driftline perf check model.onnx --targets onnxruntime --against plain,onnxruntime@1.15.1
       driftline perf check fused.py:make --twin plain.py:make --targets inductor
+      driftline perf check net.py:make --twin layout --targets inductor
       driftline perf check net.py:make --targets inductor --growth --nodes 160
 
     PROGRAM is as in `driftline check`, which says whether results are right; here only times are compared. By CPU
@@ -168,6 +170,12 @@ def check(
 @click.option(
     "--against", metavar="eager|plain|TARGET", help="What a target must not be slower than.  [default: eager]"
 )
+@click.option(
+    "--twin",
+    type=click.Choice(["layout", "dtype"]),
+    help="Instead of --against: the same program on tensors in another memory layout, or in another dtype of the same"
+    " width, on the same target.",
+)
 @click.option("--ratio", type=click.FloatRange(1.05), help="Slower than this is a finding.  [default: 1.5]")
 @click.option("--budget", metavar="TIME", help="How long, all included: 90s, 10m, 1h.  [default: 10m]")
 @click.option("--programs", type=click.IntRange(1), help="Make no more programs than these.")
@@ -177,14 +185,15 @@ def check(
 @plugin_option
 @json_option
 def hunt(
-    targets: str | None, against: str | None, ratio: float | None, budget: str | None, programs: int | None,
-    resume: bool, seed: int, store: Path, plugins: tuple[str, ...], as_json: bool,
+    targets: str | None, against: str | None, twin: str | None, ratio: float | None, budget: str | None,
+    programs: int | None, resume: bool, seed: int, store: Path, plugins: tuple[str, ...], as_json: bool,
 ) -> int:  # fmt: skip
     """Make programs large enough to be timed, and keep those that a target makes slow.
 
     \b
       driftline perf hunt --budget 20m --targets inductor,onnxruntime,openvino
       driftline perf hunt --targets onnxruntime --against plain --seed 7
+      driftline perf hunt --targets inductor --twin layout
       driftline perf hunt --resume
 
     Torch programs of one to three operators are screened with few rounds against the baseline. What is slow is cut to
@@ -201,10 +210,13 @@ def hunt(
     from driftline.perf.text import hunt_json, show_hunt, was_timed
     from driftline.workbench import Workbench
 
-    if resume and (targets or against or ratio or programs):
+    if resume and (targets or against or twin or ratio or programs):
         raise DriftlineError(
-            "--resume goes on with what was asked for then; leave out --targets, --against, --ratio and --programs."
+            "--resume goes on with what was asked for then; leave out --targets, --against, --twin, --ratio and"
+            " --programs."
         )
+    if twin and against:
+        raise DriftlineError("--twin compares two programs on one target; leave out --against.")
     seconds = parse_budget(budget) if budget else None
     with Workbench(store, plugins=plugins) as bench:
         journal = PerfJournal(bench.store)
@@ -215,7 +227,7 @@ def hunt(
                     seconds=seconds,
                     programs=programs or 0,
                     targets=[targets] if targets else None,
-                    against=against or EAGER,
+                    against=against or twin or EAGER,
                     ratio=ratio or LIMIT,
                     seed=seed,
                     resume=resume,

@@ -22,9 +22,10 @@ from driftline.inputs.sizes import NOT_GIVEN, Sizes
 from driftline.perf.comparison import LIMIT, UNCONFIRMED, Effort, RatioMeasured, Side, Stopwatch, Unmeasured, conclude
 from driftline.perf.growth import EXPONENT, Grower, GrowthEffort
 from driftline.perf.result import GrowthRow, PerfRow, PerfRun, unmeasured_row
+from driftline.perf.twins import MADE_TWINS, made_twin
 from driftline.perf.words import growth_words, row_words
 
-EAGER, PLAIN = "eager", "plain"
+EAGER, PLAIN, TWIN = "eager", "plain", "twin"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def parse_against(text: str) -> tuple[str, ...]:
     if not found:
         raise DriftlineError("--against is empty; give eager, plain or a target, as in --against plain.")
     for one in found:
-        if one in (EAGER, PLAIN):
+        if one in (EAGER, PLAIN, *MADE_TWINS):
             continue
         target = Target.parse(one)
         try:
@@ -75,7 +76,7 @@ def perf_check(
 ) -> PerfRun:
     """Measure a program on targets. `keep` and `keep_growth` are given each finding, and return it with its name."""
     asked = options.against or ((EAGER,) if case.program.framework == "torch" else (PLAIN,))
-    questions = [(target, one) for target in targets for one in (asked if twin is None else ("twin",))]
+    questions = [(target, one) for target in targets for one in (asked if twin is None else (TWIN,))]
     listener(StepsPlanned(len(questions) + (len(targets) if options.growth else 0)))
     watch = Stopwatch(checker, options.effort)
     run = PerfRun(case.program.name, options.ratio, options.exponent, options.effort.rounds)
@@ -84,7 +85,7 @@ def perf_check(
         listener(StepStarted(name))
         watch.tell = _teller(listener, name)
         own = Side(case, target, str(target))
-        other = Side(twin, target, twin.program.name) if twin else baseline(case, target, against)
+        other = Side(twin, target, twin.program.name) if twin else baseline(checker, case, target, against)
         if isinstance(other, Side):
             row = answered(watch, own, other, against, options.ratio)
             row = keep(own, other, row) if row.found else row
@@ -106,7 +107,7 @@ def perf_check(
 
 def answered(watch: Stopwatch, own: Side, other: Side, against: str, limit: float) -> PerfRow:
     """One question: the noise first, then the ratio, and where that is beyond the limit, the ratio once more."""
-    row = PerfRow(str(own.target), against if against in (EAGER, "twin") else str(other.target), "")
+    row = PerfRow(str(own.target), against if against in (EAGER, TWIN, *MADE_TWINS) else str(other.target), "")
     floor = watch.floor(other)
     if isinstance(floor, Unmeasured):
         return unmeasured_row(row.target, row.against, f"{other.words} could not be timed: {_told(floor)}")
@@ -124,8 +125,13 @@ def answered(watch: Stopwatch, own: Side, other: Side, against: str, limit: floa
     return replace(row, conclusion=conclusion, measured=measured, floor=floor)
 
 
-def baseline(case: Case, target: Target, against: str) -> Side | str:
+def baseline(checker: Checker, case: Case, target: Target, against: str) -> Side | str:
     """What a target is held against; or why there is no such thing, in words."""
+    if against in MADE_TWINS:
+        try:
+            return Side(made_twin(checker, case, against), target, f"another {against}")
+        except DriftlineError as error:
+            return str(error)
     if against == EAGER:
         return Side(case, baseline_of(target), EAGER)
     if against != PLAIN:

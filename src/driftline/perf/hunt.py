@@ -125,7 +125,7 @@ class PerfHunt:
         return UNCONFIRMED_SLOW
 
     def _sides(self, case: Case, target: Target) -> tuple[Side, Side] | None:
-        other = baseline(case, target, self.entry.plan.against)
+        other = baseline(self._checker, case, target, self.entry.plan.against)
         return (Side(case, target, f"{target} on {case.program.name}"), other) if isinstance(other, Side) else None
 
     def _is_slow(self, case: Case, target: Target) -> bool:

@@ -28,6 +28,7 @@ from driftline.oracle.judge import Reference
 from driftline.perf.comparison import Effort
 from driftline.perf.question import CostAnswer, CostQuestion, question_of
 from driftline.perf.recording import SlowMeasurement, measurement_of
+from driftline.perf.twins import MADE_TWINS
 from driftline.store import Bug, Store
 
 _SLOW = TrialWords("take too long", "is fast", "makes it fast")
@@ -74,7 +75,7 @@ class CostInquiry:
 def require_reducible(bug: Bug) -> None:
     """Refuse a finding about two programs: a smaller one has no twin."""
     kept = measurement_of(bug)
-    if isinstance(kept, SlowMeasurement) and kept.baseline_case:
+    if isinstance(kept, SlowMeasurement) and kept.baseline_case and kept.row.against not in MADE_TWINS:
         raise DriftlineError(
             f"{bug.id} is slower than a twin program, and a smaller program has no twin to be held against."
             f" driftline ablate {bug.id} finds what makes it slow."

@@ -16,7 +16,7 @@ from driftline.core.target import Target
 from driftline.core.text import first_line
 from driftline.core.verdict import Kind
 from driftline.measure.words import times
-from driftline.perf.check import answered
+from driftline.perf.check import answered, baseline
 from driftline.perf.comparison import LEAST_SECONDS as LEAST_CALL
 from driftline.perf.comparison import (
     SCREENING_ROUNDS,
@@ -34,6 +34,7 @@ from driftline.perf.comparison import (
 from driftline.perf.growth import LEAST_BYTES, LEAST_SECONDS, Grower, GrowthEffort
 from driftline.perf.recording import GrowthMeasurement, SlowMeasurement, measurement_of
 from driftline.perf.result import GrowthRow, PerfRow
+from driftline.perf.twins import MADE_TWINS
 from driftline.perf.words import growth_sentence, growth_words, row_words, slow_sentence
 from driftline.store import Bug, Store
 
@@ -81,8 +82,16 @@ class SlowQuestion:
     def ask(self, checker: Checker, case: Case, target: Target, *, sure: bool = False) -> CostAnswer:
         watch = self._watch_of(checker)
         own = _side(case, target)
-        other = _side(self._twin, target) if self._twin else _side(case, Target.parse(self._kept.baseline))
+        other = self._other(checker, case, target)
+        if isinstance(other, str):
+            return CostAnswer(None, other)
         return self._surely(watch, own, other) if sure else self._screened(watch, own, other)
+
+    def _other(self, checker: Checker, case: Case, target: Target) -> Side | str:
+        """A twin that Driftline makes is made anew: the program may be a smaller one."""
+        if self._kept.row.against in MADE_TWINS:
+            return baseline(checker, replace(case, targets=()), target, self._kept.row.against)
+        return _side(self._twin, target) if self._twin else _side(case, Target.parse(self._kept.baseline))
 
     def _watch_of(self, checker: Checker) -> Stopwatch:
         """The same while the checker is: it remembers the noise."""

@@ -16,6 +16,7 @@ from driftline.perf.comparison import FASTER, SLOW, SLOWER, UNCONFIRMED
 from driftline.perf.hunt import NOT_SLOW, UNCONFIRMED_SLOW
 from driftline.perf.journal import PerfHuntEntry
 from driftline.perf.result import SCHEMA, GrowthRow, PerfRow, PerfRun
+from driftline.perf.twins import MADE_TWINS
 from driftline.perf.words import exponent
 from driftline.report.results import bug_json
 from driftline.report.screen import console
@@ -30,7 +31,7 @@ def show_perf(run: PerfRun) -> None:
     out = console()
     floors = {row.against: row.floor for row in run.rows if row.floor}
     for against, floor in floors.items():
-        who = "the twin" if against == "twin" else against
+        who = "the twin" if against == "twin" else f"another {against}" if against in MADE_TWINS else against
         out.print(escape(f"Noise floor, {who} against itself: {floor:.2f}x. Nothing is concluded below that."))
     if run.rows:
         out.print(_table(run.rows))

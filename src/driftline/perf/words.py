@@ -7,6 +7,7 @@ from driftline.core.verdict import Kind
 from driftline.measure.estimate import Estimate
 from driftline.measure.words import milliseconds, times
 from driftline.perf.result import GrowthRow, PerfRow
+from driftline.perf.twins import MADE_TWINS
 
 
 def row_words(row: PerfRow) -> str:
@@ -32,7 +33,7 @@ def exponent(found: Estimate) -> str:
 def slow_sentence(row: PerfRow, limit: float) -> str:
     """What a finding says."""
     first, again = row.measured[0], row.measured[-1]
-    same_device = {"eager": "eager", "twin": "a twin program of the same meaning"}
+    same_device = {"eager": "eager", "twin": "a twin program of the same meaning", **MADE_TWINS}
     than = same_device.get(row.against, row.against)
     sides = (row.target,) if row.against in same_device else (row.target, row.against)
     clock = "CPU" if all(Target.parse(side).device == "cpu" for side in sides) else "wall"

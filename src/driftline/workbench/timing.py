@@ -21,6 +21,7 @@ from driftline.perf.hunt import PerfHunt
 from driftline.perf.journal import PerfHuntEntry, PerfJournal, PerfPlan
 from driftline.perf.recording import record_growth, record_slow
 from driftline.perf.result import GrowthRow, PerfRow, PerfRun
+from driftline.perf.twins import MADE_TWINS
 from driftline.workbench.opened import OpenBench
 
 
@@ -49,13 +50,16 @@ class TimingBench(OpenBench):
         """Say whether targets are slower on a program than they should be; findings go into the store.
 
         `against` is "eager", "plain" (the target's own unoptimised mode) or other targets; `twin` is a program of the
-        same meaning that is timed on the same target instead. `growth` also repeats the program to `nodes` operators.
+        same meaning that is timed on the same target instead, or "layout" or "dtype", of which one is made. `growth`
+        also repeats the program to `nodes` operators.
         Eight rounds are made in any case, further ones for `seconds`.
         """
         wanted = _available(targets)
         baselines = tuple(one for text in against for one in parse_against(text))
         if twin and baselines:
             raise DriftlineError("A twin is timed on the same target; leave out what to compare against.")
+        if twin in MADE_TWINS:
+            baselines, twin = (twin,), None
         checks = CheckOptions(seed=seed, timeout=timeout, plugins=self._plugins)
         grown = GrowthEffort(sizes_to(nodes), seconds=seconds, timeout=timeout) if growth else None
         options = PerfOptions(baselines, ratio, Effort(repeat, seconds, timeout), grown, exponent)
