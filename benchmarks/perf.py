@@ -5,17 +5,25 @@
     python benchmarks/perf.py --only planted --programs 5    # a compiler that is 1.5, 2 and 5 times too slow
     python benchmarks/perf.py --only growth                  # compile time that grows with the square, or does not
     python benchmarks/perf.py --only hunt --budget 20m       # a hunt, and every finding of it measured again
+    python benchmarks/perf.py --results perf.jsonl --minutes 5   # a piece of it; the same command goes on from there
 
-Programs are those of `driftline perf hunt` under the seed.
+Programs are those of `driftline perf hunt` under the seed. Every answer is a line of the file of results, and what it
+holds is not asked again; the hunt has its store beside it. What is printed at the end counts all lines.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
+import math
 import sys
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import driftline.testing
@@ -26,13 +34,15 @@ from driftline.core.plugins import load_plugins
 from driftline.core.target import Target, parse_targets
 from driftline.core.times import parse_budget
 from driftline.execute.pool import Pool
+from driftline.measure.words import times
 from driftline.perf.candidates import candidate, candidate_case
 from driftline.perf.check import EAGER, answered
 from driftline.perf.comparison import LIMIT, SLOW, TOO_SHORT, UNCONFIRMED, Effort, Side, Stopwatch
 from driftline.perf.growth import EXPONENT, Grower, GrowthEffort
-from driftline.perf.hunt import PerfHunt
+from driftline.perf.hunt import NO_PROGRAM, PerfHunt
 from driftline.perf.journal import PerfJournal, PerfPlan
 from driftline.perf.replay import replay_cost
+from driftline.perf.result import PerfRow
 from driftline.perf.words import growth_words
 from driftline.store import Store
 
@@ -50,81 +60,144 @@ def main() -> None:
     parser.add_argument("--budget", default="20m", help="of the hunt")
     parser.add_argument("--targets", default="inductor,onnxruntime,openvino,tvm", help="of the hunt")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--results", type=Path, help="answers, one in a line; those it has are not asked again")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin nothing after so many")
     given = parser.parse_args()
     load_plugins((PLUGIN,))
-    with Pool() as pool:
+    with tempfile.TemporaryDirectory() as folder, Pool() as pool:
+        results = Results(given.results or Path(folder) / "perf.jsonl", time.monotonic() + 60 * given.minutes)
         checker = Checker(pool)
         for part in [given.only] if given.only else PARTS:
             if part == "same":
-                same(checker, given.seed, given.programs)
+                same(checker, results, given.seed, given.programs)
             elif part == "planted":
-                few = given.programs if given.only else given.programs // 4
-                planted(checker, given.seed, few)
+                planted(checker, results, given.seed, given.programs if given.only else given.programs // 4)
             elif part == "growth":
-                growth(checker, given.seed)
+                growth(checker, results, given.seed)
             else:
-                hunted(checker, given.targets, given.seed, parse_budget(given.budget))
+                hunted(checker, results, given.targets, given.seed, parse_budget(given.budget))
 
 
-def cases(checker: Checker, seed: int, count: int) -> Iterator[Case]:
-    """So many generated programs that eager takes."""
-    made = number = 0
-    while made < count:
+class Results:
+    """Answers by what was asked, kept in a file as they come."""
+
+    def __init__(self, path: Path, deadline: float) -> None:
+        self.path = path
+        self.deadline = deadline
+        lines = path.read_text().splitlines() if path.exists() else []
+        self._answers: dict[str, str] = dict(json.loads(line) for line in lines)
+
+    def ask(self, question: str, work: Callable[[], str]) -> None:
+        """Work for the answer, unless it is known or the time is over."""
+        if question in self._answers or self.is_over:
+            return
+        self._answers[question] = answer = work()
+        with self.path.open("a") as out:
+            out.write(json.dumps([question, answer]) + "\n")
+        print(f"  {question}: {answer}", file=sys.stderr)
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() > self.deadline
+
+    def counts(self, part: str) -> Counter[str]:
+        """The answers to all questions of a part, by their first words."""
+        found = [answer for question, answer in self._answers.items() if question.startswith(f"{part}: ")]
+        return Counter(answer.partition(" (")[0] for answer in found)
+
+    def of(self, part: str) -> list[str]:
+        return [answer for question, answer in self._answers.items() if question.startswith(f"{part}: ")]
+
+
+def numbers(checker: Checker, seed: int, count: int) -> Iterator[tuple[int, Callable[[], Case]]]:
+    """So many generated programs, each with its number; what makes them is called when they are asked about."""
+    drawn = (number for number in itertools.count() if candidate(seed, number) is not None)
+    for number in itertools.islice(drawn, count):
         graph = candidate(seed, number)
-        number += 1
-        try:
-            case = candidate_case(checker, graph, OPTIONS) if graph else None
-        except DriftlineError:
-            continue
-        if case:
-            made += 1
-            yield case
+        assert graph
+        yield number, partial(candidate_case, checker, graph, OPTIONS)
 
 
-def conclusion(watch: Stopwatch, case: Case, target: str) -> str:
+def conclusion(watch: Stopwatch, make: Callable[[], Case], target: str) -> str:
+    try:
+        case = make()
+    except DriftlineError:  # eager itself does not take it
+        return NO_PROGRAM
     own, other = Side(case, Target.parse(target), target), Side(case, Target("eager"), EAGER)
-    row = answered(watch, own, other, EAGER, LIMIT)
-    print(f"  {case.program.name}: {row.conclusion} {row.problem}", file=sys.stderr)
-    return row.conclusion
+    return answer_of(answered(watch, own, other, EAGER, LIMIT), case)
 
 
-def same(checker: Checker, seed: int, count: int) -> None:
+def answer_of(row: PerfRow, case: Case) -> str:
+    """The conclusion, and what was measured for it."""
+    if not row.measured:
+        return f"{row.conclusion} ({case.program.name}: {row.problem})"
+    found = row.measured[-1]
+    return f"{row.conclusion} ({case.program.name}: {times(found.ratio)}, floor {row.floor or 1.0:.2f}x)"
+
+
+def same(checker: Checker, results: Results, seed: int, count: int) -> None:
     watch = Stopwatch(checker, Effort())
-    said = Counter(conclusion(watch, case, "eager") for case in cases(checker, seed, count))
+    for number, make in numbers(checker, seed, count):
+        results.ask(f"same: seed {seed}, program {number}", partial(conclusion, watch, make, "eager"))
+    said = results.counts("same")
+    timed = sum(said.values()) - said[NO_PROGRAM]
     first = said[SLOW] + said[UNCONFIRMED]
-    print(f"same: {said[SLOW]} false findings in {count} programs ({first} before the confirmation); {dict(said)}")
+    print(f"same: {said[SLOW]} false findings in {timed} programs ({first} before the confirmation); {dict(said)}")
 
 
-def planted(checker: Checker, seed: int, count: int) -> None:
+def planted(checker: Checker, results: Results, seed: int, count: int) -> None:
     watch = Stopwatch(checker, Effort())
-    programs = list(cases(checker, seed, count))
+    for number, make in numbers(checker, seed, count):
+        for factor in FACTORS:
+            target = f"planted-slow:factor={factor}"
+            question = f"planted {factor}x: seed {seed}, program {number}"
+            results.ask(question, partial(conclusion, watch, make, target))
     for factor in FACTORS:
-        said = Counter(conclusion(watch, case, f"planted-slow:factor={factor}") for case in programs)
-        judged = count - said[TOO_SHORT]  # of those, eager itself takes no longer than a call costs
+        said = results.counts(f"planted {factor}x")
+        # Of those that are too short, eager itself takes no longer than a call costs.
+        judged = sum(said.values()) - said[TOO_SHORT] - said[NO_PROGRAM]
         print(f"planted {factor}x: {said[SLOW]} of {judged} found; {dict(said)}")
 
 
-def growth(checker: Checker, seed: int) -> None:
-    (case,) = cases(checker, seed, 1)
+def growth(checker: Checker, results: Results, seed: int) -> None:
+    _, make = next(numbers(checker, seed, 1))
     for grown, finding in GROWTHS.items():
-        grower = Grower(checker, case, GrowthEffort(), EXPONENT, lambda words: None)
-        row = grower.measure(Target.parse(f"planted-slow:factor=1:compile={grown}"))
-        right = "as it should be" if bool(row.found) == finding else "WRONG"
-        print(f"growth, {grown}: {growth_words(row)} ({right})")
+
+        def measured(grown: str = grown, finding: bool = finding) -> str:
+            grower = Grower(checker, make(), GrowthEffort(), EXPONENT, lambda words: None)
+            row = grower.measure(Target.parse(f"planted-slow:factor=1:compile={grown}"))
+            return f"{growth_words(row)} ({'as it should be' if bool(row.found) == finding else 'WRONG'})"
+
+        results.ask(f"growth, {grown}: seed {seed}", measured)
+        for answer in results.of(f"growth, {grown}"):
+            print(f"growth, {grown}: {answer}")
 
 
-def hunted(checker: Checker, targets: str, seed: int, seconds: float) -> None:
-    with tempfile.TemporaryDirectory() as folder, Store.create(Path(folder)) as store:
-        plan = PerfPlan(tuple(map(str, parse_targets(targets))), seconds=seconds, seed=seed)
-        found = PerfHunt(checker, store, PerfJournal(store).begin(plan), CheckOptions(seed=seed)).run()
-        checker.pool.deadline = float("inf")
+def hunted(checker: Checker, results: Results, targets: str, seed: int, seconds: float) -> None:
+    """In pieces: the store holds how far the hunt is, and each finding is measured again once."""
+    place = results.path.with_suffix(f".hunt-{seed}")
+    with Store.open(place) if place.exists() else Store.create(place) as store:
+        journal = PerfJournal(store)
+        if journal.last() == 0:
+            journal.begin(PerfPlan(tuple(map(str, parse_targets(targets))), seconds=seconds, seed=seed))
+        found = journal.entry(1)
+        if not found.finished:
+            left = min(seconds, found.seconds + max(0.0, results.deadline - time.monotonic()))
+            piece = replace(found, plan=replace(found.plan, seconds=left))
+            found = PerfHunt(checker, store, piece, CheckOptions(seed=seed)).run()
+            found = replace(found, plan=replace(found.plan, seconds=seconds), finished=found.seconds >= seconds)
+            journal.keep(found)
+            checker.pool.deadline = math.inf
         print(f"hunt: {found.number} programs in {found.seconds:.0f} s, {dict(found.counts)}")
-        answers = Counter()
-        for name in found.bugs:
-            again = replay_cost(store, name, checker)
-            answers[str(again.answer)] += 1
-            print(f"  {name} {store.bug(name).fingerprint.detail}: {again.answer} ({again.reason})")
-        print(f"hunt: {answers['still fails']} of {len(found.bugs)} findings hold; {dict(answers)}")
+        for name in found.bugs if found.finished else ():
+
+            def again(name: str = name) -> str:
+                said = replay_cost(store, name, checker)
+                return f"{said.answer} ({store.bug(name).fingerprint.detail}: {said.reason})"
+
+            results.ask(f"hunt: seed {seed}, {name}", again)
+        answers = results.counts("hunt")
+        print(f"hunt: {answers['still fails']} of {sum(answers.values())} findings hold; {dict(answers)}")
 
 
 if __name__ == "__main__":

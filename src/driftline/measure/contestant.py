@@ -44,7 +44,8 @@ class Contestant:
             raise Untimed(f"{report.ending} while it was timed ({report.detail})")
         used = report.answer.device_memory or max(report.peak_memory - self.kept.empty_memory, 0)
         self.run_peak = max(self.run_peak, used)
-        return Timing(report.answer.wall / calls, report.answer.cpu / calls)
+        answer = report.answer
+        return Timing(answer.wall / calls, answer.cpu / calls, answer.instructions / calls)
 
     def warm_up(self) -> None:
         """A few calls that do not count."""

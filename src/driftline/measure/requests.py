@@ -52,6 +52,7 @@ class CallTimes:
     wall: float
     cpu: float
     device_memory: int = 0
+    instructions: int = 0  # 0 where the kernel does not count them
 
 
 KEEP = Task(f"{_TASKS}:keep", KeepRequest, Kept)

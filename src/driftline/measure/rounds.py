@@ -21,10 +21,11 @@ FEWEST_ROUNDS = 8  # with fewer, no interval of 99 % can be had
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of one call, averaged over the calls of a round."""
+    """Seconds of one call, averaged over the calls of a round; and its instructions, where they are counted."""
 
     wall: float
     cpu: float
+    instructions: float = 0.0
 
 
 class Timed(Protocol):
@@ -43,6 +44,11 @@ class Rounds:
     def ratio(self, clock: str) -> Estimate:
         """How many times longer the first takes than the second, by the clock `cpu` or `wall`."""
         return ratio_of(by_clock(self.first, clock), by_clock(self.second, clock))
+
+    def instructions(self) -> Estimate | None:
+        """How many times more instructions the first executes; nothing where they were not counted."""
+        first, second = ([timing.instructions for timing in side] for side in (self.first, self.second))
+        return ratio_of(first, second) if min(*first, *second) > 0 else None
 
 
 def by_clock(timings: Sequence[Timing], clock: str) -> list[float]:

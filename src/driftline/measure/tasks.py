@@ -18,6 +18,7 @@ from driftline.core.plugins import load_plugins
 from driftline.core.task import Context
 from driftline.execute.processes import tree_usage
 from driftline.hardware.violation import ConstraintViolation
+from driftline.measure.instructions import instructions
 from driftline.measure.requests import KEEP, TIME, CallTimes, KeepRequest, Kept, TimeRequest
 from driftline.programs.opened import OpenedProgram
 
@@ -31,6 +32,7 @@ def keep(request: KeepRequest, context: Context) -> Kept:
     load_plugins(case.plugins)
     backend = BACKENDS.get(request.backend)
     empty = tree_usage(os.getpid()).memory
+    instructions()  # threads are counted that are started from now on
     # A cache of compiled code that this machine has from another day would hide what compiling costs.
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(case.folder / "inductor")
     os.environ["TRITON_CACHE_DIR"] = str(case.folder / "triton")
@@ -72,10 +74,11 @@ def time_calls(request: TimeRequest, context: Context) -> CallTimes:
     if not _kept:
         raise InternalError("there is nothing to time: the program was not compiled in this process")
     call = _kept[0]
-    cpu, wall = time.process_time(), time.perf_counter()
+    executed, cpu, wall = instructions(), time.process_time(), time.perf_counter()
     for _ in range(request.calls):
         call()
-    return CallTimes(time.perf_counter() - wall, time.process_time() - cpu, _device_memory())
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return CallTimes(wall, cpu, _device_memory(), instructions() - executed)
 
 
 def _facts_of_error(error: Exception) -> CompiledFacts:

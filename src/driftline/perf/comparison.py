@@ -55,6 +55,7 @@ class RatioMeasured:
     rounds: int
     version: str = ""
     other_version: str = ""
+    instructions: Estimate | None = None  # how many times more of them, where the kernel counts them; decides nothing
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,8 @@ class Stopwatch:
 def _measured(taken: Rounds, by_cpu: bool, version: str, other_version: str) -> RatioMeasured:
     clock = "cpu" if by_cpu else "wall"
     own, other = (median(by_clock(timings, clock)) for timings in (taken.first, taken.second))
-    return RatioMeasured(taken.ratio(clock), taken.ratio("wall"), own, other, len(taken.first), version, other_version)
+    ratio, wall, rounds = taken.ratio(clock), taken.ratio("wall"), len(taken.first)
+    return RatioMeasured(ratio, wall, own, other, rounds, version, other_version, taken.instructions())
 
 
 def is_beyond(found: RatioMeasured, limit: float, floor: float) -> bool:

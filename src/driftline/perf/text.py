@@ -35,6 +35,10 @@ def show_perf(run: PerfRun) -> None:
         out.print(escape(f"Noise floor, {who} against itself: {floor:.2f}x. Nothing is concluded below that."))
     if run.rows:
         out.print(_table(run.rows))
+    if run.rows and run.measured and not any(one.instructions for row in run.rows for one in row.measured):
+        out.print(
+            "Instructions are not counted: the kernel of this machine refuses. Times need no such count.", style="dim"
+        )
     for row in run.growth:
         _show_growth(row)
     for bug in [*(row.bug for row in run.rows if row.bug), *(bug for row in run.growth for bug in row.bugs)]:
@@ -45,13 +49,15 @@ def show_perf(run: PerfRun) -> None:
 
 def _table(rows: Sequence[PerfRow]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("target", "against", "CPU time", "wall time", "ms", "against ms", "again", "conclusion"):
+    counted = any(one.instructions for row in rows for one in row.measured)
+    columns = ("target", "against", "CPU time", "wall time", *(["instructions"] if counted else []))
+    for column in (*columns, "ms", "against ms", "again", "conclusion"):
         table.add_column(column, overflow="fold")
     for row in rows:
         style = _STYLES.get(row.conclusion, "")
         shown = f"[{style}]{escape(row.conclusion)}[/]" if style else escape(row.conclusion)
         if not row.measured:
-            table.add_row(escape(row.target), escape(row.against), "", "", "", "", "", escape(row.problem))
+            table.add_row(escape(row.target), escape(row.against), *[""] * (5 + counted), escape(row.problem))
             continue
         first = row.measured[0]
         again = times(row.measured[1].ratio) if len(row.measured) > 1 else ""
@@ -60,6 +66,7 @@ def _table(rows: Sequence[PerfRow]) -> Table:
             escape(row.against),
             times(first.ratio),
             times(first.wall),
+            *([times(first.instructions) if first.instructions else ""] if counted else []),
             milliseconds(first.own_seconds),
             milliseconds(first.other_seconds),
             again,
