@@ -36,9 +36,7 @@ def show_perf(run: PerfRun) -> None:
     if run.rows:
         out.print(_table(run.rows))
     if run.rows and run.measured and not any(one.instructions for row in run.rows for one in row.measured):
-        out.print(
-            "Instructions are not counted: the kernel of this machine refuses. Times need no such count.", style="dim"
-        )
+        out.print("The kernel of this machine counts no instructions; times need no such count.", style="dim")
     for row in run.growth:
         _show_growth(row)
     for bug in [*(row.bug for row in run.rows if row.bug), *(bug for row in run.growth for bug in row.bugs)]:
