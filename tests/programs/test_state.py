@@ -20,9 +20,7 @@ def test_what_packages_read_when_they_are_imported_is_no_data(tmp_path: Path, mo
     for path in read:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x")
-    (about / "RECORD").write_text(
-        "some/__init__.py,,\nsome/table.bin,,\n../bin/some,,\n"
-    )
+    (about / "RECORD").write_text("some/__init__.py,,\nsome/table.bin,,\n../bin/some,,\n")
     monkeypatch.syspath_prepend(str(own))
     monkeypatch.syspath_prepend(str(installed))
     with recording_opened_files() as opened:

@@ -34,7 +34,7 @@ def follows(
     cannot be composed, such as gradients, does not follow."""
     if graph.grad or graph.transform:
         return False
-    (whole,) = screening.outputs([screening.again(failing)])
+    (whole,) = screening.first_results([screening.again(failing)])
     composed = _composed(screening, graph, base, dict(values), parts)
     if whole is None or composed is None or len(whole) != len(graph.outputs):
         return False
@@ -50,7 +50,7 @@ def _composed(
     for part in sorted(parts, key=lambda one: min(number for node in one.nodes for number in node.outputs)):
         written = write_generated(part, graph)
         sources = [leaf.number for leaf in part.leaves]
-        (came,) = screening.outputs([screening.on_arrays(written, values, sources)])
+        (came,) = screening.first_results([screening.on_arrays(written, values, sources)])
         if came is None or len(came) != len(part.outputs):
             return None
         values |= {str(number): array for number, array in zip(part.outputs, came, strict=True)}

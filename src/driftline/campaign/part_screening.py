@@ -72,9 +72,9 @@ class PartScreening:
         """The same with values in memory."""
         return self.on_values(graph, self._written(values), sources)
 
-    def outputs(self, requests: Sequence[ProgramRequest]) -> list[list[Array] | None]:
+    def first_results(self, requests: Sequence[ProgramRequest]) -> list[list[Array] | None]:
         """What the target returns."""
-        return self._screening.outputs(requests, self._target)
+        return self._screening.first_results(requests, self._target)
 
     def references(self, request: ProgramRequest) -> list[Array] | None:
         """What the framework itself returns."""

@@ -298,7 +298,7 @@ class Screener(ABC, Generic[Asked]):
             verdicts |= self._judge(programs, {number: ran[number]}, target)
         return verdicts
 
-    def outputs(self, requests: Sequence[Asked], target: Target) -> list[list[Array] | None]:
+    def first_results(self, requests: Sequence[Asked], target: Target) -> list[list[Array] | None]:
         """What the compiler returns for the first sample of each program, in order; `None` where it returns nothing."""
         made = dict(enumerate(self.prepared(requests, target)))
         runnable = {number: one for number, one in made.items() if isinstance(one, PreparedProgram)}
