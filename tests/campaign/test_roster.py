@@ -122,3 +122,17 @@ def test_a_turn_is_not_begun_where_not_even_a_short_one_would_end_in_time() -> N
         task.lane.pace = 60.0 / task.lane.batch
         one.finish(task)
         assert (one.take() is not None) == allowed
+
+
+def test_a_lane_that_waits_for_places_has_not_had_the_time() -> None:
+    """By the clock on the wall, quick compilers paid for the slow ones beside them: with 16 jobs they judged no more
+    programs than with 2."""
+    lanes = [replace(make_lane(), target=Target(name)) for name in ("quick", "slow")]
+    one = Roster([(Pipeline(lane), 0, 0) for lane in lanes], jobs=4, time_left=lambda: 1e6, in_order=False)
+    tasks = {task.lane.name: task for task in (taken(one), taken(one))}
+    tasks["slow"].place_time.take(4)
+    tasks["quick"].place_time.take(1)
+    tasks["quick"].place_time.take(-1)
+    for task in tasks.values():
+        one.finish(task)
+    assert taken(one).lane.name == "quick"

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from driftline.execute.slots import Slots, of_this_order, one_order
+from driftline.execute.slots import PlaceTime, Slots, of_this_order, one_order
 
 LONG = 30.0  # seconds: only a fault takes them
 
@@ -76,3 +76,37 @@ def test_one_that_is_interrupted_while_it_waits_takes_no_place_with_it(
     if not granted:
         slots.__exit__()
     assert slots._free == 1 and not slots._waiting
+
+
+def test_the_time_of_an_order_is_that_of_its_places_and_not_of_its_waiting() -> None:
+    slots, both, waiting = Slots(2), PlaceTime(), PlaceTime()
+    entered = threading.Barrier(3, timeout=LONG)
+    leave = threading.Event()
+
+    def hold() -> None:
+        with slots:
+            entered.wait()
+            leave.wait(LONG)
+
+    def ask() -> None:
+        with one_order(waiting), slots:
+            pass
+
+    with ThreadPoolExecutor(3) as threads:
+        with one_order(both):
+            pieces = [of_this_order(hold) for _ in range(2)]
+        for piece in pieces:
+            threads.submit(piece)
+        entered.wait()
+        began, before = time.monotonic(), both.seconds
+        last = threads.submit(ask)
+        _wait_until(slots, 1)
+        while time.monotonic() < began + 0.05:
+            time.sleep(0.001)
+        assert both.seconds - before >= 2 * 0.05, "two places count twice"
+        assert not waiting.begun and waiting.seconds == 0.0
+        leave.set()
+        last.result(LONG)
+    assert waiting.begun and waiting.seconds < both.seconds
+    total = both.seconds
+    assert both.seconds == total, "what has ended takes nothing"

@@ -273,7 +273,7 @@ class Hunter:
         while (task := self._roster.take()) is not None:
             suspects: Counter[bool] = Counter()
             try:
-                with one_order():
+                with one_order(task.place_time):
                     suspects = self._do(task)
             except PoolInterrupted:
                 self._roster.stop()

@@ -16,6 +16,7 @@ from typing import Any
 
 from driftline.campaign.lane import Lane
 from driftline.campaign.pipeline import Pipeline
+from driftline.execute.slots import PlaceTime
 
 GRACE = 15.0  # seconds after the end of the budget for what is still running; of a short one less
 SHARE_OF_GRACE = 0.05
@@ -42,9 +43,15 @@ class LaneTask:
     def lane(self) -> Lane:
         return self.pipeline.lane
 
+    place_time: PlaceTime = field(default_factory=PlaceTime)
+
     @property
     def seconds(self) -> float:
-        """What it has taken so far, over all its processors."""
+        """What it has taken so far, over all its processors. Where many wait for places of the pool, that is the time
+        for which it had them: by the clock on the wall, a quick compiler pays for the slow ones beside it. On a cluster
+        there are no such places."""
+        if self.place_time.begun:
+            return self.place_time.seconds
         return (time.monotonic() - self.started) * self.width
 
 

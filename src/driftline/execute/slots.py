@@ -16,18 +16,51 @@ from contextvars import ContextVar, copy_context
 from typing import ParamSpec, TypeVar
 
 _SINCE: ContextVar[float] = ContextVar("when the order was begun")
+_TIME: ContextVar[PlaceTime] = ContextVar("the time that its tasks had places")
 _Given = ParamSpec("_Given")
 _Done = TypeVar("_Done")
 
 
+class PlaceTime:
+    """Seconds for which the tasks of an order had places, over all of them, those that have one now included. To wait
+    for a place takes nothing."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seconds = 0.0
+        self._places = 0
+        self._counted = 0.0  # up to when
+        self.begun = False  # has it had one?
+
+    @property
+    def seconds(self) -> float:
+        with self._lock:
+            self._count()
+            return self._seconds
+
+    def take(self, places: int) -> None:
+        """So many more places from now on, or fewer."""
+        with self._lock:
+            self._count()
+            self._places += places
+            self.begun = True
+
+    def _count(self) -> None:
+        now = time.monotonic()
+        self._seconds += self._places * (now - self._counted)
+        self._counted = now
+
+
 @contextlib.contextmanager
-def one_order() -> Iterator[None]:
-    """The tasks that are run inside the block belong together, and are as old as the block."""
-    token = _SINCE.set(time.monotonic())
+def one_order(place_time: PlaceTime | None = None) -> Iterator[None]:
+    """The tasks that are run inside the block belong together, and are as old as the block. `place_time` counts what
+    they take."""
+    since, counted = _SINCE.set(time.monotonic()), _TIME.set(place_time or PlaceTime())
     try:
         yield
     finally:
-        _SINCE.reset(token)
+        _SINCE.reset(since)
+        _TIME.reset(counted)
 
 
 def of_this_order(work: Callable[_Given, _Done]) -> Callable[_Given, _Done]:
@@ -50,6 +83,11 @@ class Slots:
         self._numbers = itertools.count()
 
     def __enter__(self) -> None:
+        self._wait()
+        if order := _TIME.get(None):
+            order.take(1)
+
+    def _wait(self) -> None:
         with self._lock:
             if self._free:
                 self._free -= 1
@@ -69,6 +107,8 @@ class Slots:
             raise
 
     def __exit__(self, *_: object) -> None:
+        if order := _TIME.get(None):
+            order.take(-1)
         with self._lock:
             self._pass_on()
 
