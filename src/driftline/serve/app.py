@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from driftline.core.errors import DriftlineError, StoreError
-from driftline.core.verdict import COSTS, Status
+from driftline.core.verdict import Status
 from driftline.coverage.gather import coverage_of
 from driftline.coverage.page import coverage_page
 from driftline.report import html
@@ -95,8 +95,7 @@ class Site:
             found = self._found(store, name)
             like = "" if found.like else alike(store.bugs()).get(found.id, "")
             gaps = tuple(store.gaps)
-        wrong = found.kind not in COSTS  # what is only slow has no wrong result to explain
-        return self.pages.page("one_bug.html", bug=found, like=like, gaps=gaps, wrong=wrong, here="bugs")
+        return self.pages.page("one_bug.html", bug=found, like=like, gaps=gaps, here="bugs")
 
     def _script(self, request: Request) -> Response:
         with self._open() as store:
