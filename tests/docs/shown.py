@@ -28,25 +28,26 @@ _SCHEDULES = "tests/schedules/test_schedules.py::test_a_stored_bug_is_shown_and_
 _A_CAUSE = "tests/causes/test_causes_commands.py::test_a_cause_holds_is_due_for_removal_or_is_wrong"
 _INQUIRY = "tests/perf/test_inquiry.py"
 _SLOW = "test_the_command_finds_slow_calls_and_compile_time_that_grows_too_fast"
+_GOES_ON = "tests/campaign/test_hunt.py::test_interrupted_it_says_how_to_go_on"
+_RESUMED = "tests/perf/test_perf_hunt.py::test_a_slow_operator_is_cut_out_of_its_program_and_the_hunt_is_resumed"
 _SWAPPED = "tests/diagnose/test_layers.py::test_swapped_heads_are_localised_to_their_layer"
 _SERVED = "tests/serve/test_serve_command.py::test_it_prints_an_address_answers_and_stops_its_jobs_at_the_end"
 _DOWNLOADS = NotRun("it downloads releases of a compiler")
-_LONG = NotRun("many minutes; the tests of its part search for seconds")
 _GPU = NotRun("it needs a GPU")
 
 COMMANDS: dict[str, dict[str, str | NotRun]] = {
     "README.md": {"driftline check": f"{_SESSION}test_the_session_of_the_readme"},
-    "examples/README.md": {"driftline check": NotRun("benchmarks/known_bugs.py runs it, by tests/test_known_bugs.py")},
+    "examples/README.md": {"driftline check": f"{_LESS}test_the_examples"},
     "docs/targets.md": {"driftline check": READER, "driftline hunt": LESS_TIME},
     "docs/tutorial.md": {
         "driftline": f"{_HERE}test_the_tutorial",
         "driftline hunt": LESS_TIME,
         "driftline report": LESS_TIME,
     },
-    "docs/explanation/security.md": {"driftline replay": NotRun("a plugin of the reader's own")},
+    "docs/explanation/security.md": {"driftline replay": f"{_LESS}test_a_plugin_that_only_a_store_names"},
     "docs/how-to/accept-reduced-precision.md": {
         "driftline check gpt.py:make": f"{_COUNTS}test_the_person_decides",
-        "driftline hunt": NotRun("ten minutes on all compilers; tests/campaign/test_hunt.py accepts others"),
+        "driftline hunt": LESS_TIME,
         "driftline check model.onnx": f"{_COUNTS}test_what_is_new_against_a_baseline",
     },
     "docs/how-to/add-a-backend.md": {
@@ -59,23 +60,22 @@ COMMANDS: dict[str, dict[str, str | NotRun]] = {
     },
     "docs/how-to/audit-rules.md": {
         "driftline patterns list": READER,
-        "driftline patterns show": NotRun("the id is that of one release"),
-        "driftline patterns audit": _LONG,
+        "driftline patterns show": f"{_LESS}test_a_rule_is_shown",
+        "driftline patterns audit": LESS_TIME,
         "driftline patterns audit --targets inductor:device=cuda": _GPU,
         "driftline patterns diff": _DOWNLOADS,
     },
-    "docs/how-to/bench.md": {"driftline bench": NotRun("measures for minutes; tests/bench measures a small model")},
+    "docs/how-to/bench.md": {"driftline bench": f"{_LESS}test_benchmarks"},
     "docs/how-to/big-models.md": {
-        "driftline check": NotRun("a model of the reader's own, on every compiler"),
-        "driftline hunt": _LONG,
-        "driftline patterns audit": _LONG,
+        "driftline check": READER,
+        "driftline hunt": LESS_TIME,
+        "driftline hunt --resume": _GOES_ON,
+        "driftline patterns audit": LESS_TIME,
     },
     "docs/how-to/bisect.md": {
         "driftline bisect": _DOWNLOADS,
-        "driftline bisect onnxruntime-c91789e6 --installed": NotRun(
-            "a bug of the reader's own; tests/diagnose has others"
-        ),
-        "driftline bisect model.onnx": NotRun("a bug of the reader's own; tests/diagnose has others"),
+        "driftline bisect onnxruntime-c91789e6 --installed": f"{_LESS}test_a_model_that_fails",
+        "driftline bisect model.onnx": f"{_LESS}test_a_model_that_fails",
     },
     "docs/how-to/causes.md": {
         "driftline causes list": f"{_HERE}test_causes",
@@ -86,14 +86,15 @@ COMMANDS: dict[str, dict[str, str | NotRun]] = {
     "docs/how-to/compare-targets.md": {"driftline check": READER},
     "docs/how-to/diagnose.md": {
         "driftline diagnose": f"{_HERE}test_the_tutorial",
-        "driftline check": NotRun("a bug of the reader's own; tests/diagnose has others"),
-        "driftline hunt": _LONG,
+        "driftline check": f"{_LESS}test_a_program_that_fails_on_inductor",
+        "driftline hunt": LESS_TIME,
     },
     "docs/how-to/find-slow-code.md": {
-        "driftline perf check": NotRun("programs of the reader's own; tests/perf measures small ones"),
+        "driftline perf check": f"{_LESS}test_slow_code",
         "driftline perf check model.onnx --targets onnxruntime --against onnxruntime@1.15.1": _DOWNLOADS,
-        "driftline perf hunt": _LONG,
-        "driftline bugs list": NotRun("a bug of the reader's own; tests/diagnose has others"),
+        "driftline perf hunt": LESS_TIME,
+        "driftline perf hunt --resume": _RESUMED,
+        "driftline bugs list": f"{_LESS}test_a_model_that_fails",
         "driftline replay inductor-1f3a": f"tests/perf/test_perf_check.py::{_SLOW}",
         "driftline replay inductor-1f3a --target": _DOWNLOADS,
         "driftline reduce inductor-1f3a": f"{_INQUIRY}::test_a_program_is_reduced_to_the_operator_that_is_slow",
@@ -110,29 +111,29 @@ COMMANDS: dict[str, dict[str, str | NotRun]] = {
         "driftline inputs convert test000001": "tests/inputs/test_foreign.py::test_a_test_case_of_klee_is_read",
     },
     "docs/how-to/hardware-profiles.md": {
-        "driftline check": NotRun("tests/inductor has mocks of every profile"),
+        "driftline check": f"{_LESS}test_mocks",
         "driftline check model:bert-base": "tests/inductor/test_mock.py::test_bert_base_under_the_strict_matrix_engine",
-        "driftline bench": NotRun("tests/inductor has mocks of every profile"),
+        "driftline bench": f"{_LESS}test_mocks",
     },
     "docs/how-to/hunt-schedules.md": {
         "driftline schedules list": READER,
-        "driftline schedules hunt": _LONG,
+        "driftline schedules hunt": LESS_TIME,
         "driftline schedules replay": _SCHEDULES,
         "driftline schedules export": _SCHEDULES,
-        "driftline report": _LONG,
+        "driftline report": LESS_TIME,
     },
     "docs/how-to/hunt.md": {
-        "driftline hunt": _LONG,
-        "driftline report": _LONG,
+        "driftline hunt": LESS_TIME,
+        "driftline report": LESS_TIME,
+        "driftline hunt --resume": _GOES_ON,
         "driftline hunt --targets eager:device=cuda": _GPU,
     },
     "docs/how-to/inductor-lab.md": {
         "driftline inductor": f"{_HERE}test_the_lab",
-        "driftline inductor diff": NotRun("tests/inductor/test_kernel_diff.py compares backends"),
     },
     "docs/how-to/language-models.md": {
-        "driftline patterns describe": NotRun("it needs a language model; tests/llm has a scripted one"),
-        "driftline hunt": NotRun("it needs a language model; tests/llm has a scripted one"),
+        "driftline patterns describe": f"{_LESS}test_a_language_model",
+        "driftline hunt": f"{_LESS}test_a_language_model",
     },
     "docs/how-to/look-inside-a-model.md": {
         "driftline check": READER,
@@ -140,12 +141,12 @@ COMMANDS: dict[str, dict[str, str | NotRun]] = {
     },
     "docs/how-to/measure-coverage.md": {"driftline coverage": f"{_HERE}test_coverage"},
     "docs/how-to/measure-instabilities.md": {
-        "driftline compose": NotRun("many minutes; tests/instabilities runs fewer models"),
-        "driftline instabilities": NotRun("many minutes; tests/instabilities runs fewer models"),
+        "driftline compose": f"{_LESS}test_instabilities",
+        "driftline instabilities": f"{_LESS}test_instabilities",
     },
     "docs/how-to/read-a-report.md": {
         "driftline report --out": f"{_SESSION}test_the_session_of_the_readme",
-        "driftline report --compare": NotRun("stores of two weeks; tests/report compares two"),
+        "driftline report --compare": f"{_LESS}test_two_stores_are_compared",
     },
     "docs/how-to/real-models.md": {
         "driftline models list": f"{_SESSION}test_the_session_of_the_readme",
@@ -155,17 +156,17 @@ COMMANDS: dict[str, dict[str, str | NotRun]] = {
         "driftline models export resnet-50": NotRun("it writes a file of 100 MB"),
     },
     "docs/how-to/reduce.md": {
-        "driftline reduce": NotRun("a bug of the reader's own; tests/diagnose has others"),
-        "driftline reduce net.py": NotRun("a bug of the reader's own; tests/diagnose has others"),
+        "driftline reduce": f"{_LESS}test_a_model_that_fails",
+        "driftline reduce net.py": f"{_LESS}test_a_program_that_fails_on_inductor",
     },
     "docs/how-to/report-a-bug.md": {
-        "driftline reduce": NotRun("a bug of the reader's own; tests/diagnose has others"),
-        "driftline ablate": NotRun("a bug of the reader's own; tests/diagnose has others"),
+        "driftline reduce": f"{_LESS}test_a_model_that_fails",
+        "driftline ablate": f"{_LESS}test_a_model_that_fails",
         "driftline bisect": _DOWNLOADS,
         "driftline export": f"{_SESSION}test_the_session_of_the_readme",
     },
     "docs/how-to/scale.md": {
-        "driftline hunt --seed 7": _LONG,
+        "driftline hunt --seed 7": LESS_TIME,
         "driftline hunt --budget 2h": NotRun("Slurm gives it its number; the same command with a number is run"),
         "driftline hunt --cluster HEAD": NotRun("it needs a cluster"),
         "driftline hunt --cluster local:2": "tests/cluster/test_ray.py::test_a_node_that_dies_changes_nothing",
@@ -180,7 +181,7 @@ COMMANDS: dict[str, dict[str, str | NotRun]] = {
     "docs/how-to/test-passes.md": {
         "driftline passes list": READER,
         "driftline check": READER,
-        "driftline passes test": _LONG,
+        "driftline passes test": LESS_TIME,
     },
 }
 
@@ -201,9 +202,9 @@ CODE: dict[str, dict[str, str | NotRun]] = {  # a phrase of each block of Python
         "# program.py": f"{_HERE}test_an_accelerator",
         "# test_tinychip.py": "tests/inductor/test_adapters.py::test_it_passes_the_conformance_suite",
     },
-    "docs/how-to/bench.md": {"run_bench": NotRun("measures for minutes; tests/bench measures a small model")},
+    "docs/how-to/bench.md": {"run_bench": f"{_LESS}test_benchmarks"},
     "docs/how-to/check-a-model.md": {
-        "dims=": NotRun("parts of a program"),
+        "dims=": f"{_LESS}test_sizes_from_python",
         "past_key_values": NotRun("a part of a factory with a cache; tests/programs has whole ones"),
     },
     "docs/how-to/find-unstable-inputs.md": {"# net.py": f"{_HERE}test_unstable_inputs"},
@@ -214,9 +215,9 @@ CODE: dict[str, dict[str, str | NotRun]] = {  # a phrase of each block of Python
     "docs/how-to/hunt.md": {"register_generator": _BLOCK},
     "docs/how-to/inductor-lab.md": {
         "# net.py": f"{_HERE}test_the_lab",
-        "def step": NotRun("functions that the reader calls; tests/inductor calls them"),
-        "def inspect": NotRun("functions that the reader calls; tests/inductor calls them"),
-        "def compare": NotRun("functions that the reader calls; tests/inductor calls them"),
+        "def step": f"{_HERE}test_the_lab_from_python",
+        "def inspect": f"{_HERE}test_the_lab_from_python",
+        "def compare": f"{_HERE}test_the_lab_from_python",
     },
     "docs/how-to/real-models.md": {"models.build": _BLOCK},
     "docs/how-to/report-a-bug.md": {
@@ -227,8 +228,8 @@ CODE: dict[str, dict[str, str | NotRun]] = {  # a phrase of each block of Python
         ("def test_gelu", "assert_close_by_rounding", "driftline_check(program)", "program.load()"), _PLUGIN
     ),
     "docs/how-to/use-as-a-library.md": {
-        "# bench.py": NotRun("a bug of the reader's own; tests/diagnose has others"),
-        "bench.failing": NotRun("a bug of the reader's own; tests/diagnose has others"),
+        "# bench.py": f"{_LESS}test_a_program_that_fails_on_inductor",
+        "bench.failing": f"{_LESS}test_a_program_that_fails_on_inductor",
         "def twice": _BLOCK,
         "def listen": _BLOCK,
     },
