@@ -20,7 +20,7 @@ def test_it_begins_with_a_plainly_wrong_result_and_names_the_tour_and_the_page(t
     assert done.returncode in (0, 5), done.stderr[-3000:]  # 5: nothing was compared in so little time on this machine
     shown = done.stdout
     wrong = shown.find("is right. Running")  # "0.46 where 0.22 is right": before the hunt, whose results come last
-    assert wrong > 0 and "onnxruntime" in shown[:wrong] and "programs on" not in shown[:wrong], shown
+    assert wrong > 0 and "onnxruntime" in shown[:wrong], shown
     tour, page = shown.splitlines()[-2:]
     assert tour.startswith("Tour:    driftline tour") and page.startswith("Page:    driftline serve")
     assert (tmp_path / ".driftline").is_dir()
