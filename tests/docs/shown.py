@@ -102,7 +102,7 @@ COMMANDS: dict[str, dict[str, str | NotRun]] = {
         "driftline bisect onnxruntime-77b0 --installed": NotRun(
             "it needs other releases; tests/perf asks its question"
         ),
-        "driftline diagnose inductor-1f3a": _LONG,
+        "driftline diagnose inductor-1f3a": NotRun("minutes; tests/perf reduces and ablates slow programs"),
     },
     "docs/how-to/find-unstable-inputs.md": {
         "driftline inputs net.py": f"{_HERE}test_unstable_inputs",
