@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx.parser
 import pytest
+import torch
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
@@ -85,6 +86,41 @@ def test_a_transposed_convolution_is_what_the_evaluator_adds_up_point_by_point(
     arrays = {name: rng.standard_normal(shape).astype(dtype) for name, shape in inputs.items()}
     (own,), (naive,) = make_evaluator(model).run(None, arrays), ReferenceEvaluator(model).run(None, arrays)
     assert own.dtype == naive.dtype and own.shape == naive.shape and own.tobytes() == naive.tobytes()
+
+
+@pytest.mark.parametrize(
+    "image, weights, attributes, cropped",
+    [
+        ((1, 2, 4, 4), (2, 1, 3, 3), {"group": 2, "strides": [2, 2]}, (0, 0)),
+        ((2, 4, 3, 4), (4, 3, 2, 3), {"group": 2}, (0, 0)),
+        ((2, 6, 3, 3), (6, 1, 2, 2), {"group": 3}, (0, 0)),
+        ((0, 2, 3, 3), (2, 4, 2, 2), {}, (0, 0)),
+        ((1, 2, 3, 3), (2, 3, 3, 3), {"strides": [3, 2], "output_shape": [8, 5], "pads": [9, 9, 9, 9]}, (1, 1)),
+    ],
+    ids=["one channel each", "several outputs", "several inputs", "empty batch", "output_shape"],
+)
+def test_a_transposed_convolution_is_that_of_torch_where_the_evaluator_is_wrong(
+    image: tuple[int, ...], weights: tuple[int, ...], attributes: dict[str, Any], cropped: tuple[int, int]
+) -> None:
+    """With a bias its own gives the first number of it to every group, and fails where groups have more channels, where
+    there is no image, and where `output_shape` is smaller than what the kernel reaches."""
+    shapes = {"x": image, "w": weights, "b": (weights[1] * attributes.get("group", 1),)}
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("ConvTranspose", list(shapes), ["y"], **attributes)],
+        "g",
+        [value(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()],
+        [value("y", TensorProto.FLOAT, None)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    (own,) = make_evaluator(model).run(None, arrays)
+    strides, groups = attributes.get("strides", [1, 1]), attributes.get("group", 1)
+    expected = torch.conv_transpose2d(*map(torch.tensor, arrays.values()), stride=strides, groups=groups).numpy()
+    high, wide = attributes.get("output_shape", expected.shape[2:])
+    top, left = cropped
+    np.testing.assert_allclose(own, expected[:, :, top : top + high, left : left + wide], rtol=1e-5, atol=1e-5)
 
 
 def test_a_transposed_convolution_in_three_dimensions_is_not_a_loop_over_its_points() -> None:

@@ -29,11 +29,20 @@ class Erf(OpRun):
 
 class ConvTranspose(onnx_conv_transpose.ConvTranspose):
     """The evaluator's own adds product by product in Python: a judgement, which plays a program some twenty times, took
-    up to a minute. Here each place of the kernel is added at once, in the same order, so every bit is the same."""
+    up to a minute. Here each place of the kernel is added at once, in the same order, so every bit is the same. The
+    evaluator's own also mixes up groups, and crops to `output_shape` nowhere."""
 
     op_domain = ""
 
     def _run(self, x: Any, w: Any, b: Any = None, **attributes: Any) -> tuple[Any]:
+        if (groups := attributes.get("group") or 1) > 1:
+            biases = [None] * groups if b is None else np.split(b, groups)
+            given = zip(np.split(x, groups, axis=1), np.split(w, groups), biases, strict=True)
+            parts = [self._run(*of_group, **{**attributes, "group": 1})[0] for of_group in given]
+            return (np.concatenate(parts, axis=1),)
+        return self._ungrouped(x, w, b, **attributes)
+
+    def _ungrouped(self, x: Any, w: Any, b: Any, **attributes: Any) -> tuple[Any]:
         rank = x.ndim - 2
         ones, none = np.ones(rank, int), np.zeros(rank, int)
 
@@ -43,13 +52,19 @@ class ConvTranspose(onnx_conv_transpose.ConvTranspose):
         strides, dilations = given("strides", ones), given("dilations", ones)
         begins, ends = np.split(given("pads", np.zeros(2 * rank, int)), 2)
         reach = strides * (np.array(x.shape[2:]) - 1) + dilations * (np.array(w.shape[2:]) - 1) + 1
-        shape = given("output_shape", reach + given("output_padding", none)[:rank] - begins - ends)
+        whole = reach + given("output_padding", none)[:rank]
+        shape = given("output_shape", whole - begins - ends)[-rank:]
+        if attributes.get("output_shape") is not None:  # then pads are what is too much, and others do not count
+            ends = np.maximum(whole - shape, 0) // 2
+            begins = np.maximum(whole - shape, 0) - ends
         left = shape + begins + ends - reach  # beyond what the kernel reaches: below a stride, or the evaluator refuses
-        plain = attributes.get("group") in (None, 1) and attributes.get("auto_pad") not in ("SAME_UPPER", "SAME_LOWER")
+        plain = attributes.get("auto_pad") not in ("SAME_UPPER", "SAME_LOWER")
         if not plain or min(*begins, *ends) < 0 or not all((left >= 0) & (left < strides)):
-            (result,) = super()._run(x, w, b, **attributes)  # group by group it comes back to this class
+            (result,) = super()._run(x, w, b, **attributes)
             return (result,)
-        result = np.stack([_spread(image, w, strides, dilations, begins, shape) for image in x])
+        result = np.zeros((len(x), w.shape[1], *shape), x.dtype)
+        for at, image in enumerate(x):
+            result[at] = _spread(image, w, strides, dilations, begins, shape)
         return (result if b is None else result + b.reshape(-1, *ones),)
 
 
