@@ -66,6 +66,14 @@ def keeps_state():
             return self.count * 2
     return Counter(), (A,)
 
+def looks_up():
+    class Table(tf.Module):
+        def __init__(self):
+            self.table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([1, 2], [0.5, 2.5]), 0.0)
+        def __call__(self, x):
+            return self.table.lookup(x) * A
+    return Table(), (tf.constant([1, 2, 3]),)
+
 def draws():
     return (lambda x: x + tf.random.stateless_uniform([3], [1, 2])), (A,)
 
@@ -217,6 +225,7 @@ def test_another_programs_precision_does_not_leak(checker: Checker, tmp_path: Pa
         ("draws", "tensorflow-xla", Stage.COMPILE),
         ("bfloat", "tflite", Stage.CONVERT),
         ("keeps_state", "tflite", Stage.CONVERT),
+        ("looks_up", "tflite:quantise=int8", Stage.CONVERT),
     ],
 )
 def test_what_tensorflow_does_not_support_is_a_rejection(

@@ -272,15 +272,21 @@ def _convert(program: OpenedProgram, dumps: Path | None = None, mode: str = "", 
 
 
 def _require_ranges(traced: Traced, example: Sequence[Array]) -> None:
-    """Calibrating asks for the range of every value inside, and dies of one that has none."""
+    """Calibrating asks for the range of every value inside, and dies of one that has none. A program that cannot be run
+    here, such as one with a table, which freezing leaves as a further input, is left to the converter."""
     import tensorflow as tf
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
     frozen = convert_variables_to_constants_v2(traced.concrete, lower_control_flow=False)
     inside = [out for one in frozen.graph.get_operations() for out in one.outputs if out.dtype.is_floating]
+    if len(frozen.inputs) != len(example):
+        return
+    feeds = {tensor.name: value for tensor, value in zip(frozen.inputs, example, strict=True)}
     with tf.compat.v1.Session(graph=frozen.graph) as session:
-        feeds = {tensor.name: value for tensor, value in zip(frozen.inputs, example, strict=True)}
-        values = session.run(inside, feeds)
+        try:
+            values = session.run(inside, feeds)
+        except tf.errors.OpError:
+            return
     for tensor, value in zip(inside, values, strict=True):
         if not _has_range(value):
             raise Unsupported(
