@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -18,16 +19,19 @@ from scripted_author import WRITTEN, author
 
 from driftline.backends import BACKENDS
 from driftline.campaign.authoring import Author
+from driftline.checking.batch import Screening
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.core.errors import DriftlineError
+from driftline.core.rule import Rule
 from driftline.core.target import Target
 from driftline.events import Event, GeneratorStopped
 from driftline.execute import sandbox
-from driftline.execute.pool import Pool
+from driftline.execute.pool import Pool, PoolInterrupted
 from driftline.generate.authored import names
 from driftline.llm import chat
 from driftline.llm.allowance import Allowance
 from driftline.llm.model import RecordedModel
+from driftline.llm.rules import ShownRule
 from driftline.llm.settings import LlmSettings
 from driftline.patterns.pass_rules import pass_rules
 from driftline.report.gather import gather_store
@@ -62,6 +66,30 @@ def test_a_turn_that_ends_after_the_time_is_over_asks_for_no_next_one(tmp_path: 
         assert late.open_lanes([Target("telling")])
         late.close()
         late.ask_ahead("telling", [ProgramRequest("llm", "r-relu", 0, ("random",), "1")])
+
+
+def test_a_turn_that_waits_for_a_question_not_asked_before_the_end_is_interrupted(tmp_path: Path) -> None:
+    """So many questions are planned at once; the close of the hunt drops those that wait for their turn."""
+    held = threading.Event()
+
+    class Slow(Book):
+        def shown(self, rule: Rule) -> ShownRule:
+            held.wait()
+            return super().shown(rule)
+
+    asked = [ProgramRequest("llm", "r-relu", 0, ("random",), "1")]
+    settings = LlmSettings("http://127.0.0.1:9", MODEL)
+    with Store.create(tmp_path / "store") as store, Pool() as pool, Screening(pool, "torch") as screening:
+        late = Author(store, RecordedModel(store, None), settings, Slow(), Allowance(None), seed=1)
+        late.open_lanes([Target("telling")])
+        for _ in range(9):
+            late.ask_ahead("telling", asked)
+        late.close()
+        try:
+            with pytest.raises(PoolInterrupted):
+                late.write("telling", Target("telling"), asked, screening)
+        finally:
+            held.set()
 
 
 def test_programs_are_counted_by_what_became_of_them(undisturbed: tuple[Path, int]) -> None:

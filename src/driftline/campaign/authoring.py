@@ -163,7 +163,10 @@ class Author:
             ahead = self._ahead.pop(lane, None)
         if ahead is None or ahead[0][: len(wanted)] != wanted:
             return self._drafted(self._lanes[lane], wanted)
-        drafted = ahead[1].result()
+        try:
+            drafted = ahead[1].result()
+        except CancelledError as error:  # more lanes look ahead than are planned at once: it was not begun
+            raise PoolInterrupted("the hunt has ended") from error
         return replace(drafted, drafts=drafted.drafts[: len(wanted)])
 
     def _made(
