@@ -126,6 +126,19 @@ print(KernelDiffHarness(model, (x,), test_backend=off, patience=0.0).compare().t
     assert any("it takes too long" in note for note in report["notes"])
 
 
+def test_what_the_oracle_knows_without_a_run_too_many_stands_after_the_deadline(tmp_path: Path) -> None:
+    """Else tolerances would decide what it calls inconclusive: that all of it is NaN, or left open."""
+    code = """
+def model(x):
+    return torch.log(x)
+x = torch.full((4,), -1.0)
+print(KernelDiffHarness(model, (x,), test_backend="aot_eager", patience=0.0).compare().to_json().replace("\\n", " "))
+"""
+    report = _run(code, tmp_path)
+    (output,) = report["outputs"]
+    assert (output["rule"], output["judgement"]) == ("oracle", "inconclusive")
+
+
 def test_large_outputs_are_compared_in_little_memory(tmp_path: Path) -> None:
     """Two tensors of 256 MB: the comparison takes a small part of that, and says which rule judged."""
     assert _memory(1 << 26, tmp_path) < 96 << 20

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 from driftline.core.registry import import_string
 from driftline.core.tensors import Arrays
@@ -25,6 +26,7 @@ class LocalShadow:
         """`deadline`: of `time.monotonic`, after which it gives no answer."""
         self._opened, self._arrays, self._deadline = opened, arrays, deadline
         self._players: dict[str, Player] = {}
+        self.late = False  # was there no answer because of that?
 
     def exact(self) -> Arrays:
         return self._player("").reference()
@@ -33,6 +35,7 @@ class LocalShadow:
         try:
             return self._player(arithmetic).ask(runs, outputs)
         except NoExactReference as reason:
+            self.late = time.monotonic() >= self._deadline
             raise NoShadow(str(reason)) from reason
 
     def _player(self, arithmetic: str) -> Player:
