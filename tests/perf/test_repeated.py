@@ -52,6 +52,13 @@ def test_each_copy_takes_the_result_of_the_one_before() -> None:
     assert count_nodes(repeated_model(parser.parse_model(ROW), 4)) == 8
 
 
+def test_no_name_of_a_copy_is_that_of_something_else() -> None:
+    """Exporters number the names that they give."""
+    text = f"{HEAD} row (float[3] x) => (float[3] a) <float[3] a_1 = {{1, 2, 3}}> {{ a_0 = Mul(x, a_1)  a = Neg(a_0) }}"
+    (got,) = evaluated(text, 2, x=X)
+    assert got.tolist() == [1, 8, 27]
+
+
 def test_an_open_size_takes_what_grows() -> None:
     (got,) = evaluated(GROWING, 3, x=X, a=np.array([7, 8], np.float32))
     assert got.tolist() == [1, 2, 3, 7, 8, 7, 8, 7, 8]

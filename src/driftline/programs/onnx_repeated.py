@@ -5,7 +5,7 @@ Where no input can take the result, the copies stand side by side, each on input
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
 import onnx
@@ -27,11 +27,12 @@ def repeated_model(model: onnx.ModelProto, copies: int) -> onnx.ModelProto:
     made.CopyFrom(model)
     del made.graph.node[:], made.graph.value_info[:], made.graph.output[:]
     own = {name for node in model.graph.node for name in node.output if name}
+    mark = _new_mark(model.graph)
     given: dict[str, str] = {}
     for copy in range(copies):
         if not place:
-            given = {value.name: _shifted(made.graph, value, copy) for value in floats}
-        names = {name: f"{name}_{copy}" for name in own} | given
+            given = {value.name: _shifted(made.graph, value, f"{mark}{copy}", copy) for value in floats}
+        names = {name: f"{name}{mark}{copy}" for name in own} | given
         made.graph.node.extend(_renamed(node, names) for node in model.graph.node)
         given = {place: names.get(result.name, result.name)}
         if not place or copy == copies - 1:
@@ -56,9 +57,28 @@ def _fits(result: onnx.ValueInfoProto, value: onnx.ValueInfoProto) -> bool:
     )
 
 
-def _shifted(graph: onnx.GraphProto, value: onnx.ValueInfoProto, copy: int) -> str:
+def _new_mark(graph: onnx.GraphProto) -> str:
+    """What stands between a name and the number of a copy: no name of the model has it, so none is made twice."""
+    names, mark = list(_names(graph)), "_"
+    while any(mark in name for name in names):
+        mark += "_"
+    return mark
+
+
+def _names(graph: onnx.GraphProto) -> Iterator[str]:
+    """Those of all values, subgraphs included."""
+    yield from (value.name for value in (*graph.input, *graph.initializer))
+    yield from (tensor.values.name for tensor in graph.sparse_initializer)
+    for node in graph.node:
+        yield from node.output
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _names(inner)
+
+
+def _shifted(graph: onnx.GraphProto, value: onnx.ValueInfoProto, suffix: str, copy: int) -> str:
     """The name of the input plus the number of the copy, which is added to the graph."""
-    name = f"{value.name}_shifted_{copy}"
+    name = f"{value.name}{suffix}"
     constant = helper.make_tensor(f"{name}_by", value.type.tensor_type.elem_type, [], [float(copy)])
     graph.initializer.append(constant)
     graph.node.append(helper.make_node("Add", [value.name, constant.name], [name]))
