@@ -27,3 +27,17 @@ def test_what_packages_read_when_they_are_imported_is_no_data(tmp_path: Path, mo
         for path in read:
             path.read_text()
     assert opened == {str(path) for path in data}
+
+
+def test_without_a_list_of_what_was_installed_nothing_beside_it_is_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a package's own tables would be data, which only the process that imports it first reads."""
+    table = tmp_path / "some" / "table.bin"
+    for folder in (tmp_path / "some-1.0.dist-info", table.parent):
+        folder.mkdir()
+    table.write_text("x")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with recording_opened_files() as opened:
+        table.read_text()
+    assert not opened

@@ -46,15 +46,18 @@ def recording_opened_files() -> Iterator[set[str]]:
 @cache
 def _installed(folder: str) -> tuple[str, ...]:
     """What pip installed here, beside which a person's own files may lie. There is such a folder beside those of the
-    interpreter after `pip install --user` and `--target`."""
+    interpreter after `pip install --user` and `--target`. Where a list of files is missing, as some distributions of
+    Python packages remove it, all of the folder is taken for installed."""
     if folder.startswith(_INTERPRETER):
         return ()  # nothing there counts
     names: set[str] = set()
     with contextlib.suppress(OSError):
         for about in Path(folder).glob("*.dist-info"):
             names.add(about.name)
-            record = about / "RECORD"
-            lines = record.read_text(encoding="utf-8", errors="replace").splitlines() if record.exists() else []
+            try:
+                lines = (about / "RECORD").read_text(encoding="utf-8", errors="replace").splitlines()
+            except OSError:
+                return (os.path.join(folder, ""),)
             names |= {line.partition("/")[0] for line in lines if "/" in line}
     return tuple(os.path.join(folder, name) + os.sep for name in sorted(names - {"..", ""}))
 
