@@ -77,6 +77,8 @@ MODELS = [
           "y = Conv<group=2, strides=[2,2]>(x, w)"),
     Model("conv 1d dilated", "T[2,4,20] x, T[6,4,3] w", "T[2,6,16] y", "y = Conv<dilations=[2]>(x, w)"),
     Model("conv transpose", "T[1,4,6,6] x, T[4,3,3,3] w", "T[1,3,13,13] y", "y = ConvTranspose<strides=[2,2]>(x, w)"),
+    Model("conv transpose grouped", "T[2,4,5,5] x, T[4,3,3,3] w, T[6] b", "T[2,6,11,11] y",
+          "y = ConvTranspose<group=2, strides=[2,2]>(x, w, b)"),
     Model("softmax", "T[6,50] x", "T[6,50] y", "y = Softmax<axis=-1>(x)", scale=3.0),
     Model("softmax over axis 1", "T[3,20,4] x", "T[3,20,4] y", "y = Softmax<axis=1>(x)"),
     Model("softmax of opset 11", "T[3,5,4] x", "T[3,5,4] y", "y = Softmax<axis=1>(x)", opset=11),
