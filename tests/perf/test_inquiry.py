@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from driftline.core.program import SourceBundle
 from driftline.core.target import Target
 from driftline.measure.estimate import Estimate
 from driftline.perf.check import sample_case
-from driftline.perf.comparison import SLOW, Effort, RatioMeasured, Side
+from driftline.perf.comparison import SLOW, Effort, RatioMeasured, Side, Stopwatch
 from driftline.perf.inquiry import CostInquiry, CostTrials, require_reducible
 from driftline.perf.question import CostAnswer, screened_slow
 from driftline.perf.recording import record_slow
@@ -87,11 +88,13 @@ def test_much_faster_and_still_too_slow_is_told_apart(
         usual = 6.0
         message = ""
 
-        def ask(self, checker: Checker, case: Case, target: Target, *, sure: bool = False) -> CostAnswer:
+        def ask(
+            self, checker: Checker, case: Case, target: Target, *, sure: bool = False, twin_on: Target | None = None
+        ) -> CostAnswer:
             return CostAnswer(still, "told", amount)
 
     words = inquiry.trials(case).words
-    assert CostTrials(checker, case, Fixed(), words).ask(Target("eager")).answer == said
+    assert CostTrials(checker, case.only(Target("eager")), Fixed(), words).ask(Target("eager")).answer == said
 
 
 def test_the_pass_that_makes_a_program_slow_is_found(checker: Checker, case: Case, store: Store) -> None:
@@ -106,13 +109,41 @@ def test_the_pass_that_makes_a_program_slow_is_found(checker: Checker, case: Cas
     assert answer == "good" and "noise" in why
 
 
-def test_a_twin_can_be_ablated_and_not_reduced(checker: Checker, case: Case, store: Store) -> None:
+def twin_of(checker: Checker, case: Case) -> Case:
     other = open_source(
         SourceBundle("twin.py", "make", {"twin.py": TEXT.replace("torch.relu", "torch.clone")}), checker.pool, OPTIONS
     )
-    failing = slow_bug(store, checker, case, "planted-slow:factor=6", replace(case, program=other.program))
+    return replace(case, program=other.program)
+
+
+def test_a_twin_cannot_be_reduced(checker: Checker, case: Case, store: Store) -> None:
+    failing = slow_bug(store, checker, case, "planted-slow:factor=6", twin_of(checker, case))
     with pytest.raises(DriftlineError, match="slower than a twin"):
         require_reducible(failing.bug)
+
+
+@pytest.mark.parametrize(("helped", "said"), [("the twin", "same"), ("the program", "pass")])
+def test_what_only_makes_the_twin_slow_is_no_cure(
+    helped: str, said: str, checker: Checker, case: Case, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a pass that helps the twin alone, both take long: their ratio is one, and the program is no faster."""
+    failing = slow_bug(store, checker, case, "planted-slow:factor=6", twin_of(checker, case))
+
+    def seconds(side: Side) -> float:
+        without, is_twin = "skip" in str(side.target), side.case.program.digest != case.program.digest
+        slow = without if is_twin else not (without and helped == "the program")
+        return 6e-3 if slow else 1e-3
+
+    def measure(self: Stopwatch, own: Side, other: Side, **effort: Any) -> RatioMeasured:
+        ratio = seconds(own) / seconds(other)
+        exactly = Estimate(ratio, ratio, ratio)
+        return RatioMeasured(exactly, exactly, seconds(own), seconds(other), 8)
+
+    monkeypatch.setattr(Stopwatch, "measure", measure)
+    trials = CostInquiry(checker, store, failing.bug).trials(failing.case.only(failing.target))
+    assert trials.ask(failing.target, fresh=True).answer == "same"
+    without = Target.parse("planted-slow:factor=6:skip=tile")
+    assert {trials.ask(without).answer, trials.ask(without, fresh=True).answer} == {said}
 
 
 def test_what_is_slow_is_not_localized(

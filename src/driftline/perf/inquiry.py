@@ -93,9 +93,10 @@ class CostTrials:
         self.internal_errors: list[str] = []
 
     def ask(self, target: Target, *, fresh: bool = False) -> Reply:
-        """A target on which it costs much less, and still too much, is neither: that is worth saying."""
+        """A target on which it costs much less, and still too much, is neither: that is worth saying. A twin stays on
+        the target of the case: an option that only makes the twin slow is no cure."""
         try:
-            found = self._question.ask(self._checker, self._case, target, sure=fresh)
+            found = self._question.ask(self._checker, self._case, target, sure=fresh, twin_on=self._case.targets[0])
         except PoolExpired as ended:
             raise BudgetEnded from ended
         usual = self._question.usual

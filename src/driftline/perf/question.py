@@ -59,7 +59,11 @@ class CostQuestion(Protocol):
         """Tells this question from others."""
         ...
 
-    def ask(self, checker: Checker, case: Case, target: Target, *, sure: bool = False) -> CostAnswer: ...
+    def ask(
+        self, checker: Checker, case: Case, target: Target, *, sure: bool = False, twin_on: Target | None = None
+    ) -> CostAnswer:
+        """`twin_on` is the target on which a twin is timed, where that is another one."""
+        ...
 
 
 class SlowQuestion:
@@ -79,10 +83,12 @@ class SlowQuestion:
     def message(self) -> str:
         return f"over {self._kept.limit:g} times as long as {self._kept.baseline_case or self._kept.baseline}"
 
-    def ask(self, checker: Checker, case: Case, target: Target, *, sure: bool = False) -> CostAnswer:
+    def ask(
+        self, checker: Checker, case: Case, target: Target, *, sure: bool = False, twin_on: Target | None = None
+    ) -> CostAnswer:
         watch = self._watch_of(checker)
         own = _side(case, target)
-        other = self._other(checker, case, target)
+        other = self._other(checker, case, twin_on or target)
         if isinstance(other, str):
             return CostAnswer(None, other)
         return self._surely(watch, own, other) if sure else self._screened(watch, own, other)
@@ -131,7 +137,9 @@ class GrowthQuestion:
     def message(self) -> str:
         return f"faster than nodes^{self._kept.limit:g} to {max(self._kept.row.nodes)}"
 
-    def ask(self, checker: Checker, case: Case, target: Target, *, sure: bool = False) -> CostAnswer:
+    def ask(
+        self, checker: Checker, case: Case, target: Target, *, sure: bool = False, twin_on: Target | None = None
+    ) -> CostAnswer:
         effort = GrowthEffort(self._kept.row.nodes)
         if not sure:
             effort = replace(effort, passes=1, series=1)
