@@ -164,3 +164,18 @@ def test_a_program_is_reduced_to_the_operator_that_is_slow(checker: Checker, cas
     assert found.reduction.before.operators == 3 and found.reduction.after.operators == 1
     assert found.reduction.smallest and "as long as eager" in found.reduction.smallest.result.verdict.reason
     assert "softmax" in found.body["program"]["text"] and found.body["verdict"]["kind"] == "slow"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "code", "said"), [(1.2, 1.9, 5, "does not say whether"), (1, 1.1, 0, "does not take too long")]
+)
+@pytest.mark.parametrize("word", ["ablate", "reduce"])
+def test_a_machine_that_cannot_tell_does_not_say_that_it_is_fast(
+    word: str, low: float, high: float, code: int, said: str,
+    checker: Checker, case: Case, store: Store, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    name = slow_bug(store, checker, case, "planted-slow:factor=6").bug.id
+    monkeypatch.setattr(Stopwatch, "measure", lambda *sides, **effort: measured(low, high))
+    monkeypatch.setattr(Stopwatch, "floor", lambda *sides: 1.05)
+    assert command([word, name, "--store", str(store.path), "--plugin", PLUGIN]) == code
+    assert said in capfd.readouterr().err

@@ -25,6 +25,7 @@ class TrialWords:
     still: str = "fail in the same way"
     gone: str = "passes"
     cure: str = "makes it pass"
+    measured: bool = False  # then neither of the answers means that nothing is known, and not that it is gone
 
 
 WRONG_RESULTS = TrialWords()

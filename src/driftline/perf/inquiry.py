@@ -31,8 +31,10 @@ from driftline.perf.recording import SlowMeasurement, measurement_of
 from driftline.perf.twins import MADE_TWINS
 from driftline.store import Bug, Store
 
-_SLOW = TrialWords("take too long", "is fast", "makes it fast")
-_GROWTH = TrialWords("grow too fast", "grows no faster than its program", "makes it grow no faster than its program")
+_SLOW = TrialWords("take too long", "is fast", "makes it fast", measured=True)
+_GROWTH = TrialWords(
+    "grow too fast", "grows no faster than its program", "makes it grow no faster than its program", measured=True
+)
 _HALF = 0.5  # of what is too much: less than that is a difference worth saying
 
 
@@ -60,8 +62,7 @@ class CostInquiry:
         return _CostAsker(checker, question, writer, request_of, self._question, Kind(self._bug.fingerprint.kind))
 
     def trials(self, case: Case) -> CostTrials:
-        words = _SLOW if self._bug.fingerprint.kind == Kind.SLOW else _GROWTH
-        return CostTrials(self._checker, case, self._question, words)
+        return CostTrials(self._checker, case, self._question, _words(self._bug.fingerprint.kind))
 
     def releases(self, case: Case) -> AskRelease:
         def ask(checker: Checker, target: Target) -> tuple[ReleaseAnswer, str]:
@@ -123,6 +124,7 @@ class _CostAsker(Asker):
         super().__init__(checker, question, writer, request_of)
         self._cost = cost
         self._kind = kind
+        self.words = _words(kind)
 
     @property
     def batch(self) -> int:
@@ -143,6 +145,10 @@ class _CostAsker(Asker):
         verdict = Verdict(Judgement.FAIL, found.sentence, self._kind, Evidence(stage=str(stage)))
         execution = Execution(str(target), Outcome.OK, stage)
         return Checked(case, TargetResult(target, execution, verdict, failed_runs=(2, 2)), Reference())
+
+
+def _words(kind: str) -> TrialWords:
+    return _SLOW if kind == Kind.SLOW else _GROWTH
 
 
 def _reply(found: CostAnswer) -> Reply:

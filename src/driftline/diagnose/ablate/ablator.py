@@ -26,7 +26,7 @@ from driftline.core.target import Target
 from driftline.core.text import first_line
 from driftline.diagnose.ablate.cures import smallest_cure
 from driftline.diagnose.ablate.tasks import AT_WORK
-from driftline.diagnose.reduce.reducer import DoesNotFail
+from driftline.diagnose.reduce.reducer import not_now
 from driftline.diagnose.reduce.search import BudgetEnded, CandidateAnswer, Reply
 from driftline.diagnose.trials import WRONG_RESULTS, TargetTrials, TrialWords
 from driftline.execute.pool import PoolExpired, WorkerStartError
@@ -108,10 +108,7 @@ class _AblationRun:
     def run(self) -> Ablation:
         reply = self._trials.ask(self._target, fresh=True)
         if reply.answer is not CandidateAnswer.SAME:
-            raise DoesNotFail(
-                f"{self._case.program.name} does not {self._trials.words.still} on {self._target} now"
-                f" ({reply.reason}). Only what does can be ablated; see driftline replay."
-            )
+            raise not_now(self._case, self._target, reply, self._trials.words, "ablated")
         note = ""
         known = resolve(self._target).knobs(dict(self._target.options))
         at_work = self._at_work(self._target)

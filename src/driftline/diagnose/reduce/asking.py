@@ -36,6 +36,7 @@ from driftline.diagnose.reduce.requests import (
 )
 from driftline.diagnose.reduce.search import CandidateAnswer, Reply
 from driftline.diagnose.reduce.signature import Signature
+from driftline.diagnose.trials import WRONG_RESULTS
 from driftline.execute.ahead import ahead
 from driftline.oracle.choice import parse_oracle
 from driftline.oracle.judge import Reference, TargetTraits, judge
@@ -136,6 +137,7 @@ class Asker:
 
     tries = TRIES
     nodes_only = False  # shapes, dtypes and numbers stay as they are
+    words = WRONG_RESULTS
 
     def __init__(
         self,

@@ -14,7 +14,8 @@ from typing import Any
 
 from driftline.checking.checker import Checker
 from driftline.core.case import Case
-from driftline.core.errors import BackendUnavailable, DriftlineError
+from driftline.core.errors import NOTHING_COMPARED, BackendUnavailable, DriftlineError
+from driftline.core.target import Target
 from driftline.core.verdict import Judgement, Kind
 from driftline.diagnose.reduce.asking import TRIES, Asker, AskerFactory, CandidateWriter, Checked
 from driftline.diagnose.reduce.order import ProgramSize
@@ -27,6 +28,7 @@ from driftline.diagnose.reduce.shrinking import GraphShrinker, TextShrinker
 from driftline.diagnose.reduce.signature import Signature
 from driftline.diagnose.reduce.text import ProgramText
 from driftline.diagnose.reduce.values import Values
+from driftline.diagnose.trials import TrialWords
 from driftline.execute.pool import PoolExpired, WorkerStartError
 
 MINIMAL = "1-minimal"
@@ -41,6 +43,26 @@ class DoesNotFail(NotReducible):
     """The case passes, or fails in another way than it is said to: perhaps it is fixed. No error of the user's."""
 
     exit_code = 0
+
+
+class CannotTell(DoesNotFail):
+    """The measurement does not say whether the case is still slow, as on a machine that is too noisy."""
+
+    exit_code = NOTHING_COMPARED
+
+
+def not_now(case: Case, target: Target, reply: Reply, words: TrialWords, done: str) -> DoesNotFail:
+    """Why a case cannot be explained now. `done` says what was to be done with it."""
+    name = case.program.name
+    if words.measured and reply.answer is CandidateAnswer.NEITHER:
+        return CannotTell(
+            f"The measurement does not say whether {name} does {words.still} on {target} now ({reply.reason}). Only"
+            f" what does can be {done}; try again when less runs on this machine."
+        )
+    return DoesNotFail(
+        f"{name} does not {words.still} on {target} now ({reply.reason}). Only what does can be {done}; see driftline"
+        " replay."
+    )
 
 
 @dataclass(frozen=True)
@@ -161,10 +183,7 @@ class _ReductionRun:
         while not failed and runs < tries and self._question.votes.runs == 1 and reply.answer is CandidateAnswer.PASS:
             failed, runs = failed + (self._look(case).answer is CandidateAnswer.SAME), runs + 1
         if not failed:
-            raise DoesNotFail(
-                f"{case.program.name} does not fail in the same way on {self._question.target} now ({reply.reason})."
-                " Only what fails can be reduced; see driftline replay."
-            )
+            raise not_now(case, self._question.target, reply, self._plain_asker().words, "reduced")
         if runs > 1:
             self._question = replace(self._question, votes=Votes.for_rate(1, runs))
         for sample in case.samples if len(case.samples) > 1 else ():
