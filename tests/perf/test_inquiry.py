@@ -11,6 +11,7 @@ import pytest
 
 import driftline.testing
 from driftline.campaign.ablation import ablate_failing
+from driftline.campaign.diagnosis import diagnose_failing
 from driftline.campaign.failing import Failing, find_failing
 from driftline.campaign.reduction import reduce_failing
 from driftline.checking.checker import Checker
@@ -21,14 +22,16 @@ from driftline.core.errors import DriftlineError
 from driftline.core.plugins import load_plugins
 from driftline.core.program import SourceBundle
 from driftline.core.target import Target
+from driftline.diagnose.reduce.reducer import DoesNotFail
 from driftline.measure.estimate import Estimate
 from driftline.perf.check import sample_case
 from driftline.perf.comparison import SLOW, Effort, RatioMeasured, Side, Stopwatch
-from driftline.perf.inquiry import CostInquiry, CostTrials, require_reducible
+from driftline.perf.inquiry import CostInquiry, CostTrials
 from driftline.perf.question import CostAnswer, screened_slow
 from driftline.perf.recording import record_slow
 from driftline.perf.result import PerfRow
 from driftline.store import Store
+from driftline.store.reductions import Reductions
 
 PLUGIN = str(Path(driftline.testing.__file__).with_name("slow.py"))
 OPTIONS = CheckOptions(plugins=(PLUGIN,))
@@ -116,10 +119,21 @@ def twin_of(checker: Checker, case: Case) -> Case:
     return replace(case, program=other.program)
 
 
-def test_a_twin_cannot_be_reduced(checker: Checker, case: Case, store: Store) -> None:
+def test_a_twin_cannot_be_reduced_and_a_diagnosis_says_so(
+    checker: Checker, case: Case, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     failing = slow_bug(store, checker, case, "planted-slow:factor=6", twin_of(checker, case))
+    inquiry = CostInquiry(checker, store, failing.bug)
     with pytest.raises(DriftlineError, match="slower than a twin"):
-        require_reducible(failing.bug)
+        reduce_failing(checker, store, failing, budget=300, inquiry=inquiry)
+    monkeypatch.setattr(Stopwatch, "floor", lambda *sides: 1.05)
+    monkeypatch.setattr(Stopwatch, "measure", lambda *sides, **effort: measured(0.9, 1.1))
+    with pytest.raises(DoesNotFail, match="does not take too long"):
+        diagnose_failing(checker, store, failing, budget=300, inquiry=inquiry)
+    monkeypatch.setattr(Stopwatch, "measure", lambda *sides, **effort: measured(5.5, 6.5))
+    found = diagnose_failing(checker, store, failing, budget=300, inquiry=inquiry)
+    assert found.reduced is None and "slower than a twin" in found.notes["reduce"]
+    assert found.ablated and Reductions(store).of(failing.bug.id) is None
 
 
 @pytest.mark.parametrize(("helped", "said"), [("the twin", "same"), ("the program", "pass")])

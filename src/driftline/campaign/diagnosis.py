@@ -160,7 +160,7 @@ class _DiagnosisRun:
             self._listener(Working(name, "..."))
             return work(left * _SHARES.get(name, 1.0))
         except DoesNotFail as reason:
-            if name == ("reduce" if self._inquiry else "localize"):  # then nothing of it can be explained
+            if name == "localize" or (self._inquiry and not self._found.reduced):  # then nothing of it can be explained
                 raise
             self._found.notes[name] = str(reason)
         except (BudgetEnded, PoolExpired, NoTimeLeft):

@@ -59,6 +59,7 @@ class CostInquiry:
         writer: CandidateWriter,
         request_of: Callable[[Any], CandidateRequest],
     ) -> Asker:
+        require_reducible(self._bug)
         return _CostAsker(checker, question, writer, request_of, self._question, Kind(self._bug.fingerprint.kind))
 
     def trials(self, case: Case) -> CostTrials:

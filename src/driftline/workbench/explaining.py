@@ -21,7 +21,7 @@ from driftline.core.target import Target
 from driftline.core.verdict import COSTS
 from driftline.events import Listener, ReleaseAsked, ignore, says
 from driftline.inputs.sizes import Sizes
-from driftline.perf.inquiry import CostInquiry, require_reducible
+from driftline.perf.inquiry import CostInquiry
 from driftline.perf.replay import CostReplay, replay_cost
 from driftline.workbench.opened import OpenBench
 
@@ -112,8 +112,6 @@ class ExplainingBench(OpenBench):
     ) -> Reduced:
         """Make a failing program as small as it gets, so that it still fails in the same way, or is still slow."""
         failing = self._found(subject, listener, settings)
-        if inquiry := self._inquiry(failing, listener):
-            require_reducible(failing.bug)
         return reduce_failing(
             self._warm(),
             self._store,
@@ -121,7 +119,7 @@ class ExplainingBench(OpenBench):
             budget=seconds,
             alone=True,
             library=self._library,
-            inquiry=inquiry,
+            inquiry=self._inquiry(failing, listener),
             listener=listener,
         )
 
