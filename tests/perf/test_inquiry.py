@@ -30,6 +30,7 @@ from driftline.perf.inquiry import CostInquiry, CostTrials
 from driftline.perf.question import CostAnswer, screened_slow
 from driftline.perf.recording import record_slow
 from driftline.perf.result import PerfRow
+from driftline.report.program import program_text
 from driftline.store import Store
 from driftline.store.reductions import Reductions
 
@@ -193,3 +194,30 @@ def test_a_machine_that_cannot_tell_does_not_say_that_it_is_fast(
     monkeypatch.setattr(Stopwatch, "floor", lambda *sides: 1.05)
     assert command([word, name, "--store", str(store.path), "--plugin", PLUGIN]) == code
     assert said in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_what_could_not_be_measured_is_asked_again_another_time(
+    checker: Checker, case: Case, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = slow_bug(store, checker, case, "planted-slow:factor=6")
+    noisy = True
+
+    def measure(self: Stopwatch, own: Side, other: Side, **effort: Any) -> RatioMeasured:
+        if "skip" in str(own.target):
+            return measured(0.9, 1.1)
+        whole = all(name in program_text(own.case.program) for name in ("tanh", "relu", "softmax"))
+        return measured(5.5, 6.5) if whole or not noisy else measured(1.2, 1.9)
+
+    monkeypatch.setattr(Stopwatch, "measure", measure)
+    monkeypatch.setattr(Stopwatch, "floor", lambda *sides: 1.05)
+    inquiry = CostInquiry(checker, store, failing.bug)
+    assert reduce_failing(checker, store, failing, budget=300, inquiry=inquiry).reduction.after.operators == 3
+    noisy = False
+    reduction = reduce_failing(checker, store, failing, budget=300, inquiry=inquiry).reduction
+    assert reduction.after.operators == 1
+
+    smaller = reduction.case.only(failing.target)
+    ablated = ablate_failing(checker, store, failing, budget=300, case=smaller, inquiry=inquiry)
+    (cure,) = ablated.body["cures"]
+    assert f"replay {failing.bug.id} " in cure["command"]  # which measures; the smaller case would only be checked

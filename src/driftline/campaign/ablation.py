@@ -52,7 +52,7 @@ def ablate_failing(
     of_case = store.save_case(case) if case else failing.finding.case_id
     body = {"bug": failing.bug.id, "of_case": of_case, **to_json(found)}
     for cure in body["cures"]:
-        subject = of_case if case else failing.bug.id
+        subject = of_case if case and not inquiry else failing.bug.id  # a case by itself is checked, not measured
         cure["command"] = f"{replay_command(subject, store.path)} --target {shell([cure['target']])}"
     Diagnoses(store).save(failing.bug.id, STEP, body)
     return Ablated(failing, found, body)

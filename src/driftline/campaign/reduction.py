@@ -166,7 +166,8 @@ class _Memo(MutableMapping[str, Reply]):
 
     def __setitem__(self, key: str, reply: Reply) -> None:
         self._near[key] = reply
-        self._answers[self._prefix + key] = {**asdict(reply), "answer": str(reply.answer)}
+        if reply.lasting:
+            self._answers[self._prefix + key] = {**asdict(reply), "answer": str(reply.answer)}
 
     def __delitem__(self, key: str) -> None:
         self._near.pop(key, None)

@@ -154,4 +154,4 @@ def _words(kind: str) -> TrialWords:
 
 def _reply(found: CostAnswer) -> Reply:
     answers = {True: CandidateAnswer.SAME, False: CandidateAnswer.PASS, None: CandidateAnswer.NEITHER}
-    return Reply(answers[found.still], found.reason)
+    return Reply(answers[found.still], found.reason, lasting=found.still is not None)

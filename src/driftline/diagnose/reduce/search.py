@@ -45,6 +45,7 @@ class Reply:
     scouted: bool = False  # it was run together with others, which may change what happens
     ran: bool = True  # False: it is no program, so the target was never asked
     output: str = ""  # the one that is wrong, where that was said
+    lasting: bool = True  # False: a measurement that said nothing; it may say more another time
     questions: int = 1  # how often the target was given a program; several inputs of one are a single question
 
     def is_like(self, other: Reply) -> bool:
