@@ -73,6 +73,15 @@ def test_branches_read_the_values_of_their_own_copy() -> None:
     assert got.tolist() == [1, 16, 81]
 
 
+@pytest.mark.parametrize("name", ["y_0", "y_copy0", "y_copy_1"])
+def test_names_of_the_model_stay_its_own(name: str) -> None:
+    """Copies have values of other names than those of weights and of what is inside branches."""
+    text = f"{HEAD} row (float[3] x) => (float[3] y) <float[3] {name} = {{1, 2, 3}}> {{ y = Add(x, {name}) }}"
+    assert evaluated(text, 3, x=X)[0].tolist() == [4, 8, 12]
+    inside = BRANCH.replace("(float[3] q) { q", f"(float[3] {name}) {{ {name}")
+    assert evaluated(inside, 2, c=np.array(False), x=X)[0].tolist() == [1, 16, 81]
+
+
 def test_what_cannot_be_repeated_says_so(checker: Checker, tmp_path: Path) -> None:
     onnx.save(parser.parse_model(INTEGERS), tmp_path / "model.onnx")
     options = CheckOptions()
