@@ -111,9 +111,9 @@ def ask(settings: LlmSettings, prompts: Path, answers: Path) -> None:
                 print(json.dumps(line), file=out, flush=True)
                 print(f"{answer.answer_tokens} tokens, {seconds:.0f} s, {answer.problem or 'whole'}", flush=True)
         except NoAnswer as reason:
-            threads.shutdown(wait=False, cancel_futures=True)
             sys.exit(f"{settings.shown_url} gives no answer ({reason}): run this again to go on.")
-        finally:
+        finally:  # also after Ctrl-C: the questions that wait are not asked
+            threads.shutdown(wait=False, cancel_futures=True)
             client.close()
 
 

@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from _lines import append_line, read_lines
+
 from driftline.campaign.session import check_program
 from driftline.causes import Library, builtin
 from driftline.checking.checker import Checker
@@ -255,8 +257,7 @@ def main() -> int:
             rows.append(row)
             print(_line(row), file=sys.stderr if arguments.json else sys.stdout, flush=True)
             if arguments.results and one.name not in done:
-                with arguments.results.open("a") as file:
-                    file.write(json.dumps(asdict(row)) + "\n")
+                append_line(arguments.results, asdict(row))
     asked = sum(row.asked for row in rows)
     swallowed = [row.name for row in rows if row.swallowed]
     if arguments.json:
@@ -275,8 +276,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _kept(path: Path | None) -> list[Row]:
-    lines = path.read_text().splitlines() if path and path.exists() else []
-    return [Row(**{**json.loads(line), "causes": tuple(json.loads(line)["causes"])}) for line in lines]
+    return [Row(**{**line, "causes": tuple(line["causes"])}) for line in (read_lines(path) if path else [])]
 
 
 def run(one: Invented, checker: Checker, library: Library) -> Row:

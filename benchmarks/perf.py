@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
 import sys
 import tempfile
@@ -25,6 +24,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from _lines import append_line, read_lines
 
 import driftline.testing
 from driftline.checking.checker import Checker
@@ -84,16 +85,14 @@ class Results:
     def __init__(self, path: Path, deadline: float) -> None:
         self.path = path
         self.deadline = deadline
-        lines = path.read_text().splitlines() if path.exists() else []
-        self._answers: dict[str, str] = dict(json.loads(line) for line in lines)
+        self._answers: dict[str, str] = {line["question"]: line["answer"] for line in read_lines(path)}
 
     def ask(self, question: str, work: Callable[[], str]) -> None:
         """Work for the answer, unless it is known or the time is over."""
         if question in self._answers or self.is_over:
             return
         self._answers[question] = answer = work()
-        with self.path.open("a") as out:
-            out.write(json.dumps([question, answer]) + "\n")
+        append_line(self.path, {"question": question, "answer": answer})
         print(f"  {question}: {answer}", file=sys.stderr)
 
     @property
