@@ -50,7 +50,9 @@ def script(checker: Checker, place: Path, own: str, other: str, program: str) ->
 def programs(tmp_path: Path) -> dict[str, str]:
     onnx.save(parser.parse_model(MODEL), tmp_path / "model.onnx")
     (tmp_path / "net.py").write_text(TEXT)
-    return {"onnx": str(tmp_path / "model.onnx"), "torch": f"{tmp_path / 'net.py'}:make"}
+    (tmp_path / "place.py").write_text(TEXT.replace("torch.ceil(x)", "x.add_(1)"))
+    files = {"onnx": "model.onnx", "torch": "net.py:make", "in place": "place.py:make"}
+    return {form: str(tmp_path / name) for form, name in files.items()}
 
 
 @pytest.mark.parametrize(
@@ -60,6 +62,8 @@ def programs(tmp_path: Path) -> dict[str, str]:
         ("openvino", "eager", "torch", "[prepared(*exported(function, *inputs)), lambda: function(*inputs)]"),
         ("tvm", "onnxruntime", "onnx", "[prepared(model, inputs), other_prepared(model, inputs)]"),
         ("inductor", "eager", "torch", "(torch.compile(run))"),
+        ("inductor", "eager", "in place", "lambda: run(*copy.deepcopy(inputs))]"),
+        ("inductor:freezing=true", "eager", "torch", "torch._inductor.config.freezing = True"),
     ],
 )
 def test_both_sides_are_prepared_before_they_are_timed(
@@ -83,6 +87,13 @@ def test_both_sides_are_prepared_before_they_are_timed(
 def test_what_has_no_script_says_why(checker: Checker, tmp_path: Path, programs: dict[str, str]) -> None:
     made = script(checker, tmp_path, "onnxruntime@1.15.1", "onnxruntime", programs["onnx"])
     assert not made.valid and not made.text and "one release" in made.reason
+
+
+def test_a_setting_of_the_whole_process_cannot_tell_two_sides_apart(
+    checker: Checker, tmp_path: Path, programs: dict[str, str]
+) -> None:
+    made = script(checker, tmp_path, "inductor:freezing=true", "inductor", programs["torch"])
+    assert not made.valid and not made.text and "holds for all that a script compiles" in made.reason
 
 
 @pytest.mark.slow

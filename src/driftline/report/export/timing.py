@@ -59,18 +59,20 @@ def export_timing(bug: Bug, case: Case, baseline: Target, limit: float) -> Expor
             name = target if sides[0] is None else baseline
             return Exported("", False, f"{name} has no short call that runs what was compiled before; {_REPLAY}")
     own, other = (side for side in sides if side)
+    if target.backend == baseline.backend and _setup(own) != _setup(other):
+        return Exported("", False, f"a setting of {target.backend} holds for all that a script compiles; {_REPLAY}")
     other = _with_own_names(other) if other.text == own.text or _defines(own) & _defines(other) else other
     recipe, arguments = _recipe(case, (own, other))
     if any(side.through_model for side in (own, other)) and arguments != "*inputs" and framework == "torch":
         return Exported("", False, f"its inputs are no plain list, which an exporter needs; {_REPLAY}")
-    setup = [line for side in (own, other) if side.call for line in side.call.setup]
+    setup = dict.fromkeys((*_setup(own), *_setup(other)))
     timed = (_timed(own, arguments, framework), _timed(other, arguments, framework))
     pins = [f"{name}=={version}" for name in recipe.packages if (version := installed_version(name))]
-    text = check_script(recipe, timing_check(timed, setup, limit), (f"{target} {bug.summary}",), pins)
+    text = check_script(recipe, timing_check(timed, tuple(setup), limit), (f"{target} {bug.summary}",), pins)
     ran = run_clean(text)
     if not ran.shows_bug:
         return Exported(text, False, f"in a clean process the difference does not show: {ran.ending}", ran.output)
-    same = timing_check((timed[1], timed[1]), setup, limit)
+    same = timing_check((timed[1], timed[1]), tuple(setup), limit)
     if (control := run_clean(check_script(recipe, same))).status != 0:
         return Exported(text, False, f"a call against itself should end with 0, but {control.ending}", ran.output)
     return Exported(text, True, "run in a clean process: it shows the difference, exit status 1", ran.output)
@@ -85,6 +87,10 @@ def _call(target: Target, framework: str) -> _Call | None:
         return _Call(target, call)
     call = first_call(target, "onnx")
     return _Call(target, call, through_model=True) if call and call.prepared else None
+
+
+def _setup(side: _Call) -> tuple[str, ...]:
+    return side.call.setup if side.call else ()
 
 
 def _recipe(case: Case, sides: tuple[_Call, _Call]) -> tuple[Recipe, str]:
@@ -127,7 +133,7 @@ def _timed(side: _Call, arguments: str, framework: str) -> TimedSide:
 def _arguments(recipe: Recipe) -> tuple[list[str], str]:
     """Lines that make the arguments before anything is timed, and how a call takes them."""
     if not recipe.expected.startswith("call("):
-        return [], recipe.expected.partition("(")[2].rstrip(")")
+        return [], recipe.expected.partition("(")[2].removesuffix(")")
     lines = [
         "given = filled(example, iter(inputs().values()))",
         "args, kwargs = ((), given) if isinstance(given, dict) else (given, {})",
