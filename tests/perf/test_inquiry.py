@@ -86,7 +86,7 @@ def test_a_screen_says_slow_or_not_only_with_its_whole_interval() -> None:
 def test_much_faster_and_still_too_slow_is_told_apart(
     still: bool, amount: float, said: str, checker: Checker, case: Case, store: Store
 ) -> None:
-    inquiry = CostInquiry(checker, store, slow_bug(store, checker, case, "planted-slow:factor=6").bug)
+    inquiry = CostInquiry(checker, store, slow_bug(store, checker, case, "planted-slow:factor=6"))
 
     class Fixed:
         usual = 6.0
@@ -103,7 +103,7 @@ def test_much_faster_and_still_too_slow_is_told_apart(
 
 def test_the_pass_that_makes_a_program_slow_is_found(checker: Checker, case: Case, store: Store) -> None:
     failing = slow_bug(store, checker, case, "planted-slow:factor=6")
-    inquiry = CostInquiry(checker, store, failing.bug, effort=EFFORT)
+    inquiry = CostInquiry(checker, store, failing, effort=EFFORT)
     found = ablate_failing(checker, store, failing, budget=300, inquiry=inquiry)
     (cure,) = found.ablation.cures
     assert (cure.title, cure.confirmed) == ("tile", True) and cure.sentence == "It is fast without tile."
@@ -124,7 +124,7 @@ def test_a_twin_cannot_be_reduced_and_a_diagnosis_says_so(
     checker: Checker, case: Case, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing = slow_bug(store, checker, case, "planted-slow:factor=6", twin_of(checker, case))
-    inquiry = CostInquiry(checker, store, failing.bug)
+    inquiry = CostInquiry(checker, store, failing)
     with pytest.raises(DriftlineError, match="slower than a twin"):
         reduce_failing(checker, store, failing, budget=300, inquiry=inquiry)
     monkeypatch.setattr(Stopwatch, "floor", lambda *sides: 1.05)
@@ -135,6 +135,18 @@ def test_a_twin_cannot_be_reduced_and_a_diagnosis_says_so(
     found = diagnose_failing(checker, store, failing, budget=300, inquiry=inquiry)
     assert found.reduced is None and "slower than a twin" in found.notes["reduce"]
     assert found.ablated and Reductions(store).of(failing.bug.id) is None
+
+
+def test_each_finding_of_a_bug_asks_what_was_measured_of_it(checker: Checker, case: Case, store: Store) -> None:
+    first = slow_bug(store, checker, case, "planted-slow:factor=6")
+    second = slow_bug(
+        store, checker, replace(case, samples=case.samples * 2), "planted-slow:factor=6", twin_of(checker, case)
+    )
+    assert first.bug.id == second.bug.id
+    of_case = store.bug(first.bug.id).findings[1].case_id
+    other = find_failing(of_case, store, checker, options=OPTIONS, costs=True)
+    assert CostInquiry(checker, store, first).message == "over 1.5 times as long as eager"
+    assert CostInquiry(checker, store, other).message != "over 1.5 times as long as eager"
 
 
 @pytest.mark.parametrize(("helped", "said"), [("the twin", "same"), ("the program", "pass")])
@@ -155,7 +167,7 @@ def test_what_only_makes_the_twin_slow_is_no_cure(
         return RatioMeasured(exactly, exactly, seconds(own), seconds(other), 8)
 
     monkeypatch.setattr(Stopwatch, "measure", measure)
-    trials = CostInquiry(checker, store, failing.bug).trials(failing.case.only(failing.target))
+    trials = CostInquiry(checker, store, failing).trials(failing.case.only(failing.target))
     assert trials.ask(failing.target, fresh=True).answer == "same"
     without = Target.parse("planted-slow:factor=6:skip=tile")
     assert {trials.ask(without).answer, trials.ask(without, fresh=True).answer} == {said}
@@ -174,7 +186,7 @@ def test_what_is_slow_is_not_localized(
 @pytest.mark.timeout(900)
 def test_a_program_is_reduced_to_the_operator_that_is_slow(checker: Checker, case: Case, store: Store) -> None:
     failing = slow_bug(store, checker, case, "planted-slow:factor=6:op=softmax")
-    inquiry = CostInquiry(checker, store, failing.bug, effort=EFFORT)
+    inquiry = CostInquiry(checker, store, failing, effort=EFFORT)
     found = reduce_failing(checker, store, failing, budget=240, inquiry=inquiry)
     assert found.reduction.before.operators == 3 and found.reduction.after.operators == 1
     assert found.reduction.smallest and "as long as eager" in found.reduction.smallest.result.verdict.reason
@@ -211,7 +223,7 @@ def test_what_could_not_be_measured_is_asked_again_another_time(
 
     monkeypatch.setattr(Stopwatch, "measure", measure)
     monkeypatch.setattr(Stopwatch, "floor", lambda *sides: 1.05)
-    inquiry = CostInquiry(checker, store, failing.bug)
+    inquiry = CostInquiry(checker, store, failing)
     assert reduce_failing(checker, store, failing, budget=300, inquiry=inquiry).reduction.after.operators == 3
     noisy = False
     reduction = reduce_failing(checker, store, failing, budget=300, inquiry=inquiry).reduction

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from driftline.campaign.failing import Failing
 from driftline.campaign.inquiry import AskRelease
 from driftline.checking.checker import Checker, TargetResult
 from driftline.core.case import Case
@@ -29,7 +30,7 @@ from driftline.perf.comparison import Effort
 from driftline.perf.question import CostAnswer, CostQuestion, question_of
 from driftline.perf.recording import SlowMeasurement, measurement_of
 from driftline.perf.twins import MADE_TWINS
-from driftline.store import Bug, Store
+from driftline.store import Store
 
 _SLOW = TrialWords("take too long", "is fast", "makes it fast", measured=True)
 _GROWTH = TrialWords(
@@ -42,14 +43,21 @@ class CostInquiry:
     """What a stored finding asks, in the forms that the searches need."""
 
     def __init__(
-        self, checker: Checker, store: Store, bug: Bug, *, effort: Effort | None = None, listener: Listener = ignore
+        self,
+        checker: Checker,
+        store: Store,
+        failing: Failing,
+        *,
+        effort: Effort | None = None,
+        listener: Listener = ignore,
     ) -> None:
         def tell(words: str) -> None:
-            listener(Working(bug.id, words))
+            listener(Working(failing.bug.id, words))
 
         self._checker = checker
-        self._bug = bug
-        self._question: CostQuestion = question_of(store, bug, effort=effort, tell=tell)
+        self._failing = failing
+        self._kind = Kind(failing.bug.fingerprint.kind)
+        self._question: CostQuestion = question_of(store, failing.bug, failing.finding, effort=effort, tell=tell)
         self.message = self._question.message
 
     def asker(
@@ -59,11 +67,11 @@ class CostInquiry:
         writer: CandidateWriter,
         request_of: Callable[[Any], CandidateRequest],
     ) -> Asker:
-        require_reducible(self._bug)
-        return _CostAsker(checker, question, writer, request_of, self._question, Kind(self._bug.fingerprint.kind))
+        _require_reducible(self._failing)
+        return _CostAsker(checker, question, writer, request_of, self._question, self._kind)
 
     def trials(self, case: Case) -> CostTrials:
-        return CostTrials(self._checker, case, self._question, _words(self._bug.fingerprint.kind))
+        return CostTrials(self._checker, case, self._question, _words(self._kind))
 
     def releases(self, case: Case) -> AskRelease:
         def ask(checker: Checker, target: Target) -> tuple[ReleaseAnswer, str]:
@@ -74,9 +82,10 @@ class CostInquiry:
         return ask
 
 
-def require_reducible(bug: Bug) -> None:
+def _require_reducible(failing: Failing) -> None:
     """Refuse a finding about two programs: a smaller one has no twin."""
-    kept = measurement_of(bug)
+    bug = failing.bug
+    kept = measurement_of(bug, failing.finding)
     if isinstance(kept, SlowMeasurement) and kept.baseline_case and kept.row.against not in MADE_TWINS:
         raise DriftlineError(
             f"{bug.id} is slower than a twin program, and a smaller program has no twin to be held against."

@@ -36,7 +36,7 @@ from driftline.perf.recording import GrowthMeasurement, SlowMeasurement, measure
 from driftline.perf.result import GrowthRow, PerfRow
 from driftline.perf.twins import MADE_TWINS
 from driftline.perf.words import growth_sentence, growth_words, row_words, slow_sentence
-from driftline.store import Bug, Store
+from driftline.store import Bug, Finding, Store
 
 
 @dataclass(frozen=True)
@@ -152,10 +152,15 @@ class GrowthQuestion:
 
 
 def question_of(
-    store: Store, bug: Bug, *, effort: Effort | None = None, tell: Announce = lambda words: None
+    store: Store,
+    bug: Bug,
+    finding: Finding | None = None,
+    *,
+    effort: Effort | None = None,
+    tell: Announce = lambda words: None,
 ) -> SlowQuestion | GrowthQuestion:
-    """What a stored finding asks."""
-    kept = measurement_of(bug)
+    """What a stored finding asks; without one, the first of the bug."""
+    kept = measurement_of(bug, finding)
     if isinstance(kept, GrowthMeasurement):
         return GrowthQuestion(kept, bug.fingerprint.kind, tell)
     twin = case_to_run(store, kept.baseline_case) if kept.baseline_case else None

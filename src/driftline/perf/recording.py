@@ -20,7 +20,7 @@ from driftline.perf.words import growth_sentence, slow_sentence
 from driftline.programs.operators import operators_of
 from driftline.report.export.script import Exported
 from driftline.report.export.timing import export_timing
-from driftline.store import Bug, Store
+from driftline.store import Bug, Finding, Store
 from driftline.store.reductions import Reductions
 
 KEY = "perf"  # where a finding keeps its measurement
@@ -68,9 +68,9 @@ def record_growth(store: Store, case: Case, target: Target, row: GrowthRow, limi
     return [_record(store, case, target, Kind(kind), growth_sentence(row, kind, limit), kept, "") for kind in row.found]
 
 
-def measurement_of(bug: Bug) -> SlowMeasurement | GrowthMeasurement:
-    """What a stored finding says was measured."""
-    held = bug.findings[0].verdict.get(KEY)
+def measurement_of(bug: Bug, finding: Finding | None = None) -> SlowMeasurement | GrowthMeasurement:
+    """What a stored finding says was measured; without one, the first of the bug."""
+    held = (finding or bug.findings[0]).verdict.get(KEY)
     try:
         if isinstance(held, dict) and "slow" in held:
             return decode(SlowMeasurement, held["slow"])

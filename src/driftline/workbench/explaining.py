@@ -190,7 +190,7 @@ class ExplainingBench(OpenBench):
         """What is asked of a bug whose results are right."""
         if failing.bug.fingerprint.kind not in COSTS:
             return None
-        return CostInquiry(self._warm(), self._store, failing.bug, listener=listener)
+        return CostInquiry(self._warm(), self._store, failing, listener=listener)
 
     def _found(self, subject: str | Failing, listener: Listener, settings: FailingSettings) -> Failing:
         if isinstance(subject, str):
