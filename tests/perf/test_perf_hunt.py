@@ -16,10 +16,11 @@ from driftline.cli import run as command
 from driftline.core.case import CheckOptions
 from driftline.core.errors import DriftlineError
 from driftline.core.plugins import load_plugins
+from driftline.core.target import Target
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
 from driftline.generate.operator import Draw
 from driftline.generate.random_graph import drawn_graph
-from driftline.perf.candidates import MOST_ELEMENTS, TARGET_ELEMENTS, candidate, enlarged
+from driftline.perf.candidates import MOST_ELEMENTS, TARGET_ELEMENTS, candidate, candidate_case, enlarged
 from driftline.perf.hunt import PerfHunt, parts_of
 from driftline.perf.journal import PerfJournal, PerfPlan
 from driftline.store import Store
@@ -135,3 +136,16 @@ def test_a_slow_operator_is_cut_out_of_its_program_and_the_hunt_is_resumed(
         (bug,) = store.bugs()
         assert found.bugs == (bug.id,) and bug.fingerprint.detail == "softmax of float"
     checker.pool.deadline = math.inf
+
+
+def test_a_twin_that_cannot_be_made_again_ends_no_hunt(
+    checker: Checker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The screen had one; for the confirmation there is none, as when its worker was killed."""
+    options = CheckOptions()
+    made = candidate_case(checker, graph_of_two(), options)
+    with Store.create(tmp_path) as store:
+        entry = PerfJournal(store).begin(PerfPlan(("eager",), against="layout", seconds=60.0))
+        hunt = PerfHunt(checker, store, entry, options)
+        monkeypatch.setattr("driftline.perf.hunt.baseline", lambda *asked: "there is no twin in another layout")
+        assert hunt._confirmed(made, Target("eager")) is False
