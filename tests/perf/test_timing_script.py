@@ -20,6 +20,7 @@ from driftline.perf.result import PerfRow
 from driftline.report.export.clean_run import CleanRun
 from driftline.report.export.script import Exported
 from driftline.store import Store
+from driftline.store.reductions import Reductions
 
 MODEL = """
 <ir_version: 8, opset_import: ["": 18]>
@@ -36,14 +37,18 @@ def make():
 """
 
 
-def script(checker: Checker, place: Path, own: str, other: str, program: str) -> Exported:
-    """Of a finding as it is kept; what it says was measured is not measured here."""
+def script(checker: Checker, place: Path, own: str, other: str, program: str, reduced: str = "") -> Exported:
+    """Of a finding as it is kept; what it says was measured is not measured here. `reduced` is said of the smallest
+    program."""
     case = sample_case(open_program(program, checker.pool, CheckOptions()), CheckOptions())
     measured = RatioMeasured(Estimate(6.0, 5.0, 7.0), Estimate(6.0, 5.0, 7.0), 6e-3, 1e-3, 20)
     row = PerfRow(own, other, SLOW, (measured, measured), 1.02)
     sides = [Side(case, Target.parse(name), name) for name in (own, other)]
     with Store.create(place / "store") as store:
-        return timing_script(store, record_slow(store, sides[0], sides[1], row, 1.5))
+        bug = record_slow(store, sides[0], sides[1], row, 1.5)
+        if reduced:
+            Reductions(store).save(bug.id, {"case": bug.findings[0].case_id, "verdict": {"reason": reduced}})
+        return timing_script(store, bug)
 
 
 @pytest.fixture
@@ -79,9 +84,18 @@ def test_both_sides_are_prepared_before_they_are_timed(
     monkeypatch.setattr("driftline.report.export.timing.run_clean", run)
     made = script(checker, tmp_path, own, other, programs[form])
     assert made.valid and calls in made.text and made.lines <= 50
+    assert f"# {own} takes 6.00x" in made.text
     assert "# dependencies = [" in made.text and "import driftline" not in made.text
     compile(made.text, "script.py", "exec")
     assert len(ran) == 2 and ran[1] != ran[0]  # the other side against itself must not show the bug
+
+
+def test_the_script_of_a_reduced_program_says_what_was_measured_of_that(
+    checker: Checker, tmp_path: Path, programs: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("driftline.report.export.timing.run_clean", lambda text: CleanRun(0, "", "", 1.0))
+    made = script(checker, tmp_path, "inductor", "eager", programs["torch"], "takes 4.00x as long")
+    assert "# inductor takes 4.00x as long" in made.text and "6.00x" not in made.text
 
 
 def test_what_has_no_script_says_why(checker: Checker, tmp_path: Path, programs: dict[str, str]) -> None:

@@ -86,9 +86,12 @@ def timing_script(store: Store, bug: Bug) -> Exported:
     kept = measurement_of(bug)
     if not isinstance(kept, SlowMeasurement) or kept.baseline_case:
         return Exported("", False, "only a program that is slow by itself has a script; driftline replay measures it")
+    case_id, sentence = bug.findings[0].case_id, bug.summary
     smaller = Reductions(store).of(bug.id)
-    case = case_to_run(store, smaller["case"] if smaller and smaller["verdict"] else bug.findings[0].case_id)
-    return export_timing(bug, case, Target.parse(kept.baseline), kept.limit)
+    if smaller and smaller["verdict"]:
+        case_id, sentence = smaller["case"], smaller["verdict"]["reason"]
+    case = case_to_run(store, case_id)
+    return export_timing(Target.parse(bug.findings[0].target), case, Target.parse(kept.baseline), kept.limit, sentence)
 
 
 def _fingerprint(case: Case, target: Target, kind: Kind) -> Fingerprint:

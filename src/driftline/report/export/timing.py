@@ -18,7 +18,6 @@ from driftline.report.scripts.recipe import Recipe
 from driftline.report.scripts.recipe_torch import as_module
 from driftline.report.scripts.render import check_script, make_recipe
 from driftline.report.scripts.timing import TimedSide, timing_check
-from driftline.store import Bug
 
 _EAGER = Target("eager")
 _REPLAY = "driftline replay measures it"
@@ -41,9 +40,8 @@ class _Call:
         return self.call.prepared if self.through_model else self.call.text
 
 
-def export_timing(bug: Bug, case: Case, baseline: Target, limit: float) -> Exported:
-    """The script of a slow program. What has no such script says why."""
-    target = Target.parse(bug.findings[0].target)
+def export_timing(target: Target, case: Case, baseline: Target, limit: float, sentence: str) -> Exported:
+    """The script of a slow program; `sentence` says what was measured. What has no such script says why."""
     framework = case.program.framework
     if framework not in ("torch", "onnx") or (framework == "torch" and case.program.form != "source"):
         return Exported(
@@ -68,7 +66,7 @@ def export_timing(bug: Bug, case: Case, baseline: Target, limit: float) -> Expor
     setup = dict.fromkeys((*_setup(own), *_setup(other)))
     timed = (_timed(own, arguments, framework), _timed(other, arguments, framework))
     pins = [f"{name}=={version}" for name in recipe.packages if (version := installed_version(name))]
-    text = check_script(recipe, timing_check(timed, tuple(setup), limit), (f"{target} {bug.summary}",), pins)
+    text = check_script(recipe, timing_check(timed, tuple(setup), limit), (f"{target} {sentence}",), pins)
     ran = run_clean(text)
     if not ran.shows_bug:
         return Exported(text, False, f"in a clean process the difference does not show: {ran.ending}", ran.output)
