@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from driftline.execute import processors
@@ -25,6 +27,7 @@ def test_a_container_that_allows_fewer_processors(tmp_path: Path, monkeypatch: p
 
 def test_no_more_jobs_than_the_memory_has_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=1 << 40))
     used, cached = processors.TASK_MEMORY, processors.TASK_MEMORY // 2
     for allowed, jobs in ((2.6 * processors.TASK_MEMORY, 2), (processors.TASK_MEMORY, 1)):
         files = {"memory_max": str(int(allowed)), "memory_current": str(used), "memory_stat": f"inactive_file {cached}"}
