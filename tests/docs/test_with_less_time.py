@@ -151,7 +151,8 @@ def test_slow_code(own_models: Path) -> None:
     for name in ("fused.py", "plain.py"):
         (own_models / name).write_text(net)
     quick = ("--repeat", "8", "--seconds", "1", "--ratio", "1000")  # the machine may be busy: nothing is that slow
-    for beginning in ("net.py:make --targets inductor,", "net.py:make --targets inductor --against", "fused.py:make"):
+    own = ("--targets inductor,", "--targets inductor --against", "--twin layout")
+    for beginning in (*(f"net.py:make {options}" for options in own), "fused.py:make"):
         run_typed(page, f"driftline perf check {beginning}", own_models, *quick)
     growth = "driftline perf check net.py:make --targets inductor --growth"
     run_typed(page, growth, own_models, *quick, "--nodes", "80", "--exponent", "9", codes=(0, 5))
