@@ -138,6 +138,7 @@ def test_a_release_that_is_not_there_leaves_the_stored_result(
         assert Diagnoses(store).of(bug, bisection.STEP) == {"summary": "found before"}
 
 
+@pytest.mark.slow
 def test_releases_are_made_asked_and_removed(
     bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
