@@ -98,6 +98,7 @@ def test_compilers_are_timed_and_judged(tmp_path: Path, capfd: pytest.CaptureFix
     eager, inductor, onnxruntime, npu = read_run(out).rows
     assert [one.verdict for one in (eager, inductor, onnxruntime, npu)] == ["pass", "pass", "pass", "fail"]
     assert inductor.graphs == 1 and inductor.breaks == () and (inductor.compile_seconds or 0) > 0.5
+    assert (inductor.compile_cpu or 0) > 0.5
     assert npu.conclusion == "slower" and (npu.violations or 0) > 100
 
 

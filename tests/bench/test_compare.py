@@ -57,8 +57,10 @@ def test_noise_of_either_run_hides_a_small_change() -> None:
         ({"verdict": "fail", "reason": "wrong"}, [("verdict", True)]),
         ({"graphs": 3, "breaks": ("why", "why")}, [("graphs", True), ("breaks", True)]),
         ({"violations": 4}, [("violations", False)]),
-        ({"compile_seconds": 4.0}, [("compile", True)]),
-        ({"compile_seconds": 2.5}, []),
+        ({"compile_cpu": 4.0}, [("compile", True)]),
+        ({"compile_cpu": 2.5}, []),
+        ({"compile_seconds": 9.0}, []),  # a busy machine
+        ({"compile_seconds": 9.0, "compile_cpu": None}, [("compile", True)]),  # of a run that kept no CPU time
         ({"run_peak": 60 << 20}, [("memory", False)]),
         ({"run_peak": 105 << 20}, []),
     ],

@@ -112,9 +112,11 @@ def _ratios(row: BenchRow) -> list[float]:
 
 
 def _amounts(old: BenchRow, new: BenchRow) -> Iterator[BenchChange]:
-    one, other = old.compile_seconds, new.compile_seconds
+    one, other, of = old.compile_cpu, new.compile_cpu, "CPU time"
+    if one is None or other is None:  # of a run before it was kept
+        one, other, of = old.compile_seconds, new.compile_seconds, ""
     if one is not None and other is not None and _differ(one, other, COMPILE_FACTOR, COMPILE_SECONDS):
-        yield _change(old, "compile", f"{one:.1f} s", f"{other:.1f} s", worse=other > one)
+        yield _change(old, "compile", f"{one:.1f} s", f"{other:.1f} s {of}".strip(), worse=other > one)
     peak, now = old.run_peak, new.run_peak
     if peak is not None and now is not None and _differ(peak, now, MEMORY_FACTOR, MEMORY_BYTES):
         yield _change(old, "memory", f"{peak >> 20} MiB", f"{now >> 20} MiB", worse=now > peak)

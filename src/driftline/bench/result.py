@@ -41,6 +41,7 @@ class BenchRow:
     converter: str = ""
     convert_seconds: float | None = None  # absent where nothing was converted, or an earlier result was kept
     compile_seconds: float | None = None  # to the first result, less one ordinary call
+    compile_cpu: float | None = None  # the same in CPU time, which a busy machine changes less
     wall: Estimate | None = None  # seconds of a call
     cpu: Estimate | None = None
     clock: str = "cpu"  # what the speed-up is measured by; on a GPU it is `wall`

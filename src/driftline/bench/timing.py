@@ -87,12 +87,13 @@ def _described(row: BenchRow, tested: Contestant) -> BenchRow:
 
 def _with_times(row: BenchRow, tested: Contestant, taken: Rounds) -> BenchRow:
     eager, own = _clocked(taken.first), _clocked(taken.second)
-    latency = median_of(own.wall)
+    latency, cpu = median_of(own.wall), median_of(own.cpu)
     return replace(
         row,
         wall=latency,
-        cpu=median_of(own.cpu),
+        cpu=cpu,
         compile_seconds=max(tested.kept.first_result - latency.value, 0.0),
+        compile_cpu=max(tested.kept.first_cpu - cpu.value, 0.0),
         speedup=ratio_of(eager.by(row.clock), own.by(row.clock)),
         run_peak=tested.run_peak or None,
         rounds=own,
