@@ -13,11 +13,11 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
+from threading import Lock
 
 from driftline.checking.batch import Screening
 from driftline.checking.batch_requests import NothingMade, Prepared, PreparedProgram, ProgramRequest
@@ -93,37 +93,35 @@ def write_sketch_prompts(store: Path, file: Path, count: int, seed: int, model: 
 
 
 def ask(settings: LlmSettings, prompts: Path, answers: Path) -> None:
-    """Ask what has no answer yet, as many at a time as there are connections; each answer is written when it comes."""
+    """Ask what has no answer yet, as many rules at a time as there are connections; each answer is written when it
+    comes. What a rule is asked goes one after the other: a server keeps the beginning, which they share."""
     known = {key for key, _ in _lines(answers, "answer")} if answers.exists() else set()
-    todo = [(key, prompt) for key, prompt in _a_rule_at_a_time(read_prompts(prompts)) if key not in known]
+    todo: dict[str, list[tuple[str, Prompt]]] = {}
+    for key, prompt in read_prompts(prompts):
+        if key not in known:
+            todo.setdefault(prompt.rule, []).append((key, prompt))
     client = ChatClient(settings)
+    writing = Lock()
 
-    def asked(prompt: Prompt) -> tuple[ChatAnswer, float]:
-        began = time.monotonic()
-        return client.complete(prompt.request), time.monotonic() - began
-
-    with ThreadPoolExecutor(settings.connections) as threads, open(answers, "a") as out:
-        keys = {threads.submit(asked, prompt): key for key, prompt in todo}
-        try:
-            for done in as_completed(keys):
-                answer, seconds = done.result()
-                line = {"key": keys[done], "seconds": round(seconds, 1), "answer": encode(ChatAnswer, answer)}
+    def asked(of_a_rule: Sequence[tuple[str, Prompt]]) -> None:
+        for key, prompt in of_a_rule:
+            began = time.monotonic()
+            answer = client.complete(prompt.request)
+            seconds = time.monotonic() - began
+            line = {"key": key, "seconds": round(seconds, 1), "answer": encode(ChatAnswer, answer)}
+            with writing:
                 print(json.dumps(line), file=out, flush=True)
                 print(f"{answer.answer_tokens} tokens, {seconds:.0f} s, {answer.problem or 'whole'}", flush=True)
+
+    with ThreadPoolExecutor(settings.connections) as threads, open(answers, "a") as out:
+        try:
+            for done in as_completed([threads.submit(asked, of_a_rule) for of_a_rule in todo.values()]):
+                done.result()
         except NoAnswer as reason:
             sys.exit(f"{settings.shown_url} gives no answer ({reason}): run this again to go on.")
         finally:  # also after Ctrl-C: the questions that wait are not asked
             threads.shutdown(wait=False, cancel_futures=True)
             client.close()
-
-
-def _a_rule_at_a_time(prompts: Iterable[tuple[str, Prompt]]) -> Iterator[tuple[str, Prompt]]:
-    """One prompt of every rule, then a second one: so that few answers tell of many rules."""
-    turns: dict[str, list[tuple[str, Prompt]]] = {}
-    for key, prompt in prompts:
-        turns.setdefault(prompt.rule, []).append((key, prompt))
-    for turn in zip_longest(*turns.values()):
-        yield from (asked for asked in turn if asked is not None)
 
 
 def read_prompts(file: Path) -> Iterator[tuple[str, Prompt]]:

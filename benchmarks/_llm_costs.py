@@ -16,10 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-FORMS = {"xla": "jax", "tflite": "tensorflow", "inductor": "torch"}
+FORMS = {"xla": "jax", "tensorflow-xla": "tensorflow", "tflite": "tensorflow", "inductor": "torch"}
+_READS_FLAGS_ONCE = ("tensorflow-xla",)  # so one process watches, and another one does not
 _FORKS = 100
 
 
@@ -28,21 +29,27 @@ _FORKS = 100
 
 def watching(compiler: str, programs: int, seed: int) -> None:
     """Programs of the generator `graph`, each compiled once to warm up, then twice watched and twice not."""
-    command = [sys.executable, __file__, compiler, str(programs), str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stderr)
-    pairs: list[tuple[float, float]] = json.loads(done.stdout.splitlines()[-1])
+    ways = ("watched", "bare") if compiler in _READS_FLAGS_ONCE else ("watched,bare",)
+    took: dict[str, dict[str, float]] = {}
+    for way in ways:
+        done = subprocess.run(
+            [sys.executable, __file__, compiler, str(programs), str(seed), way], capture_output=True, text=True
+        )
+        if done.returncode:
+            sys.exit(done.stderr)
+        for number, seconds in json.loads(done.stdout.splitlines()[-1]).items():
+            took.setdefault(number, {}).update(seconds)
+    pairs = [(one["bare"], one["watched"]) for one in took.values() if len(one) == 2]
     plain, watched = (sum(pair[side] for pair in pairs) for side in (0, 1))
     ratios = sorted(seen / bare for bare, seen in pairs)
     print(
-        f"{compiler:10} {len(pairs)} programs, {plain:.1f} s; watched {100 * (watched / plain - 1):+.1f} %"
+        f"{compiler:14} {len(pairs)} programs, {plain:.1f} s; watched {100 * (watched / plain - 1):+.1f} %"
         f" (median {100 * (statistics.median(ratios) - 1):+.1f} %, largest {100 * (ratios[-1] - 1):+.1f} %)"
     )
 
 
-def _watch(compiler: str, programs: int, seed: int) -> list[tuple[float, float]]:
-    """Seconds for each program, not watched and watched. In a process of its own, which has one compiler."""
+def _watch(compiler: str, programs: int, seed: int, ways: Sequence[str]) -> dict[int, dict[str, float]]:
+    """Seconds for each program in each of these ways. In a process of its own, which has one compiler."""
     from driftline.backends import BACKENDS
     from driftline.checking.batch_tasks import write_program
     from driftline.generate import GENERATORS
@@ -50,13 +57,15 @@ def _watch(compiler: str, programs: int, seed: int) -> list[tuple[float, float]]
     from driftline.programs.opened import OpenedProgram
 
     backend, form, generator = BACKENDS.get(compiler), FORMS[compiler], GENERATORS.get("graph")
+    if compiler in _READS_FLAGS_ONCE and "watched" not in ways:
+        backend._dump_passes = lambda: None  # type: ignore[attr-defined]
     rng, arms = random.Random(seed), list(generator.arms(form))
-    pairs: list[tuple[float, float]] = []
+    took: dict[int, dict[str, float]] = {}
 
-    def seconds(path: Path, watched: bool) -> float:
+    def seconds(path: Path, way: str) -> float:
         opened = OpenedProgram(write_program(made, path, "program"), example=example)
         opened.live  # noqa: B018, loaded before the clock runs
-        with backend.watching() if watched else _uncached(compiler) as behaviour:
+        with backend.watching() if way == "watched" else _uncached(compiler) as behaviour:
             began = time.process_time()
             backend.compile(opened, {})
             if behaviour:
@@ -70,19 +79,20 @@ def _watch(compiler: str, programs: int, seed: int) -> list[tuple[float, float]]
                 path = Path(folder) / f"{number}.program"
                 live = OpenedProgram(write_program(made, path, "program"), example={}).live
                 example = live.example_arrays()
-                for watched in (False, True):
-                    seconds(path, watched)
+                for way in ways:
+                    seconds(path, way)
             except NoProgram:
                 continue
             except Exception as error:
                 print(f"left out: {type(error).__name__}: {error}"[:200], file=sys.stderr)
                 continue
-            order = (False, True, True, False) if number % 2 else (True, False, False, True)
-            took = [(watched, seconds(path, watched)) for watched in order]
-            pairs.append((sum(t for w, t in took if not w), sum(t for w, t in took if w)))
-            if len(pairs) == programs:
+            order = ways if number % 2 else ways[::-1]
+            took[number] = dict.fromkeys(ways, 0.0)
+            for way in (*order, *order[::-1]):
+                took[number][way] += seconds(path, way)
+            if len(took) == programs:
                 break
-    return pairs
+    return took
 
 
 @contextlib.contextmanager
@@ -121,7 +131,8 @@ def sandbox_of_a_worker() -> None:
                 os._exit(0)
             os.waitpid(pid, 0)
             took.append(1000 * float(os.read(read, 100)))
-            os.close(read), os.close(write)
+            os.close(read)
+            os.close(write)
     took.sort()
     median, most = statistics.median(took), took[int(0.95 * _FORKS) - 1]
     print(f"a worker   {median:.2f} ms (median of {_FORKS}), 95 % within {most:.2f}, the longest {took[-1]:.2f}")
@@ -153,4 +164,4 @@ def _processor_seconds() -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_watch(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))
+    print(json.dumps(_watch(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4].split(","))))

@@ -21,6 +21,7 @@ for models that take hours (`_llm_apart.py`); without repairs.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import os
 import random
@@ -29,7 +30,6 @@ import shutil
 import sys
 import tempfile
 import time
-import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -174,13 +174,16 @@ def model(store: Path, programs: int, seed: int, mode: str) -> None:
     print(f"no programs: {wasted(uses) or 'none'}; {len(result.bugs)} bugs; {time.monotonic() - began:.0f} s")
 
 
+_answers = itertools.count()
+
+
 def _at_once(body: dict[str, Any]) -> ChatReply:
-    """A model that changes one number of the example, or writes a small program."""
+    """A model that changes one number of the example, never to the same."""
     asked = body["messages"][-1]["content"]
     example = re.search(r"```python\n(.*?)```", asked, re.S)
     if example is None:
         return reply("PATTERN:\nx\nCONSTRAINTS:\n- none")
-    return reply(f"```python\n{example[1]}\nNUMBER = {zlib.crc32(asked.encode())}\n```")
+    return reply(f"```python\n{example[1]}\nNUMBER = {next(_answers)}\n```")
 
 
 def pace(store: Path, programs: int, seed: int, pairs: int, prepare: bool) -> None:
@@ -217,10 +220,11 @@ def judged(prompts: Path, given: Path, seed: int, compiled: bool) -> None:
 
 
 def _rate(result: HuntResult, store: Path) -> float:
-    """Programs a minute of the turns after the first, in which the compiler is started."""
+    """Programs a minute, what came to nothing left out, of the turns after the first, which starts the compiler."""
     with Store.open(store) as opened:
         turns = [turn.body for turn in HuntLog(opened).turns(result.hunt)][1:]
-    return 60 * sum(body.programs for body in turns) / max(1e-9, sum(body.seconds for body in turns))
+    programs = sum(body.programs - body.counts.get("nothing", 0) for body in turns)
+    return 60 * programs / max(1e-9, sum(body.seconds for body in turns))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,4 +1,5 @@
-"""What models are asked, word for word. A change of the words is a new `VERSION`: requirements are asked anew."""
+"""What models are asked, word for word. A change of what `describe_messages` says is a new `VERSION`: requirements are
+asked anew."""
 
 from __future__ import annotations
 
@@ -127,11 +128,12 @@ def describe_messages(rule: Rule, text: RuleText) -> tuple[Message, ...]:
 
 
 def change_messages(rule: Rule, example: str, idea: str, form: str) -> tuple[Message, ...]:
-    """Ask for a changed version of a program that fires the rule."""
+    """Ask for a changed version of a program that fires the rule. What differs most comes last: servers keep what they
+    made of the beginning of a request, and so all share the rules, and those that change one program share it too."""
     asked = (
+        f"{WORDS[form].form}\n\n"
         f"This program makes the rewrite rule `{rule.name}` of the compiler fire:\n{_block(example)}\n"
         f"Write a changed version of it that still contains the pattern which the rule looks for. Change this: {idea}."
-        f"\n\n{WORDS[form].form}"
     )
     return Message("system", WORDS[form].author), Message("user", asked)
 
@@ -139,15 +141,16 @@ def change_messages(rule: Rule, example: str, idea: str, form: str) -> tuple[Mes
 def write_messages(rule: Rule, requirement: str, examples: Sequence[str], idea: str, form: str) -> tuple[Message, ...]:
     """Ask for a new program from the requirement and examples."""
     shown = "\n".join(_block(example) for example in examples)
-    asked = f"A compiler has the rewrite rule `{rule.name}`. What a program needs for it to fire:\n{requirement}\n\n"
+    asked = f"{WORDS[form].form}\n\nA compiler has the rewrite rule `{rule.name}`. What a program needs for it to"
+    asked += f" fire:\n{requirement}\n\n"
     asked += f"Programs that fire it:\n{shown}\n\n" if examples else ""
-    asked += f"Write a new program that makes the rule fire. Use {idea}.\n\n{WORDS[form].form}"
+    asked += f"Write a new program that makes the rule fire. Use {idea}."
     return Message("system", WORDS[form].author), Message("user", asked)
 
 
 def sketch_messages(rule: Rule, requirement: str, operators: Sequence[str]) -> tuple[Message, ...]:
-    """Ask for a list of operators, which Driftline makes a program of. The operators come first: servers keep what
-    they made of the beginning of a request, and so all sketches share it."""
+    """Ask for a list of operators, which Driftline makes a program of. The operators come first, as all sketches share
+    them."""
     asked = (
         f"These operators exist:\n{', '.join(operators)}\n\n"
         f"A compiler has the rewrite rule `{rule.name}`. What a program needs for it to fire:\n{requirement}\n\n"
