@@ -26,6 +26,7 @@ from driftline.core.program import SourceBundle
 from driftline.core.target import Target
 from driftline.core.wire import decode, encode
 from driftline.execute.pool import Pool
+from driftline.generate.authored.names import COPY
 from driftline.generate.authored.sketch import operator_names
 from driftline.generate.llm import CHANGE, SKETCH
 from driftline.llm.answers import code_of, digest_of
@@ -35,7 +36,7 @@ from driftline.llm.prompts import IDEAS, change_messages, sketch_messages
 from driftline.llm.settings import LlmSettings
 from driftline.patterns.rule_book import CompilerRules
 from driftline.store import Store
-from driftline.store.tries import COPY, RAN
+from driftline.store.tries import RAN
 
 TARGET = Target("inductor")
 IDEAS_OF_A_RULE = 4
@@ -146,6 +147,7 @@ class Judged:
     outcomes: Counter[str]
     resized: int  # of those that ran: on other sizes than the model's own
     fired: int
+    copies: tuple[int, int]  # of those that ran, and of those that fired: known programs, on other sizes
     failures: tuple[str, ...]  # programs whose results were judged wrong, before anything is confirmed
 
 
@@ -163,13 +165,17 @@ def judge(prompts: Path, answers: Path, seed: int, batch: int, compiled: bool) -
         text = answer.text if sketch else code_of(answer.text)
         digest = "" if sketch else digest_of(text)
         problem = "" if sketch and answer.problem == CUT_OFF else answer.problem  # names need no end
-        if problem or (digest and digest in (*seen, prompt.example)):
+        if problem or (digest and digest in seen):
             outcomes[problem or COPY] += 1
             continue
-        seen.add(digest)
-        request = ProgramRequest("llm", prompt.rule, number, ("random",), str(number), text=text, mode=prompt.mode)
+        copy = bool(digest) and digest == prompt.example
+        if not copy:
+            seen.add(digest)
+        request = ProgramRequest(
+            "llm", prompt.rule, number, ("random",), str(number), text=text, mode=prompt.mode, copy=copy
+        )
         wanted.setdefault(Target("inductor", None, prompt.options if compiled else ()), []).append(request)
-    resized = fired = 0
+    resized = fired = copies = copies_fired = 0
     failures: list[str] = []
     with Pool() as pool:
         for target, requests in wanted.items():
@@ -185,10 +191,13 @@ def judge(prompts: Path, answers: Path, seed: int, batch: int, compiled: bool) -
                         if result.made:
                             text = SourceBundle.load(result.made.program.path.read_bytes()).text
                             resized += bool(_RESIZED.search(text))
-                            fired += result.request.arm in result.behaviour
+                            copies += result.request.copy
+                            if result.request.arm in result.behaviour:
+                                fired += 1
+                                copies_fired += result.request.copy
                         if result.judgement == "fail":
                             failures.append(f"{result.request.arm}: {result.kind}, {result.reason[:150]}")
-    return Judged(len(given), outcomes, resized, fired, tuple(failures))
+    return Judged(len(given), outcomes, resized, fired, (copies, copies_fired), tuple(failures))
 
 
 def name_of(made: Prepared) -> str:

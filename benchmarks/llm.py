@@ -209,8 +209,10 @@ def judged(prompts: Path, given: Path, seed: int, compiled: bool) -> None:
     ran = found.outcomes["ran"]
     print(f"run in eager                    {interval(ran, found.asked)}")
     if compiled:
-        print(f"  without the search for sizes  {interval(ran - found.resized, found.asked)}")
+        print(f"  without copies                {interval(ran - found.copies[0], found.asked)}")
+        print(f"  without any search for sizes  {interval(ran - found.resized, found.asked)}")
         print(f"fire the rule aimed at          {interval(found.fired, found.asked)}")
+        print(f"  without copies                {interval(found.fired - found.copies[1], found.asked)}")
     for name, count in found.outcomes.most_common():
         print(f"  {count:5d}  {name}")
     print(f"{tokens_a_second(given):.1f} tokens a second for one question")

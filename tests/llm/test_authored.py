@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,26 @@ def test_other_sizes_are_tried_before_it_is_given_up(old: str, shape: str) -> No
 def test_channels_that_do_not_fit_are_found() -> None:
     made = make_program(FLAT.replace("torch.randn(1, 3, 16, 16)", "torch.randn(1, 4, 16, 16)"))
     assert made.inputs[0].spec.shape[1] == 3
+
+
+@pytest.mark.parametrize("given", ["(torch.randn(3, 4), torch.randn(4, 5), torch.ones(2))", "(torch.randn(4, 4),)"])
+def test_a_model_is_given_as_many_inputs_as_it_takes(given: str) -> None:
+    made = make_program(GOOD.replace("(torch.randn(3, 4), torch.randn(4, 5))", given))
+    assert [plan.spec.name for plan in made.inputs] == ["x", "y"]
+
+
+def test_a_copy_runs_on_other_sizes_or_not_at_all() -> None:
+    shapes = set()
+    for number in range(8):
+        made = make_program(GOOD, other_sizes=random.Random(number))
+        x, y = (plan.spec.shape for plan in made.inputs)
+        assert (x, y) != ((3, 4), (4, 5)) and x[1] == y[0]
+        shapes.add((x, y))
+    assert len(shapes) > 3
+    fixed = GOOD.replace("x @ y", "x.reshape(3, 4) @ y.reshape(4, 5)")
+    with pytest.raises(names.Unusable, match="other sizes") as told:
+        make_program(fixed, other_sizes=random.Random(0))
+    assert told.value.name == names.COPY
 
 
 def test_the_search_over_sizes_ends() -> None:

@@ -21,7 +21,7 @@ from driftline.core.rule import Rule
 from driftline.core.target import Target
 from driftline.execute.messages import Ending
 from driftline.execute.pool import PoolInterrupted
-from driftline.generate.authored.names import ENDLESS, KILLED, MEMORY, REPAIRABLE
+from driftline.generate.authored.names import COPY, ENDLESS, KILLED, MEMORY, REPAIRABLE
 from driftline.generate.authored.sketch import operator_names
 from driftline.generate.llm import CHANGE, MODES, SKETCH, WRITE
 from driftline.llm.allowance import Allowance
@@ -34,7 +34,7 @@ from driftline.llm.requirement import Analyst
 from driftline.llm.rules import RuleBook, ShownRule
 from driftline.llm.settings import LlmSettings
 from driftline.store import Store
-from driftline.store.tries import COPY, DESCRIBE, DESCRIBED, INPUTS_REFUSED, RAN, SPENT, ModelTry
+from driftline.store.tries import DESCRIBE, DESCRIBED, INPUTS_REFUSED, RAN, SPENT, ModelTry
 
 GENERATOR = "llm"
 _SKETCH_TOKENS = 96
@@ -253,8 +253,9 @@ class Author:
         for question, answer in self._in_waves(questions, spent, self._answer):
             draft = self._draft(question, answer)
             digest = draft.record.digest
-            if draft.record.outcome == RAN and digest and (digest in state.seen or digest in texts):
-                draft = replace(draft, record=replace(draft.record, outcome=COPY))
+            if draft.record.outcome == RAN and digest and digest in (texts | state.seen):
+                ran = digest in state.ran and digest not in texts
+                draft = _as_copy(draft) if ran else replace(draft, record=replace(draft.record, outcome=COPY))
             texts.add(digest)
             drafts.append(draft)
         return _Drafted(tuple(drafts), tuple(descriptions))
@@ -317,10 +318,8 @@ class Author:
             return ProgramDraft(question.asked, replace(record, outcome=answer.problem), question.chat.messages)
         text = answer.text if question.mode == SKETCH else code_of(answer.text)
         digest = "" if question.mode == SKETCH else digest_of(text)
-        outcome = COPY if digest and digest in question.examples else RAN
-        return ProgramDraft(
-            replace(question.asked, text=text), replace(record, outcome=outcome, digest=digest), question.chat.messages
-        )
+        draft = ProgramDraft(replace(question.asked, text=text), replace(record, digest=digest), question.chat.messages)
+        return _as_copy(draft) if digest and digest in question.examples else draft
 
     def _paid(self, record: ModelTry, answer: ChatAnswer) -> ModelTry:
         return replace(
@@ -375,6 +374,11 @@ class _Spending:
         tokens = self._state.tokens + self._tokens + sum(one.tokens for one in self._tries)
         cost = self._state.cost + self._cost + sum(one.cost for one in self._tries)
         return self._state.allowance.left(tokens, cost)
+
+
+def _as_copy(draft: ProgramDraft) -> ProgramDraft:
+    """What ran already is run on other sizes: it was paid for."""
+    return replace(draft, request=replace(draft.request, copy=True), record=replace(draft.record, copy=True))
 
 
 def _finished(draft: ProgramDraft, result: Screened) -> ModelTry:

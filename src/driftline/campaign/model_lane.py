@@ -16,7 +16,7 @@ from driftline.generate.llm import CHANGE, MODES
 from driftline.llm.allowance import Allowance
 from driftline.llm.answers import digest_of
 from driftline.llm.chat import NO_ANSWER
-from driftline.store.tries import DESCRIBE, SPENT, ModelTry
+from driftline.store.tries import DESCRIBE, RAN, SPENT, ModelTry
 
 MOST_FAILURES = 20  # requests without an answer, in a row
 FLOOR = 0.1  # the share of every mode, whatever it brings
@@ -52,6 +52,7 @@ class ModelLane:
     without_answer: int = 0  # in a row
     described: set[str] = field(default_factory=set)  # rules whose description is counted
     seen: set[str] = field(default_factory=set)  # digests of programs
+    ran: set[str] = field(default_factory=set)  # those of them that ran
     spent: bool = False
     _by_mode: dict[str, FiringTally] = field(default_factory=lambda: defaultdict(FiringTally))
     _by_example: dict[tuple[str, str], FiringTally] = field(
@@ -118,5 +119,7 @@ class ModelLane:
             self._by_example[(one.rule, digest)].count(one.fired)
         if one.digest:
             self.seen.add(one.digest)
+            if one.outcome == RAN:
+                self.ran.add(one.digest)
         if one.fired and one.text and len(self._fired[one.rule]) < _KEPT:
             self._fired[one.rule].setdefault(digest_of(one.text), one.text)

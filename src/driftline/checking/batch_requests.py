@@ -61,6 +61,7 @@ class ProgramRequest:
     sources: tuple[int, ...] = ()  # the number in the whole of each leaf of the part
     text: str = ""  # what a language model wrote
     mode: str = ""  # what it was asked to do
+    copy: bool = False  # its text is known: it is wanted on other sizes
     options: tuple[tuple[str, str], ...] = ()  # of the target, besides the lane's own
 
 

@@ -144,7 +144,7 @@ def _make(item: ProgramRequest, batch: PrepareRequest) -> Blueprint:
     if item.graph:  # made already: a part of another program
         return blueprint(item.graph, batch.form)
     request = GeneratorRequest(
-        batch.form, item.arm, item.number, batch.seed, frozenset(item.avoid), item.base, item.text, item.mode
+        batch.form, item.arm, item.number, batch.seed, frozenset(item.avoid), item.base, item.text, item.mode, item.copy
     )
     made = GENERATORS.get(item.generator).make(request)
     if made.sizes and made.graph and not batch.sizes:

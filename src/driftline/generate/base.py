@@ -51,6 +51,7 @@ class GeneratorRequest:
     base: Graph | None = None  # the graph to change, for generators that change one
     text: str = ""  # what a language model wrote
     mode: str = ""  # what it was asked to do
+    copy: bool = False  # its text is known: it is wanted on other sizes
 
 
 class Generator:

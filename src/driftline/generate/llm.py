@@ -6,6 +6,7 @@ worker, which has neither, makes a program of the answer.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -34,4 +35,5 @@ class ModelPrograms(Generator):
             return make_sketch(request)
         from driftline.generate.authored.program import make_program
 
-        return make_program(request.text, request.form)
+        other = random.Random(f"{request.seed}/{request.arm}/{request.number}") if request.copy else None
+        return make_program(request.text, request.form, other_sizes=other)

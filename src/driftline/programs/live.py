@@ -58,17 +58,24 @@ class LiveProgram:
         """Every argument is a tensor."""
         return all(is_tensor(value) for value in self.arguments.values())
 
+    @property
+    def parameters(self) -> int:
+        """How many arguments the function needs, where they are given by their place; 0: that is not known."""
+        return sum(parameter.default is parameter.empty for parameter in _positional(self.function))
 
-def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
+
+def _positional(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Parameters that an argument may be given for by its place; none where that is not known."""
     target = getattr(function, "forward", None) or getattr(function, "call", None) or function
     try:
         parameters = inspect.signature(target).parameters.values()
     except (TypeError, ValueError):
-        parameters = {}.values()  # type: ignore[assignment]
-    names: list[str] = []
-    for parameter in parameters:
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            names.append(parameter.name)
+        return []
+    return [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+
+
+def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
+    names = [parameter.name for parameter in _positional(function)]
     while len(names) < count:
         names.append(f"arg{len(names)}")
     return names[:count]

@@ -249,6 +249,7 @@ class ModelUse:
     fired: int  # programs that fired the rule they were aimed at
     rules: int  # different ones that fired
     bugs: int  # different ones
+    copies: int = 0  # of those that ran: known programs, on other sizes
 
     @property
     def tokens(self) -> int:

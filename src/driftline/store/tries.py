@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 RAN = "ran"  # the outcome of a program that could be made; all others are names of what is wrong
-COPY = "copy"  # of a program that ran before, or that was shown
 DESCRIBED = "described"  # the outcome of a question about a rule
 DESCRIBE = "describe"  # the mode of such a question
 SPENT = "allowance spent"  # it was not asked
@@ -30,6 +29,7 @@ class ModelTry:
     rules: tuple[str, ...] = ()  # all that fired
     examples: tuple[str, ...] = ()  # digests of the programs that the model was shown
     digest: str = ""  # of the program
+    copy: bool = False  # of a program that ran before, or that was shown: it was wanted on other sizes
     text: str = ""  # the program, where it fired the rule
 
     @property

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import random
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from driftline.core.structure import flatten
-from driftline.core.tensors import TensorSpec
+from driftline.core.tensors import Shape, TensorSpec
 from driftline.core.text import first_line
 from driftline.generate.authored.bounds import OutOfTime, bounded
 from driftline.generate.authored.factory import FACTORY, factory_text, with_inputs
 from driftline.generate.authored.language import Language, is_inexact, language_of
 from driftline.generate.authored.names import (
+    COPY,
     DOES_NOT_RUN,
     ENDLESS,
     MEMORY,
@@ -23,7 +25,7 @@ from driftline.generate.authored.names import (
     Unusable,
 )
 from driftline.generate.authored.screen import screened
-from driftline.generate.authored.sizes import other_shapes
+from driftline.generate.authored.sizes import other_shapes, varied_shapes
 from driftline.generate.base import Blueprint
 from driftline.inputs.plan import InputPlan
 from driftline.programs.live import LiveProgram
@@ -43,21 +45,26 @@ _NO_MEMORY = (
 )
 
 
-def make_program(text: str, form: str = "torch") -> Blueprint:
-    """The program in this text, if it can be used. Raises `Unusable`."""
+def make_program(text: str, form: str = "torch", *, other_sizes: random.Random | None = None) -> Blueprint:
+    """The program in this text, if it can be used; with `other_sizes`, on inputs of other sizes than its own. Raises
+    `Unusable`."""
     language = language_of(form)
     made = _factory(text, form)
     operators = operators_in(made, FACTORY) or ("program",)
     live, inputs = _loaded(language, made)
     refused = _refused(language, live.function, inputs)
+    found: list[Any] | None = None
     if refused:
         found = _fitting(language, live, inputs, refused, made) if _resizable(live) else None
         if found is None:
             raise refused
-        inputs = found
+    elif other_sizes:
+        found = _resized(language, live, inputs, other_sizes) if _resizable(live) else None
+        if found is None:
+            raise Unusable(COPY, "it was known, and does not run on inputs of other sizes")
     evaluating = language.trains(live.function)
-    if refused or evaluating:
-        given = [language.example(tensor) for tensor in inputs] if refused else ()
+    if found or evaluating:
+        given = [language.example(tensor) for tensor in found or ()]
         made = with_inputs(made, given, evaluating=evaluating, head=language.head)
         live, inputs = _loaded(language, made)
         if again := _refused(language, live.function, inputs):
@@ -181,8 +188,29 @@ def _resizable(live: LiveProgram) -> bool:
 def _fitting(
     language: Language, live: LiveProgram, inputs: Sequence[Any], error: Unusable, text: str
 ) -> list[Any] | None:
-    """Inputs of other sizes on which the model runs."""
-    for shapes in other_shapes([tuple(tensor.shape) for tensor in inputs], error.detail, text):
+    """As many inputs as the model takes, or inputs of other sizes, on which it runs."""
+    wanted = live.parameters
+    if inputs and wanted and len(inputs) != wanted:
+        inputs = [*inputs, *[inputs[-1]] * (wanted - len(inputs))][:wanted]
+        if not (again := _refused(language, live.function, inputs)):
+            return list(inputs)
+        error = again
+    return _first_that_runs(language, live, inputs, other_shapes(_shapes(inputs), error.detail, text))
+
+
+def _resized(language: Language, live: LiveProgram, inputs: Sequence[Any], rng: random.Random) -> list[Any] | None:
+    return _first_that_runs(language, live, inputs, varied_shapes(_shapes(inputs), rng))
+
+
+def _shapes(inputs: Sequence[Any]) -> list[Shape]:
+    return [tuple(tensor.shape) for tensor in inputs]
+
+
+def _first_that_runs(
+    language: Language, live: LiveProgram, inputs: Sequence[Any], candidates: Iterable[Sequence[Shape]]
+) -> list[Any] | None:
+    """Inputs of the first of these sizes on which the model runs."""
+    for shapes in candidates:
         resized = [language.resized(tensor, shape) for tensor, shape in zip(inputs, shapes, strict=True)]
         try:
             _outcome(language, live.function, resized, 0)

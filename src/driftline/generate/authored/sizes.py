@@ -1,13 +1,15 @@
-"""Other sizes of the inputs, for a program that does not run on its own: models often get one number wrong.
+"""Other sizes of the inputs: for a program that does not run on its own, since models often get one number wrong, and
+for one that is a copy of another.
 
-The numbers in the error come first, then those in the program. So many are tried and no more: what is found must not
-depend on how fast the machine is.
+For the first, the numbers in the error come first, then those in the program. So many are tried and no more: what is
+found must not depend on how fast the machine is.
 """
 
 from __future__ import annotations
 
 import ast
 import math
+import random
 import re
 from collections.abc import Iterator, Sequence
 
@@ -16,6 +18,7 @@ from driftline.core.tensors import Shape
 TRIES = 60
 _MOST_ELEMENTS = 1 << 20
 _MOST_NUMBERS = 12
+_VARIED = (1, 2, 3, 5, 7, 9, 16, 17, 33)
 
 
 def other_shapes(shapes: Sequence[Shape], error: str, text: str) -> Iterator[list[Shape]]:
@@ -31,6 +34,14 @@ def other_shapes(shapes: Sequence[Shape], error: str, text: str) -> Iterator[lis
         given += 1
         if given == TRIES:
             return
+
+
+def varied_shapes(shapes: Sequence[Shape], rng: random.Random) -> Iterator[list[Shape]]:
+    """Shapes of all inputs in which one size is another, wherever it stands: what has to be equal stays so."""
+    changes = [(old, new) for old in {size for shape in shapes for size in shape} for new in _VARIED if new != old]
+    rng.shuffle(changes := sorted(changes))
+    for old, new in changes[:TRIES]:
+        yield [tuple(new if size == old else size for size in shape) for shape in shapes]
 
 
 def _candidates(shapes: list[Shape], told: list[int], written: list[int]) -> Iterator[list[Shape]]:
