@@ -178,8 +178,11 @@ def beside(folder: Path, minutes: float, seed: int) -> int:
     for line in read_lines(index):
         if line["number"] not in done:
             append_line(results, asdict(try_onnx(index.parent, line["number"], line["at"])))
-    lines = [*read_lines(folder / "torch" / "programs.jsonl"), *read_lines(results)]
-    show([Tried(**{key: tuple(v) if isinstance(v, list) else v for key, v in line.items()}) for line in lines], seconds)
+    lines = [
+        Tried(**{key: tuple(value) if isinstance(value, list) else value for key, value in line.items()})
+        for line in (*read_lines(folder / "torch" / "programs.jsonl"), *read_lines(results))
+    ]
+    show([line for line in lines if line.at <= seconds], seconds)
     return 0
 
 
