@@ -1,6 +1,6 @@
 """Would Driftline have found the bugs that were fixed since? Hunts on old releases, replayed on today's.
 
-    python benchmarks/time_travel.py onnxruntime@1.16.3 --minutes 10 --work travel
+    python benchmarks/time_travel.py onnxruntime@1.16.3 --with "numpy<2" --minutes 10 --work travel
     python benchmarks/time_travel.py openvino@2024.1.0 xla@0.6.0 --minutes 60 --work travel
     python benchmarks/time_travel.py --work travel --read            # the table of what was replayed so far
 
