@@ -384,9 +384,10 @@ def onnx_bias_folded_into_product(call: Call) -> Any:
 @plant("onnx", "pairs", "Cast", "cast")
 def onnx_cast_pair_removed(call: Call) -> Any:
     """Float to integer and back: taken for nothing."""
+    if call.name != "Cast" or not call.is_made_by("Cast"):
+        return None
     before = call.state["sources"].get(id(call.args[0]))
-    made = call.name == "Cast" and call.is_made_by("Cast") and before is not None
-    return before.astype(call.result.dtype) if made and before.dtype == call.result.dtype else None
+    return before.astype(call.result.dtype) if before is not None and before.dtype == call.result.dtype else None
 
 
 @plant("onnx", "pairs", "Relu", "Clip", "relu", "clamp", "hardtanh", "relu6")

@@ -1,9 +1,10 @@
 """Could a hunt find each plant at all? Programs of every generator, run in this process on all plants at once.
 
-All programs of `alone`, which a hunt goes through first, and some of each other generator. For each plant: how many of
+All programs of `alone`, a round of `chains`, and some of each other generator. For each plant: how many of
 them strike it, so that a result is another one, and what the oracle says of some that do. A plant
 that no generator strikes is a gap of the generators; one that is struck and passes is a gap of the oracle, or no bug.
-How many programs a hunt makes, in which order, and what triage makes of them is not asked; nor are several sizes.
+How many programs a hunt makes, in which order, and what triage makes of them is not asked. A plant that needs another
+size is judged on one size only.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tempfile
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from driftline.checking.batch_tasks import judge_sample, write_program
 from driftline.core.tensors import Array, Arrays
 from driftline.generate import GENERATORS, usual_generators
 from driftline.generate.base import Blueprint, GeneratorRequest, NoProgram
+from driftline.generate.chains import CHAINS, whole_round
 from driftline.generate.lone_operators import ALONE, lone_programs
 from driftline.inputs.strategies import INPUTS
 from driftline.oracle.judge import TargetTraits
@@ -79,6 +82,9 @@ def _struck(
                 run = watcher.compile(opened, {})
                 native = run(inputs)
                 run({key: np.flip(array) for key, array in inputs.items()})  # a second call, for what goes wrong there
+                for shapes in made.sizes:
+                    resized = [replace(p, spec=replace(p.spec, shape=shapes[p.spec.name])) for p in made.inputs]
+                    run(dict(INPUTS.get(strategy).draw(tuple(resized), str(number), made.edges).arrays))
             except Exception:  # not a program on these inputs
                 continue
             for struck in sorted(seen):
@@ -94,7 +100,9 @@ def _programs(name: str, language: str, count: int, seed: int) -> Iterator[Bluep
         return
     rng, arms = random.Random(seed), generator.arms(language)
     wanted = [(arm, number) for arm, last in lone_programs(language).items() for number in range(last)]
-    if name != ALONE:
+    if name == CHAINS:
+        wanted = [(CHAINS, number) for number in range(whole_round(language))]
+    elif name != ALONE:
         wanted = [(rng.choice(arms), rng.randrange(12, 99)) for _ in range(count)]
     for arm, number in wanted:
         with contextlib.suppress(NoProgram):
@@ -125,9 +133,12 @@ def _verdict(plant: Plant, opened: OpenedProgram, inputs: Arrays, native: Arrays
     backend = planted_backend(Plant(plant.name, plant.language, plant.kind, plant.blames, wrong), sound=False)
     planted, judged = (OpenedProgram(opened.program, example=inputs, grad=opened.grad) for _ in range(2))
     run = backend.compile(planted, {})
-    if plant.kind == "calls":
-        run({name: np.flip(array) for name, array in inputs.items()})
-    got = run(inputs)
+    try:
+        if plant.kind == "calls":
+            run({name: np.flip(array) for name, array in inputs.items()})
+        got = run(inputs)
+    except Exception:  # a wrong result that the next operator does not take is an error of the compiler
+        return "fail"
     trait = TargetTraits(calls_user_code=backend.mutates, positional=False, arithmetic=backend.arithmetic)
     batch = JudgeRequest((), backend.mutates, False, backend.arithmetic, explain=False)
     return str(judge_sample(judged, inputs, native, got, trait, batch).judgement)

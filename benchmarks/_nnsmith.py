@@ -2,8 +2,8 @@
 
 NNSmith 0.1.0 is what PyPI has (January 2023). It names no versions of what it needs and does not run on today's:
 
-- z3 5 solves its constraints with sizes it did not expect (an assertion in `Reshape`): the z3 of its day, 4.12.1;
-  which imports `pkg_resources`, that setuptools no longer has;
+- z3 5 solves its constraints with sizes it did not expect (an assertion in `Reshape`): the z3 of its day (4.12.1
+  has no wheel for 64-bit Arm: 4.12.2); which imports `pkg_resources`, that setuptools no longer has;
 - its ONNX Runtime backend calls `onnx._serialize`, which went with onnx 1.15: onnx 1.14.1, and numpy 1 with it;
 - `torch.onnx.export` has another exporter as its default (see `_nnsmith_inside.py`).
 
@@ -37,7 +37,7 @@ from driftline.execute.pool import Pool
 
 VERSION = "0.1.0"
 FOLDER = "DRIFTLINE_BENCH_ENVIRONMENTS"  # where the environment is made, if not in the cache
-_PINS = (f"nnsmith=={VERSION}", "z3-solver==4.12.1.0", "setuptools<80", "onnx==1.14.1", "numpy<2")
+_PINS = (f"nnsmith=={VERSION}", "z3-solver==4.12.2.0", "setuptools<80", "onnx==1.14.1", "numpy<2")
 _CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 _INSIDE = Path(__file__).with_name("_nnsmith_inside.py")
 _TOTALS = {
@@ -127,6 +127,15 @@ class PeerGenerator:
 
     def __exit__(self, *_: object) -> None:
         self._process.communicate()
+
+
+def make_programs(python: Path, folder: Path, form: str, seconds: float, seed: int) -> None:
+    """Its programs for the planted compilers, written to the folder; see `_detection_nnsmith.py`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "nnsmith.log"
+    arguments = ["plants", str(folder.resolve()), form, str(seconds), str(seed)]
+    if _started(python, arguments, log, stdout=subprocess.DEVNULL).wait():
+        raise NoPeer(f"its generator ended: {_last(log)}")
 
 
 # -- its fuzzer --------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
     generate        for every line {"form", "seconds", "nodes", "seed"} on stdin: make programs, answer with one line
     fuzz ARGUMENTS  `nnsmith.fuzz` with these arguments
+    plants FOLDER FORM SECONDS SEED  programs for the planted compilers; see `_detection_nnsmith.py`
     unpack FOLDER   the inputs of every report as `inputs.npz`, which needs no NNSmith to be read
 
 NNSmith itself is not changed. One thing is set around it: its call of `torch.onnx.export` means the exporter that was
@@ -41,6 +42,24 @@ class Maker:
         factory = BackendFactory.init("onnxruntime", target="cpu", optmax=True) if form == "onnx" else None
         self.operators = auto_opset(self.model, factory)
         activate_ext(opset=self.operators, factory=factory)
+
+    def make(self, nodes: int, seed: int) -> Any:
+        """One model, with its weights; for ONNX, exported."""
+        from nnsmith.graph_gen import model_gen
+        from nnsmith.util import set_seed
+
+        set_seed(seed)
+        found = model_gen(
+            opset=self.operators,
+            method="symbolic-cinit",
+            seed=seed,
+            max_elem_per_tensor=65536,
+            max_nodes=nodes,
+            timeout_ms=10000,
+        )
+        model = self.model.from_gir(found.make_concrete())
+        model.refine_weights()
+        return model
 
     def run(self, seconds: float, nodes: int, seed: int) -> dict[str, Any]:
         """Programs for so many seconds of processor time: `graph` is the time without writing them down."""
@@ -112,6 +131,13 @@ def main() -> None:
         from nnsmith.cli.fuzz import main as fuzz
 
         fuzz()
+    elif command == "plants":
+        logging.disable(logging.WARNING)
+        sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+        from _detection_nnsmith import make
+
+        folder, form, seconds, seed = sys.argv[1:]
+        make(Maker(form), Path(folder), form, float(seconds), int(seed))
     else:
         unpack(Path(sys.argv[1]))
 

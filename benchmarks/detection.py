@@ -4,6 +4,7 @@
     python benchmarks/detection.py --only 'relu-*' --only ties-go-up --results detection.jsonl
     python benchmarks/detection.py --read detection.jsonl                    # the table, also while it runs
     python benchmarks/detection.py --reach 100                               # minutes: who could find them at all?
+    python benchmarks/detection.py --nnsmith folder --minutes 3              # NNSmith in the same time, on the same
 
 The plants are in `_detection_plants.py`: copies of eager and of the ONNX evaluator, each wrong in one class of ways. A
 hunt knows nothing of them but the name of its target. It is ended when the plant was reported, `--linger` seconds
@@ -31,6 +32,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from _detection_nnsmith import beside
 from _detection_plants import PLANTS, Plant
 from _detection_reach import reach
 from _lines import append_line, read_lines
@@ -89,7 +91,10 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=Path("detection.jsonl"))
     parser.add_argument("--read", type=Path, metavar="FILE", help="show the table of a file, and hunt nothing")
     parser.add_argument("--reach", type=int, metavar="N", help="hunt nothing: see `_detection_reach.py`")
+    parser.add_argument("--nnsmith", type=Path, metavar="FOLDER", help="hunt nothing: see `_detection_nnsmith.py`")
     arguments = parser.parse_args()
+    if arguments.nnsmith:
+        return beside(arguments.nnsmith, arguments.minutes, arguments.seed)
     if arguments.reach:
         return reach(arguments.reach, arguments.seed)
     if arguments.read:

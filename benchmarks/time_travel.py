@@ -1,6 +1,6 @@
 """Would Driftline have found the bugs that were fixed since? Hunts on old releases, replayed on today's.
 
-    python benchmarks/time_travel.py onnxruntime@1.16.3 --minutes 10 --work travel
+    python benchmarks/time_travel.py onnxruntime@1.16.3 --with "numpy<2" --minutes 10 --work travel
     python benchmarks/time_travel.py openvino@2024.1.0 xla@0.6.0 --minutes 60 --work travel
     python benchmarks/time_travel.py --work travel --read            # the table of what was replayed so far
 
@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -24,7 +26,9 @@ from typing import Any
 
 from _lines import append_line, read_lines
 
+import driftline
 from driftline.backends import BACKENDS
+from driftline.core.errors import DriftlineError
 from driftline.core.target import Target
 from driftline.store import Store
 from driftline.store.hunts import HuntLog
@@ -43,6 +47,7 @@ class Travelled:
     then: str
     now: str
     reason: str  # what is said on today's release
+    seen: str = ""  # what was wrong on the old one
 
     @property
     def fixed(self) -> bool:
@@ -52,7 +57,7 @@ class Travelled:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="*", metavar="BACKEND@RELEASE")
-    parser.add_argument("--minutes", type=float, default=10.0, help="for each hunt")
+    parser.add_argument("--minutes", type=float, default=10.0, help="for each hunt; 0 only replays")
     parser.add_argument("--work", type=Path, required=True, help="folder for the stores and the results")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--with", dest="beside", action="append", default=[], help="a requirement beside the release")
@@ -72,23 +77,29 @@ def travel(target: Target, results: Path, arguments: argparse.Namespace) -> None
     beside = [word for one in arguments.beside for word in ("--with", one)]
     asked("env", "add", f"{package}=={target.version}", *beside)
     store = arguments.work / str(target)
-    hunt = ["hunt", "--targets", str(target), "--seed", str(arguments.seed), "--store", str(store)]
-    asked(*hunt, "--budget", f"{arguments.minutes * 60:.0f}s", *(["--resume"] if store.exists() else []))
+    if arguments.minutes:
+        hunt = ["hunt", "--targets", str(target), "--seed", str(arguments.seed), "--store", str(store)]
+        asked(*hunt, "--budget", f"{arguments.minutes * 60:.0f}s", *(["--resume"] if store.exists() else []))
     with Store.open(store) as opened:
         bugs = [opened.bug(name) for name in HuntLog(opened).sightings()]
     done = {(line.target, line.bug) for line in read(results)}
-    for bug in bugs:
-        if (str(target), bug.id) in done:
-            continue
-        then, now = (
-            asked("replay", bug.id, "--target", on, "--store", str(store)) for on in (str(target), target.backend)
-        )
-        found = Travelled(
-            str(target), bug.id, bug.fingerprint.kind, bug.fingerprint.detail,
-            then.get("answer", ""), now.get("answer", ""), now.get("reason", ""),
-        )  # fmt: skip
-        append_line(results, asdict(found))
-        print(f"{found.bug}: {found.then} then, {found.now} now", flush=True)
+    left = [bug for bug in bugs if (str(target), bug.id) not in done]
+    with driftline.open(store) as bench:  # one set of warm workers for all of them
+        for bug in left:
+            then, now = (replayed(bench, bug.id, on) for on in (str(target), target.backend))
+            about = bug.fingerprint
+            found = Travelled(str(target), bug.id, about.kind, about.detail, then[0], *now, seen=then[1])
+            append_line(results, asdict(found))
+            print(f"{found.bug}: {found.then} then, {found.now} now", flush=True)
+
+
+def replayed(bench: driftline.Workbench, bug: str, target: str) -> tuple[str, str]:
+    """What a replay says, and why."""
+    try:
+        answer = bench.replay(bug, target=target)
+    except DriftlineError as error:
+        return "", str(error)
+    return str(answer.answer), answer.reason
 
 
 def asked(*words: str) -> dict[str, Any]:
@@ -102,7 +113,7 @@ def asked(*words: str) -> dict[str, Any]:
 
 
 def read(results: Path) -> list[Travelled]:
-    return [Travelled(**line) for line in read_lines(results)]
+    return list({(line.target, line.bug): line for line in (Travelled(**one) for one in read_lines(results))}.values())
 
 
 def show(lines: Sequence[Travelled]) -> None:
@@ -115,9 +126,15 @@ def show(lines: Sequence[Travelled]) -> None:
         now = Counter("fixed" if line.fixed else line.now for line in again)
         others = len(again) - now["fixed"] - now[FAILS]
         print(f"| `{target}` | {len(mine)} | {len(again)} | {now['fixed']} | {now[FAILS]} | {others} |")
-    print("\n| release | fixed since | kind |\n|---|---|---|")
+    print("\n| release | fixed since | kind | what the old release does |\n|---|---|---|---|")
     for line in sorted((one for one in lines if one.fixed), key=lambda one: (one.target, one.detail)):
-        print(f"| `{line.target}` | {line.detail} | {line.kind} |")
+        print(f"| `{line.target}` | {line.detail} | {line.kind} | {shortened(line.seen)} |")
+
+
+def shortened(reason: str) -> str:
+    """One cell of a table."""
+    text = re.sub(r"^output\d+: |: legal rounding moves.*|\[ONNXRuntimeError\] : ", "", " ".join(reason.split()))
+    return textwrap.shorten(text, 150, placeholder=" ...").replace("|", "/")
 
 
 if __name__ == "__main__":

@@ -331,7 +331,7 @@ class Lane:
             return f"{result.kind} {result.stage} {normalise_message(result.reason)[:200]}"
         about = result.request.arm
         # There the arm does not say what it is about.
-        if result.request.generator in ("mutate", "llm") or about == "pairs":
+        if result.request.generator in ("mutate", "llm", "chains") or about == "pairs":
             about = " ".join(sorted({operator for operator, _ in result.coverage}))
         return f"{result.kind} {about}"
 

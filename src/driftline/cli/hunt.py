@@ -123,11 +123,11 @@ def hunt(
     """Make programs, run them on all compilers, and keep every bug once.
 
     Programs come from generators: `alone` (every operator by itself, in every circumstance), `graph` (random typed
-    programs), `layers` and `idioms` (what models are made of), `constructs` (loops, branches, steps of training),
-    `optests` (the operator tests of PyTorch and ONNX) and `mutate` (changes of programs that were interesting). Every
-    failure is reduced to the smallest part that still fails, run again in a fresh process, and grouped by its cause.
-    One more has to be named: `llm` asks a language model (OPENAI_BASE_URL, OPENAI_API_KEY, DRIFTLINE_LLM_MODEL) for
-    programs that fire one rewrite rule at a time.
+    programs), `chains` (pairs of common operators), `layers` and `idioms` (what models are made of), `constructs`
+    (loops, branches, steps of training), `optests` (the operator tests of PyTorch and ONNX) and `mutate` (changes of
+    programs that were interesting). Every failure is reduced to the smallest part that still fails, run again in a
+    fresh process, and grouped by its cause. One more has to be named: `llm` asks a language model (OPENAI_BASE_URL,
+    OPENAI_API_KEY, DRIFTLINE_LLM_MODEL) for programs that fire one rewrite rule at a time.
 
     \b
       driftline hunt                                     ten minutes on everything that is installed

@@ -8,6 +8,7 @@ from driftline.generate.base import Generator
 _BUILTIN = {
     "alone": "driftline.generate.lone_operators:LoneOperators",
     "graph": "driftline.generate.random_graph:RandomGraph",
+    "chains": "driftline.generate.chains:Chains",
     "layers": "driftline.generate.layers.generator:Layers",
     "constructs": "driftline.generate.constructs:Constructs",
     "idioms": "driftline.generate.idioms.generator:Idioms",

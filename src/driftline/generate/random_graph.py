@@ -194,6 +194,34 @@ class GraphBuilder:
             if not avoided and self._may_take(operator, value) and self._apply(operator, number):
                 return
 
+    def begin(self, operator: Operator, dtypes: Sequence[str]) -> None:
+        """Apply this operator to a new leaf."""
+        for _ in range(20):
+            mark = self.mark()
+            if self._apply(operator, self._new_first(operator, dtypes)):
+                return
+            self.undo(mark)
+        raise NoProgram(f"{operator.name} found no valid use")
+
+    def apply_to_last(self, operator: Operator) -> bool:
+        """Apply this operator to the last result, if it can be."""
+        last = len(self.values) - 1
+        value = self.values[last]
+        if f"{operator.name} {value.type.dtype}" in self.avoid or not self._may_take(operator, value):
+            return False
+        return any(self._apply(operator, last) for _ in range(4))
+
+    def mark(self) -> tuple[int, tuple[bool, ...]]:
+        """What `undo` goes back to."""
+        return len(self.nodes), tuple(value.used for value in self.values)
+
+    def undo(self, mark: tuple[int, tuple[bool, ...]]) -> None:
+        nodes, used = mark
+        del self.nodes[nodes:]
+        del self.values[len(used) :]
+        for value, was in zip(self.values, used, strict=True):
+            value.used = was
+
     def _may_take(self, operator: Operator, value: _Value) -> bool:
         if operator.first_values != "any" and (value.leaf is None or value.leaf.values != operator.first_values):
             return False

@@ -21,6 +21,7 @@ POOLED_LIMIT = 6.0  # the same over several inputs: there the noise averages out
 STRAYED = 3.0  # times as far as the worst of the samples strayed, an element may lie: some errors have long tails
 ILL_CONDITIONED = 0.25  # where sigma is this share of the value, there is nothing to compare
 GROSS = 1000.0  # times as far as rounding takes any element of the tensor: wrong, however ill-conditioned it is
+BAND_IN_SIGMA = 4.0  # how wide the band of a few shuffled runs is, where many independent steps add up
 UNIFORM_RMS = 0.58  # rms of a rounding error in units of the largest one
 ROUNDED_REFERENCE = 2.0**0.5  # in float64 the reference is rounded as coarsely as what is held against it
 
@@ -33,6 +34,7 @@ class Noise:
     deviations: Array  # one row per sample: sample - reference; NaN where the sample is not finite
     low: Array
     high: Array
+    steps_move: bool = False  # is the spread of legal steps a movement, too?
 
     @cached_property
     def movement(self) -> Array:
@@ -44,7 +46,8 @@ class Noise:
             samples = self.reference + deviations
             deviations = np.where(stepping, samples - np.clip(samples, self.low, self.high), deviations)
         far = np.max(np.abs(deviations), axis=0, initial=0.0)
-        return np.maximum(np.sqrt(np.mean(np.square(deviations), axis=0)), STRAYED / ELEMENT_LIMIT * far)
+        moved = np.maximum(np.sqrt(np.mean(np.square(deviations), axis=0)), STRAYED / ELEMENT_LIMIT * far)
+        return np.maximum(moved, (self.high - self.low) / BAND_IN_SIGMA) if self.steps_move else moved
 
     @cached_property
     def steady(self) -> Array:
