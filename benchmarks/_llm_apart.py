@@ -87,8 +87,9 @@ def write_sketch_prompts(store: Path, file: Path, count: int, seed: int, model: 
         rules = sorted(book.rules(TARGET), key=lambda rule: rule.id)
         for number, rule in enumerate(random.Random(seed).sample(rules, min(count, len(rules)))):
             told = book.text(rule)
-            messages = sketch_messages(rule, (told.tree or told.words)[:_DESCRIPTION], operator_names(told.form))
-            request = ChatRequest(model, messages, Sampling(max_tokens=tokens), sample=number)
+            names = operator_names(told.form)
+            messages = sketch_messages(rule, (told.tree or told.words)[:_DESCRIPTION], names)
+            request = ChatRequest(model, messages, Sampling(max_tokens=tokens), number, tuple(names))
             prompt = Prompt(rule.id, rule.needs, "", request, SKETCH)
             print(json.dumps({"key": request.key, "prompt": encode(Prompt, prompt)}), file=out, flush=True)
 

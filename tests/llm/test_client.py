@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,24 @@ def test_what_passes_is_tried_again(fault: chat_server.ChatReply) -> None:
         assert client.complete(QUESTION).text == "done"
     assert len(server.requests) == 3
     assert pauses == [1.0, 2.0]
+
+
+def test_a_list_of_names_is_asked_for_in_its_form_where_the_server_takes_one() -> None:
+    question = replace(QUESTION, choices=("add", "relu"))
+    assert question.key != QUESTION.key
+    with ChatServer([reply('{"names": ["relu"]}')]) as server, client_of(server) as (client, _):
+        assert client.complete(question).text == '{"names": ["relu"]}'
+        client.complete(QUESTION)
+    schema = server.requests[0]["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["names"]["items"]["enum"] == ["add", "relu"]
+    assert "response_format" not in server.requests[1]
+
+
+def test_a_server_that_refuses_the_form_is_asked_without_it_from_then_on() -> None:
+    question = replace(QUESTION, choices=("add", "relu"))
+    with ChatServer([failure(400), reply("add"), reply("relu")]) as server, client_of(server) as (client, _):
+        assert [client.complete(question).text for _ in range(2)] == ["add", "relu"]
+    assert ["response_format" in one for one in server.requests] == [True, False, False]
 
 
 def test_a_server_that_stays_down_is_asked_six_times() -> None:

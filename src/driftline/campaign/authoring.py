@@ -281,6 +281,8 @@ class Author:
                 messages = sketch_messages(rule, needs, operator_names(shown.text.form))
         options = tuple(pair for pair in (shown.options or rule.needs))
         chat = self._chat(messages, request.number, _SKETCH_TOKENS if mode == SKETCH else 0)
+        if mode == SKETCH:
+            chat = replace(chat, choices=tuple(operator_names(shown.text.form)))
         return _Question(replace(request, mode=mode, options=options), mode, tuple(examples), chat)
 
     def _chat(self, messages: tuple[Message, ...], sample: int, tokens: int = 0) -> ChatRequest:

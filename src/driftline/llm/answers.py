@@ -24,5 +24,5 @@ def digest_of(code: str) -> str:
 
 
 def names_in(text: str) -> list[str]:
-    """The words of an answer that may be names of operators, in their order."""
+    """The words of an answer, a list in JSON among them, that may be names of operators, in their order."""
     return [word for line in code_of(text).splitlines() for word in _NAME.findall(line)]

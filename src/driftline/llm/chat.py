@@ -32,16 +32,19 @@ class ChatRequest:
     messages: tuple[Message, ...]
     parameters: Sampling = Sampling()
     sample: int = 0
+    choices: tuple[str, ...] = ()  # the answer is a list of some of these; a server that can is held to it
 
     @property
     def key(self) -> str:
         """The SHA-256 of all that the answer depends on."""
-        body = [
+        body: list[object] = [
             self.model,
             asdict(self.parameters),
             [[one.role, one.content] for one in self.messages],
             self.sample,
         ]
+        if self.choices:
+            body.append(self.choices)
         return hashlib.sha256(json.dumps(body).encode()).hexdigest()
 
 

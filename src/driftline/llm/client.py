@@ -38,6 +38,7 @@ LONGEST_PAUSE = 60.0
 LARGEST = 8 << 20  # bytes of one answer
 _AGAIN = (408, 409, 425, 429)  # statuses that go away, besides 5xx
 _WRONG_KEY = (401, 403)
+_REFUSED_FORM = (400, 404, 422)
 
 
 class NoAnswer(Exception):
@@ -70,6 +71,7 @@ class ChatClient:
         self._settings = settings
         self._closed = threading.Event()
         self._told = threading.Event()  # that requests are tried again
+        self._takes_any_form = threading.Event()  # the server refuses to be told the form of an answer
         self._wait = wait or self._closed.wait
         headers = {"Authorization": f"Bearer {settings.key}"} if settings.key else {}
         limits = httpx.Limits(max_connections=settings.connections, max_keepalive_connections=settings.connections)
@@ -89,7 +91,12 @@ class ChatClient:
             "messages": [{"role": one.role, "content": self._clean(one.content)} for one in request.messages],
             **asdict(request.parameters),
         }
-        status, answer = self._patiently("POST", "/chat/completions", body)
+        held = bool(request.choices) and not self._takes_any_form.is_set()
+        form = {"response_format": _list_of(request.choices)} if held else {}
+        status, answer = self._patiently("POST", "/chat/completions", {**body, **form})
+        if held and status in _REFUSED_FORM:  # not all servers can be told the form of an answer
+            self._takes_any_form.set()
+            status, answer = self._patiently("POST", "/chat/completions", body)
         if status >= 400:
             said = self._said(answer)
             if _names_no_model(status, said, request.model):
@@ -214,6 +221,13 @@ class ChatClient:
             f"{self._settings.shown_url} knows no model {model!r}: set {MODEL}, or model below [llm] in driftline.toml."
             f" It says: {said}"
         )
+
+
+def _list_of(choices: Sequence[str]) -> dict[str, Any]:
+    """The form of an answer that is a list of some of these names, in the protocol's words."""
+    names = {"type": "array", "items": {"type": "string", "enum": list(choices)}, "minItems": 2, "maxItems": 8}
+    schema = {"type": "object", "properties": {"names": names}, "required": ["names"], "additionalProperties": False}
+    return {"type": "json_schema", "json_schema": {"name": "names", "strict": True, "schema": schema}}
 
 
 def _parsed(data: bytes) -> Any:
