@@ -19,7 +19,17 @@ from driftline.core.text import did_you_mean
 from driftline.core.verdict import Judgement
 from driftline.events import Listener, StepDone, StepsPlanned, StepStarted, Working, ignore
 from driftline.inputs.sizes import NOT_GIVEN, Sizes
-from driftline.perf.comparison import LIMIT, UNCONFIRMED, Effort, RatioMeasured, Side, Stopwatch, Unmeasured, conclude
+from driftline.perf.comparison import (
+    LIMIT,
+    UNCONFIRMED,
+    Effort,
+    RatioMeasured,
+    Side,
+    Stopwatch,
+    Unmeasured,
+    conclude,
+    plainly_below,
+)
 from driftline.perf.growth import EXPONENT, Grower, GrowthEffort
 from driftline.perf.result import GrowthRow, PerfRow, PerfRun, unmeasured_row
 from driftline.perf.twins import MADE_TWINS, made_twin
@@ -108,10 +118,10 @@ def perf_check(
 def answered(watch: Stopwatch, own: Side, other: Side, against: str, limit: float) -> PerfRow:
     """One question: the noise first, then the ratio, and where that is beyond the limit, the ratio once more."""
     row = PerfRow(str(own.target), against if against in (EAGER, TWIN, *MADE_TWINS) else str(other.target), "")
-    floor = watch.floor(other)
+    floor = watch.floor(other, limit)
     if isinstance(floor, Unmeasured):
         return unmeasured_row(row.target, row.against, f"{other.words} could not be timed: {_told(floor)}")
-    first = watch.measure(own, other)
+    first = watch.measure(own, other, settled=lambda ratio: plainly_below(ratio, limit))
     if isinstance(first, Unmeasured):
         who = other.words if first.of_baseline else own.words
         return replace(unmeasured_row(row.target, row.against, f"{who}: {_told(first)}"), floor=floor)
