@@ -29,7 +29,7 @@ LEAST_SECONDS = 100e-6  # of difference in one call: less than this may be what 
 SCREENING_ROUNDS = 8
 
 SLOW, UNCONFIRMED, SLOWER, NOISE, FASTER = "slow", "unconfirmed", "slower", "within noise", "faster"
-TOO_SHORT, TOO_NOISY, UNMEASURED = "too short", "too noisy", "not measured"
+TOO_SHORT, TOO_NOISY, UNMEASURED, OTHER_WORK = "too short", "too noisy", "not measured", "other work"
 
 
 @dataclass(frozen=True, eq=False)
