@@ -1,7 +1,7 @@
 """Known defects of TVM's schedule primitives, each with a witness that shows it and a neighbour that is right.
 
 They annotate bugs that a hunt finds, and never identify or hide one. A defect explains a failing step by its primitive
-and message, a wrong result or a crash only by the very steps of the witness on a function of the same kind.
+and message, a crash only by the very steps of the witness, a wrong result by these on a function of the same kind.
 The files of `causes/` have programs of frameworks as witnesses, which a schedule is not.
 """
 
@@ -38,7 +38,7 @@ class ScheduleDefect:
         if self.message:
             same = trace.primitives[-1] == self.witness.primitives[-1]
             return same and re.search(self.message, message) is not None
-        same_function = function_of(trace).kind == function_of(self.witness).kind
+        same_function = self.kind == Kind.CRASH or function_of(trace).kind == function_of(self.witness).kind
         return same_function and trace.primitives == self.witness.primitives
 
 
