@@ -14,7 +14,7 @@ from rich.table import Table
 from driftline.core.text import plural
 from driftline.measure.words import milliseconds, times
 from driftline.perf.comparison import FASTER, SLOW, SLOWER, UNCONFIRMED
-from driftline.perf.hunt import NOT_SLOW, UNCONFIRMED_SLOW
+from driftline.perf.hunt import NOT_SLOW, SLOW_AGAIN, UNCONFIRMED_SLOW
 from driftline.perf.journal import PerfHuntEntry
 from driftline.perf.result import SCHEMA, GrowthRow, PerfRow, PerfRun
 from driftline.perf.twins import MADE_TWINS
@@ -114,4 +114,4 @@ def hunt_json(entry: PerfHuntEntry, store: Store) -> dict[str, Any]:
 
 
 def was_timed(entry: PerfHuntEntry) -> bool:
-    return any(entry.counts.get(words) for words in (SLOW, NOT_SLOW, UNCONFIRMED_SLOW))
+    return any(entry.counts.get(words) for words in (SLOW, SLOW_AGAIN, NOT_SLOW, UNCONFIRMED_SLOW))
