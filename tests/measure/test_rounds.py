@@ -39,6 +39,13 @@ def test_the_clock_ends_slow_rounds_but_not_before_there_are_enough() -> None:
     assert len(taken.first) == FEWEST_ROUNDS
 
 
+def test_no_round_is_begun_once_the_question_is_settled() -> None:
+    taken = interleave(Scripted("a", 2.0), Scripted("b", 1.0), 50, settled=lambda taken: len(taken.first) >= 11)
+    assert len(taken.first) == len(taken.second) == 11
+    taken = interleave(Scripted("a", 2.0), Scripted("b", 1.0), 50, settled=lambda taken: True)
+    assert len(taken.first) == FEWEST_ROUNDS
+
+
 @pytest.mark.parametrize(("seconds", "calls"), [(10.0, 1), (0.05, 1), (0.005, 10), (1e-9, MOST_CALLS)])
 def test_a_round_has_as_many_calls_as_fill_a_moment(seconds: float, calls: int) -> None:
     assert calls_in_a_round(Timing(seconds, seconds)) == calls

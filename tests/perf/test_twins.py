@@ -17,8 +17,9 @@ from driftline.core.case import Case, CheckOptions
 from driftline.core.errors import DriftlineError
 from driftline.core.program import SourceBundle
 from driftline.core.target import Target
-from driftline.perf.check import PerfOptions, baseline, perf_check, sample_case
-from driftline.perf.comparison import Effort
+from driftline.measure.estimate import Estimate
+from driftline.perf.check import PerfOptions, answered, baseline, perf_check, sample_case
+from driftline.perf.comparison import Effort, RatioMeasured, Side, Stopwatch, Unmeasured
 from driftline.perf.twins import made_twin
 
 TEXT = """
@@ -96,3 +97,31 @@ def test_a_program_is_timed_against_its_twin(checker: Checker) -> None:
     run = perf_check(checker, case, [Target("eager")], PerfOptions(against=("layout",), effort=Effort(rounds=8)))
     (row,) = run.rows
     assert row.against == "layout" and row.measured and not row.found
+
+
+class Scripted(Stopwatch):
+    """Says that the compiler takes twice as long for a program as for its twin, and eager so many times as long."""
+
+    def __init__(self, checker: Checker, eager: float | None) -> None:
+        super().__init__(checker, Effort())
+        self._eager = eager
+
+    def floor(self, side: Side, limit: float = 1.5) -> float:
+        return 1.05
+
+    def measure(self, own: Side, other: Side, **more: Any) -> RatioMeasured | Unmeasured:
+        ratio = 2.0 if own.target.backend != "eager" else self._eager
+        if ratio is None:
+            return Unmeasured("ERROR", "eager does not take it")
+        around = Estimate(ratio, 0.97 * ratio, 1.03 * ratio)
+        return RatioMeasured(around, around, 0.01 * ratio, 0.01, 20)
+
+
+@pytest.mark.parametrize(
+    ("eager", "said"), [(1.0, "slow"), (1.4, "other work"), (2.0, "other work"), (None, "other work")]
+)
+def test_a_twin_is_no_evidence_where_eager_takes_longer_too(checker: Checker, eager: float | None, said: str) -> None:
+    case = case_of(checker, "images")
+    own, other = (Side(case, Target("inductor"), words) for words in ("images", "another dtype"))
+    row = answered(Scripted(checker, eager), own, other, "dtype", 1.5)
+    assert row.conclusion == said and bool(row.found) == (said == "slow") and bool(row.problem) == (said != "slow")

@@ -121,7 +121,7 @@ def bisect_failing(
     line = _between(offer.releases, wish, seen)
     cheap = [r for r in line if r == here or r in _environments(package)]
     answer = inquiry.releases(failing.case) if inquiry else _WrongResult(checker, failing)
-    asker = _Asker(failing.target, answer, wish, package, here, report)
+    asker = _Asker(failing.target, answer, wish, package, here, checker.pool.deadline, report)
     trials: list[Trial] = []
 
     def ask(release: str) -> ReleaseAnswer:
@@ -249,8 +249,10 @@ class _Asker:
         wish: ReleaseWish,
         package: str,
         here: str,
+        deadline: float,
         report: Callable[[str], None],
     ) -> None:
+        self._deadline = deadline
         self._target = target
         self._answer = answer
         self._wish = wish
@@ -289,6 +291,7 @@ class _Asker:
         target = replace(self._target, version=None if release == self._here else release)
         # A pool of its own, so that nothing of this release lives on when its environment is removed.
         with Pool() as pool:
+            pool.deadline = self._deadline
             return self._answer(Checker(pool), target)
 
 

@@ -20,12 +20,12 @@ class NoTimeLeft(DriftlineError):
 @contextlib.contextmanager
 def cut_at_end(pool: Pool, budget: float, what: str) -> Iterator[None]:
     """What runs in the pool a little after the budget is ended. `what` is the command, for the sentence that is said
-    when nothing came of it."""
+    when nothing came of it. Of budgets within each other the outermost is named: that is the one that was given."""
     before = pool.deadline
     pool.deadline = min(before, time.monotonic() + (1 + GRACE) * budget)
     try:
         yield
-    except (BudgetEnded, PoolExpired) as ended:
+    except (BudgetEnded, PoolExpired, NoTimeLeft) as ended:
         raise NoTimeLeft(
             f"{what}: the budget of {budget:.0f} s ended before it came to a result; give it more with --budget."
         ) from ended

@@ -154,7 +154,7 @@ def check(
     if as_json:
         print_json(run.to_json())
     else:
-        show_perf(run)
+        show_perf(run, store)
     if not run.measured:
         return NOTHING_COMPARED
     return 1 if run.found else 0

@@ -19,7 +19,20 @@ from driftline.core.text import did_you_mean
 from driftline.core.verdict import Judgement
 from driftline.events import Listener, StepDone, StepsPlanned, StepStarted, Working, ignore
 from driftline.inputs.sizes import NOT_GIVEN, Sizes
-from driftline.perf.comparison import LIMIT, UNCONFIRMED, Effort, RatioMeasured, Side, Stopwatch, Unmeasured, conclude
+from driftline.measure.words import times
+from driftline.perf.comparison import (
+    LIMIT,
+    OTHER_WORK,
+    SLOW,
+    UNCONFIRMED,
+    Effort,
+    RatioMeasured,
+    Side,
+    Stopwatch,
+    Unmeasured,
+    conclude,
+    plainly_below,
+)
 from driftline.perf.growth import EXPONENT, Grower, GrowthEffort
 from driftline.perf.result import GrowthRow, PerfRow, PerfRun, unmeasured_row
 from driftline.perf.twins import MADE_TWINS, made_twin
@@ -108,10 +121,10 @@ def perf_check(
 def answered(watch: Stopwatch, own: Side, other: Side, against: str, limit: float) -> PerfRow:
     """One question: the noise first, then the ratio, and where that is beyond the limit, the ratio once more."""
     row = PerfRow(str(own.target), against if against in (EAGER, TWIN, *MADE_TWINS) else str(other.target), "")
-    floor = watch.floor(other)
+    floor = watch.floor(other, limit)
     if isinstance(floor, Unmeasured):
         return unmeasured_row(row.target, row.against, f"{other.words} could not be timed: {_told(floor)}")
-    first = watch.measure(own, other)
+    first = watch.measure(own, other, settled=lambda ratio: plainly_below(ratio, limit))
     if isinstance(first, Unmeasured):
         who = other.words if first.of_baseline else own.words
         return replace(unmeasured_row(row.target, row.against, f"{who}: {_told(first)}"), floor=floor)
@@ -122,7 +135,23 @@ def answered(watch: Stopwatch, own: Side, other: Side, against: str, limit: floa
         if not isinstance(again, Unmeasured):
             measured = (first, again)
             conclusion = conclude(measured, limit, floor)
+    if conclusion == SLOW and against in MADE_TWINS and (why := _other_work(watch, own, other, limit)):
+        return replace(row, conclusion=OTHER_WORK, measured=measured, floor=floor, problem=why)
     return replace(row, conclusion=conclusion, measured=measured, floor=floor)
+
+
+def _other_work(watch: Stopwatch, own: Side, other: Side, limit: float) -> str:
+    """Why a program and the twin that was made of it are not the same work: eager, which optimises nothing, takes
+    longer for it, too. Nothing when they are, or when eager itself was asked about."""
+    home = baseline_of(own.target)
+    if own.target == home:
+        return ""
+    watch.tell("eager on both")
+    sides = (Side(one.case, home, EAGER) for one in (own, other))
+    found = watch.measure(*sides, settled=lambda ratio: plainly_below(ratio, limit))
+    if isinstance(found, Unmeasured):
+        return f"eager, which says whether they are the same work, could not be timed: {_told(found)}"
+    return "" if plainly_below(found.ratio, limit) else f"eager itself takes {times(found.ratio)} as long"
 
 
 def baseline(checker: Checker, case: Case, target: Target, against: str) -> Side | str:

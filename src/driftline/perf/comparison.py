@@ -8,6 +8,7 @@ that calling a compiled program explains.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
@@ -28,7 +29,7 @@ LEAST_SECONDS = 100e-6  # of difference in one call: less than this may be what 
 SCREENING_ROUNDS = 8
 
 SLOW, UNCONFIRMED, SLOWER, NOISE, FASTER = "slow", "unconfirmed", "slower", "within noise", "faster"
-TOO_SHORT, TOO_NOISY, UNMEASURED = "too short", "too noisy", "not measured"
+TOO_SHORT, TOO_NOISY, UNMEASURED, OTHER_WORK = "too short", "too noisy", "not measured", "other work"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,21 +84,37 @@ class Stopwatch:
         self.checker = checker
         self.effort = effort
         self.tell = tell
-        self._floors: dict[tuple[str, str], float | Unmeasured] = {}
+        self._floors: dict[tuple[str, str, float], float | Unmeasured] = {}
 
-    def floor(self, side: Side) -> float | Unmeasured:
-        """The factor up to which a ratio against this side says nothing: the side against itself, in two processes."""
-        if side.key not in self._floors:
+    def floor(self, side: Side, limit: float = LIMIT) -> float | Unmeasured:
+        """The factor up to which a ratio against this side says nothing: the side against itself, in two processes. One
+        that is far below the limit need not be known better."""
+        key = (*side.key, limit)
+        if key not in self._floors:
             self.tell(f"{side.words} against itself")
-            found = self.measure(side, side)
-            self._floors[side.key] = found if isinstance(found, Unmeasured) else noise_floor(found.ratio)
-        return self._floors[side.key]
+            found = self.measure(side, side, settled=lambda ratio: noise_floor(ratio) < 1 + (limit - 1) / 4)
+            self._floors[key] = found if isinstance(found, Unmeasured) else noise_floor(found.ratio)
+        return self._floors[key]
 
     def measure(
-        self, own: Side, other: Side, *, other_first: bool = False, rounds: int | None = None
+        self,
+        own: Side,
+        other: Side,
+        *,
+        other_first: bool = False,
+        rounds: int | None = None,
+        settled: Callable[[Estimate], bool] = lambda ratio: False,
     ) -> RatioMeasured | Unmeasured:
         """Time a side against another, in two new processes. With `other_first` they are started and timed in the other
-        order."""
+        order. Once the ratio so far has `settled` the question, no further round is begun; this may never make a
+        finding, since an interval that is looked at again and again lies beyond a limit by chance sooner or later."""
+        by_cpu = own.target.device == other.target.device == "cpu"  # a GPU works while the processor waits
+        clock = "cpu" if by_cpu else "wall"
+
+        def enough(taken: Rounds) -> bool:
+            ratio = taken.ratio(clock)
+            return settled(ratio.inverse() if other_first else ratio)
+
         pair = (other, own) if other_first else (own, other)
         try:
             with contextlib.ExitStack() as held:
@@ -109,15 +126,14 @@ class Stopwatch:
                     made.append(found)
                 taken = interleave(
                     made[0], made[1], rounds or self.effort.rounds, seconds=self.effort.seconds,
-                    tell=lambda done, of: self.tell(f"{own.words}, round {done + 1} of {of}"),
+                    tell=lambda done, of: self.tell(f"{own.words}, round {done + 1} of {of}"), settled=enough,
                 )  # fmt: skip
         except (Untimed, DriftlineError) as error:
             return Unmeasured(str(Outcome.ERROR), first_line(str(error)))
         if other_first:
             made.reverse()
             taken = Rounds(taken.second, taken.first)
-        by_cpu = own.target.device == other.target.device == "cpu"  # a GPU works while the processor waits
-        return _measured(taken, by_cpu, made[0].kept.version, made[1].kept.version)
+        return _measured(taken, clock, made[0].kept.version, made[1].kept.version)
 
     def _enter(self, held: contextlib.ExitStack, side: Side) -> Contestant | Unmeasured:
         form = self.checker.form_for(side.case, side.target)
@@ -127,8 +143,7 @@ class Stopwatch:
         return made if made.usable else Unmeasured(str(made.kept.outcome), why_unusable(made))
 
 
-def _measured(taken: Rounds, by_cpu: bool, version: str, other_version: str) -> RatioMeasured:
-    clock = "cpu" if by_cpu else "wall"
+def _measured(taken: Rounds, clock: str, version: str, other_version: str) -> RatioMeasured:
     own, other = (median(by_clock(timings, clock)) for timings in (taken.first, taken.second))
     ratio, wall, rounds = taken.ratio(clock), taken.ratio("wall"), len(taken.first)
     return RatioMeasured(ratio, wall, own, other, rounds, version, other_version, taken.instructions())
@@ -139,6 +154,11 @@ def is_beyond(found: RatioMeasured, limit: float, floor: float) -> bool:
     contradict: threads that spin use CPU time and no one's patience."""
     apart = found.own_seconds - found.other_seconds
     return found.ratio.low > max(limit, floor) and apart > LEAST_SECONDS and found.wall.high > limit
+
+
+def plainly_below(ratio: Estimate, limit: float) -> bool:
+    """Does the whole interval lie below half the way to the limit? More rounds would make no finding of this."""
+    return ratio.high < 1 + (limit - 1) / 2
 
 
 def is_too_short(found: RatioMeasured, limit: float) -> bool:

@@ -38,7 +38,7 @@ from driftline.perf.recording import record_slow, slow_fingerprint
 from driftline.store import Store
 
 EFFORT = Effort(seconds=20.0, timeout=120.0)
-NOT_SLOW, NO_PROGRAM, UNCONFIRMED_SLOW = "not slow", "no program", "not confirmed"
+NOT_SLOW, NO_PROGRAM, UNCONFIRMED_SLOW, SLOW_AGAIN = "not slow", "no program", "not confirmed", "slow, found before"
 _CUT = Mode(DataFlow.CUT, Returned.UNREAD)
 
 
@@ -119,6 +119,8 @@ class PerfHunt:
         if not is_beyond(screened, self.entry.plan.ratio, 1.0):
             return NOT_SLOW
         smaller = self._smallest(graph, case, target)
+        if slow_fingerprint(smaller, target).bug_id in self._bugs:  # to confirm it again takes long
+            return SLOW_AGAIN
         for found in dict.fromkeys((smaller, case)):  # what was seen with few rounds may not hold in the part
             if self._confirmed(found, target):
                 return SLOW

@@ -84,9 +84,11 @@ def own_nodes(program: Program) -> int:
     """How many nodes a copy counts for: those of an ONNX model, else the operators that the text names."""
     if program.form != "onnx":
         return max(1, len(operators_of(program)))
+    import onnx
+
     from driftline.programs.onnx_repeated import count_nodes
 
-    return max(1, count_nodes(_model(program)))
+    return max(1, count_nodes(onnx.load(str(program.path), load_external_data=False)))  # weights do not matter here
 
 
 def _repeated_file(checker: Checker, program: Program, copies: int) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
@@ -13,12 +14,12 @@ from rich.table import Table
 from driftline.core.text import plural
 from driftline.measure.words import milliseconds, times
 from driftline.perf.comparison import FASTER, SLOW, SLOWER, UNCONFIRMED
-from driftline.perf.hunt import NOT_SLOW, UNCONFIRMED_SLOW
+from driftline.perf.hunt import NOT_SLOW, SLOW_AGAIN, UNCONFIRMED_SLOW
 from driftline.perf.journal import PerfHuntEntry
 from driftline.perf.result import SCHEMA, GrowthRow, PerfRow, PerfRun
 from driftline.perf.twins import MADE_TWINS
 from driftline.perf.words import exponent
-from driftline.report.results import bug_json
+from driftline.report.results import bug_json, command
 from driftline.report.screen import console
 from driftline.report.words import duration
 from driftline.store import Store
@@ -26,8 +27,8 @@ from driftline.store import Store
 _STYLES = {SLOW: "bold red", SLOWER: "yellow", UNCONFIRMED: "yellow", FASTER: "green"}
 
 
-def show_perf(run: PerfRun) -> None:
-    """The noise first, then a table, then what was found."""
+def show_perf(run: PerfRun, store: Path) -> None:
+    """The noise first, then a table, then what was found and the commands that show it in the store."""
     out = console()
     floors = {row.against: row.floor for row in run.rows if row.floor}
     for against, floor in floors.items():
@@ -40,7 +41,8 @@ def show_perf(run: PerfRun) -> None:
     for row in run.growth:
         _show_growth(row)
     for bug in [*(row.bug for row in run.rows if row.bug), *(bug for row in run.growth for bug in row.bugs)]:
-        out.print(escape(f"found {bug}: driftline bugs show {bug}; measure it again: driftline replay {bug}"))
+        shown = f"{command('bugs show', bug, store)}; measure it again: {command('replay', bug, store)}"
+        out.print(escape(f"found {bug}: {shown}"))
     if not run.found and run.measured:
         out.print(escape(f"Nothing is slower than {run.ratio:g}x, twice in a row and beyond the noise."))
 
@@ -53,7 +55,8 @@ def _table(rows: Sequence[PerfRow]) -> Table:
         table.add_column(column, overflow="fold")
     for row in rows:
         style = _STYLES.get(row.conclusion, "")
-        shown = f"[{style}]{escape(row.conclusion)}[/]" if style else escape(row.conclusion)
+        said = f"{row.conclusion}: {row.problem}" if row.problem else row.conclusion
+        shown = f"[{style}]{escape(said)}[/]" if style else escape(said)
         if not row.measured:
             table.add_row(escape(row.target), escape(row.against), *[""] * (5 + counted), escape(row.problem))
             continue
@@ -111,4 +114,4 @@ def hunt_json(entry: PerfHuntEntry, store: Store) -> dict[str, Any]:
 
 
 def was_timed(entry: PerfHuntEntry) -> bool:
-    return any(entry.counts.get(words) for words in (SLOW, NOT_SLOW, UNCONFIRMED_SLOW))
+    return any(entry.counts.get(words) for words in (SLOW, SLOW_AGAIN, NOT_SLOW, UNCONFIRMED_SLOW))

@@ -23,7 +23,7 @@ SCHEMA = 1
 def command(name: str, bug_id: str, store: Path) -> str:
     """A command about a bug, as it is typed."""
     place = [] if store == default_store() else ["--store", store]
-    return shell(["driftline", name, bug_id, *place, *plugin_words()])
+    return shell(["driftline", *name.split(), bug_id, *place, *plugin_words()])
 
 
 def replay_command(bug_id: str, store: Path) -> str:

@@ -8,14 +8,17 @@ from typing import Any
 import click
 
 from driftline.core.config import default_store
+from driftline.core.evidence import Evidence
 from driftline.core.quoting import shell
 from driftline.report import words
 from driftline.report.results import SCHEMA, bug_json
 from driftline.schedules.functions import FUNCTIONS
 from driftline.schedules.hunt import RIGHT, ScheduleHuntResult
+from driftline.schedules.known import DEFECTS, ScheduleDefect, defect_of
 from driftline.schedules.naming import sentence
 from driftline.schedules.preconditions import NEVER_BROKEN, PRECONDITIONS
 from driftline.schedules.primitives import NOT_DRAWN, PRIMITIVES
+from driftline.schedules.recording import trace_of
 from driftline.schedules.requests import Performed
 from driftline.store import Bug, Store
 from driftline.store.store import sound_bugs
@@ -40,6 +43,8 @@ def show_schedule_hunt(result: ScheduleHuntResult, store: Store) -> None:
     click.echo(f"\n{words.plural(len(bugs), 'bug')}:")
     for bug in bugs:
         click.echo(f"  {bug.id}  {max(1, result.sightings[bug.id]):4d}x  {bug.summary[:170]}")
+        if defect := _defect(bug, store):
+            click.echo(f"      known: {defect.title}")
     place = [] if store.path == default_store() else ["--store", store.path]
     click.echo(f"\nAs a script: {shell(['driftline', 'schedules', 'export', bugs[0].id, *place])}")
 
@@ -47,6 +52,13 @@ def show_schedule_hunt(result: ScheduleHuntResult, store: Store) -> None:
 def _bugs(result: ScheduleHuntResult, store: Store) -> list[Bug]:
     """Those that were seen most first."""
     return list(sound_bugs(store, sorted(result.bugs, key=lambda name: (-result.sightings[name], name))))
+
+
+def _defect(bug: Bug, store: Store) -> ScheduleDefect | None:
+    """The known defect of TVM that explains a bug, if there is one."""
+    finding = bug.findings[0]
+    message = Evidence.from_json(finding.verdict["evidence"]).message
+    return defect_of(trace_of(store.load_case(finding.case_id)), bug.fingerprint.kind, bug.fingerprint.stage, message)
 
 
 def schedule_hunt_json(result: ScheduleHuntResult, store: Store) -> dict[str, Any]:
@@ -61,7 +73,14 @@ def schedule_hunt_json(result: ScheduleHuntResult, store: Store) -> dict[str, An
         "unsettled": result.unsettled,
         "functions": dict(result.functions),
         "primitives": dict(result.primitives),
-        "bugs": [{**bug_json(bug, store.path), "sightings": result.sightings[bug.id]} for bug in _bugs(result, store)],
+        "bugs": [
+            {
+                **bug_json(bug, store.path),
+                "sightings": result.sightings[bug.id],
+                "defect": defect.name if (defect := _defect(bug, store)) else None,
+            }
+            for bug in _bugs(result, store)
+        ],
     }
 
 
@@ -72,6 +91,7 @@ def listing() -> dict[str, Any]:
         "functions": [{"name": one.name, "kind": one.kind, "sizes": list(one.sizes)} for one in FUNCTIONS],
         "primitives": list(PRIMITIVES),
         "not_drawn": NOT_DRAWN,
+        "defects": [{"name": one.name, "title": one.title, "kind": one.kind, "seen": one.seen} for one in DEFECTS],
         "preconditions": [
             *({"primitives": list(one.primitives), "duty": one.duty, "source": one.source} for one in PRECONDITIONS),
             *({"primitives": [name], "duty": duty, "source": source} for name, duty, source in NEVER_BROKEN),
@@ -89,6 +109,9 @@ def show_listing() -> None:
     click.echo("\nNot drawn:")
     for name, why in told["not_drawn"].items():
         click.echo(f"  {name}: {why}")
+    click.echo("\nKnown defects of TVM:")
+    for one in told["defects"]:
+        click.echo(f"  {one['name']}: {one['title']} ({one['kind']})")
     click.echo("\nLeft to the caller, so breaking it is no finding:")
     for one in told["preconditions"]:
         click.echo(f"  {', '.join(one['primitives'])}: {one['duty']} ({one['source']})")

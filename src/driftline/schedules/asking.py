@@ -80,11 +80,13 @@ class ScheduleAsker:
         build: bool = True,
         optimised: bool = True,
     ) -> list[Performed]:
-        """What becomes of each trace; in a process that has run nothing else, when it has to be `fresh`. Without
-        `build` it is only scheduled; unless `optimised`, LLVM does not optimise it, which takes a third of the time."""
+        """What becomes of each trace; when it has to be `fresh`, in a process that has run nothing else, and compiled
+        as a user does it. Without `build` it is only scheduled; unless `optimised`, LLVM does not optimise it, which
+        takes a third of the time."""
 
         def request(numbers: Sequence[int], folder: Path) -> PerformRequest:
-            return PerformRequest(tuple(traces[n] for n in numbers), folder, self._shared, lenient, build, optimised)
+            some = tuple(traces[n] for n in numbers)
+            return PerformRequest(some, folder, self._shared, lenient, build, optimised, faithful=fresh)
 
         return self._all(PERFORM, list(range(len(traces))), request, renumbered=True, fresh=fresh)
 

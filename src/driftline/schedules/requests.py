@@ -59,7 +59,8 @@ class DrawRequest:
 @dataclass(frozen=True)
 class PerformRequest:
     """Perform these traces. `lenient`: a step that has no place, or is refused, is left out instead of ending it.
-    Without `build` they are scheduled and neither compiled nor run; unless `optimised`, LLVM does not optimise them."""
+    Without `build` they are scheduled and neither compiled nor run; unless `optimised`, LLVM does not optimise them;
+    `faithful` is as in `performing.py`."""
 
     traces: tuple[Trace, ...]
     folder: Path
@@ -67,6 +68,7 @@ class PerformRequest:
     lenient: bool = False
     build: bool = True
     optimised: bool = True
+    faithful: bool = True
 
 
 @dataclass(frozen=True)

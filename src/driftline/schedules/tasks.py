@@ -72,6 +72,7 @@ def perform(request: PerformRequest, context: Context) -> AllPerformed:
             lenient=request.lenient,
             build=request.build,
             optimised=request.optimised,
+            faithful=request.faithful,
         )
         journal.end(done)
     return AllPerformed()
@@ -88,8 +89,8 @@ def _drawn(request: DrawRequest, seed: int, journal: Journal) -> Performed:
             steps = draw_from_space(function, trace.sizes, rng)
         except NoPoint as error:
             return Performed(trace, refused=str(error))
-        return perform_trace(trace.with_steps(steps), request.shared, journal.tell)
-    bench = ScheduleBench(trace, request.shared)
+        return perform_trace(trace.with_steps(steps), request.shared, journal.tell, faithful=False)
+    bench = ScheduleBench(trace, request.shared, faithful=False)
     wanted = rng.randint(1, MOST_STEPS)
     drawn = 0
     for _ in range(wanted * _TRIES):

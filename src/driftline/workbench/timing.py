@@ -11,6 +11,7 @@ from driftline.checking.open import open_program
 from driftline.core.case import Case, CheckOptions
 from driftline.core.errors import DriftlineError
 from driftline.core.target import Target, parse_targets
+from driftline.core.text import did_you_mean
 from driftline.events import Listener, ignore
 from driftline.execute.pool import Pool
 from driftline.inputs.sizes import Sizes
@@ -60,6 +61,9 @@ class TimingBench(OpenBench):
             raise DriftlineError("A twin is timed on the same target; leave out what to compare against.")
         if twin in MADE_TWINS:
             baselines, twin = (twin,), None
+        elif twin and twin.isidentifier():
+            near = did_you_mean(twin, MADE_TWINS)
+            raise DriftlineError(f"There is no twin {twin!r}; give layout, dtype or a program.{near}")
         checks = CheckOptions(seed=seed, timeout=timeout, plugins=self._plugins)
         grown = GrowthEffort(sizes_to(nodes), seconds=seconds, timeout=timeout) if growth else None
         options = PerfOptions(baselines, ratio, Effort(repeat, seconds, timeout), grown, exponent)

@@ -1,0 +1,193 @@
+"""Known defects of TVM's schedule primitives, each with a witness that shows it and a neighbour that is right.
+
+They annotate bugs that a hunt finds, and never identify or hide one. A defect explains a failing step by its primitive
+and message, a crash only by the very steps of the witness, a wrong result by these on a function of the same kind.
+The files of `causes/` have programs of frameworks as witnesses, which a schedule is not.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from driftline.core.execution import Stage
+from driftline.core.verdict import Kind
+from driftline.schedules.functions import function_of
+from driftline.schedules.trace import LoopAt, ScheduleStep, Trace
+
+_NM, _NMK = {"n": 3, "m": 5}, {"n": 3, "m": 4, "k": 5}
+
+
+@dataclass(frozen=True)
+class ScheduleDefect:
+    """What is wrong, how it shows, the smallest schedule that shows it, and one close by that is right."""
+
+    name: str
+    title: str
+    kind: Kind
+    witness: Trace
+    neighbour: Trace
+    message: str = ""  # a regular expression; numbers are written as #
+    stage: Stage = Stage.SCHEDULE
+    seen: str = "0.27.0.post1"
+
+    def explains(self, trace: Trace, kind: str, stage: str, message: str) -> bool:
+        """Does it explain a failure that was reduced to this trace?"""
+        if (kind, stage) != (self.kind, self.stage) or not trace.steps:
+            return False
+        if self.message:
+            same = trace.primitives[-1] == self.witness.primitives[-1]
+            return same and re.search(self.message, message) is not None
+        same_function = self.kind == Kind.CRASH or function_of(trace).kind == function_of(self.witness).kind
+        return same_function and trace.primitives == self.witness.primitives
+
+
+def defect_of(trace: Trace, kind: str, stage: str, message: str) -> ScheduleDefect | None:
+    """The known defect that explains a reduced failure, if there is one."""
+    return next((one for one in DEFECTS if one.explains(trace, kind, stage, message)), None)
+
+
+def _step(primitive: str, *blocks: str, at: tuple[tuple[str, int], ...] = (), by: tuple[int | None, ...] = (),
+          word: str = "") -> ScheduleStep:  # fmt: skip
+    return ScheduleStep(primitive, blocks, tuple(LoopAt(block, index) for block, index in at), by, word)
+
+
+def _moved(primitive: str, block: str, under: str, loop: int) -> ScheduleStep:
+    return _step(primitive, block, at=((under, loop),), by=(0, -1))
+
+
+_REVERSED = Trace("two_steps", _NM, (_moved("reverse_compute_at", "Y", "P", 0),))
+_BLOCKIZED = Trace("two_steps", _NM, (_step("blockize", "P", "Y"),))
+_CACHE_INDEX = _step("cache_index", "Y", word="global")
+_BLOCKIZED_LOOP = Trace("scale", _NM, (_step("blockize", at=(("Y", 1),)),))
+
+DEFECTS = (
+    ScheduleDefect(
+        "loop-partition-initialises-again",
+        "loop_partition of a reduction loop initialises the sum again in every part",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("row_sum", _NM, (_step("loop_partition", at=(("Y", 1),), by=(1, None)),)),
+        neighbour=Trace("row_sum", _NM, (_step("loop_partition", at=(("Y", 0),), by=(1, None)),)),
+    ),
+    ScheduleDefect(
+        "blockize-keeps-the-named-order",
+        "blockize of several blocks keeps the order in which they are named, also where the first reads what the second"
+        " writes",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("two_steps", _NM, (_step("blockize", "Y", "P"),)),
+        neighbour=_BLOCKIZED,
+    ),
+    ScheduleDefect(
+        "buffer-inside-a-vectorised-loop",
+        "a buffer that is made and used inside a vectorised loop becomes one number for all lanes",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("two_steps", _NM, (_step("vectorize", at=(("Y", 1),)), _moved("compute_at", "P", "Y", 1))),
+        neighbour=Trace("two_steps", _NM, (_step("vectorize", at=(("Y", 1),)), _moved("compute_at", "P", "Y", 0))),
+    ),
+    ScheduleDefect(
+        "reverse-compute-at-behind-consumers",
+        "reverse_compute_at takes a block without producers and puts it behind its consumers",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("softmax", _NM, (_moved("reverse_compute_at", "M", "Y", 0),)),
+        neighbour=_REVERSED,
+    ),
+    ScheduleDefect(
+        "cache-write-of-a-blockized-reduction",
+        "cache_write of a reduction whose inner loop was blockized gives other sums",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace(
+            "row_sum", _NM,
+            (_step("blockize", at=(("Y", 1),)), _step("cache_write", "Y", by=(0,), word="local")),
+        ),
+        neighbour=Trace("row_sum", _NM, (_step("cache_write", "Y", by=(0,), word="local"),)),
+    ),
+    ScheduleDefect(
+        "loop-partition-of-a-merged-loop",
+        "loop_partition of a loop with several statements in it dereferences nothing",
+        Kind.CRASH,
+        witness=Trace(
+            "matmul_bias", _NMK,
+            (_step("merge", at=(("M", 0), ("Y", 0))), _step("loop_partition", at=(("M", 0),), by=(1, None))),
+        ),
+        neighbour=Trace("matmul_bias", _NMK, (_step("merge", at=(("M", 0), ("Y", 0))),)),
+    ),
+    ScheduleDefect(
+        "merge-of-one-nest",
+        "merge of two loops of one nest, or of a loop with itself, dereferences nothing",
+        Kind.CRASH,
+        witness=Trace(
+            "matmul_bias", _NMK, (_moved("compute_at", "M", "Y", 0), _step("merge", at=(("M", 0), ("Y", 0))))
+        ),
+        neighbour=Trace("matmul_bias", _NMK, (_moved("compute_at", "M", "Y", 0),)),
+    ),
+    ScheduleDefect(
+        "reindex-cache-read-of-a-scan",
+        "reindex_cache_read of a scan, which reads what it writes, ends the process",
+        Kind.CRASH,
+        witness=Trace("prefix_sum", _NM, (_step("reindex_cache_read", "Y", by=(1, 1, 0), word="permute"),)),
+        neighbour=Trace("scale", _NM, (_step("reindex_cache_read", "Y", by=(0, 1, 0), word="permute"),)),
+    ),
+    ScheduleDefect(
+        "cache-index-of-no-computation",
+        "cache_index of a block without index computation makes an empty sequence; its documentation says 'keep"
+        " unchanged'",
+        Kind.ERROR, message="An empty SeqStmt",
+        witness=Trace("scale", _NM, (_CACHE_INDEX,)),
+        neighbour=Trace("conv2d", _NMK, (_CACHE_INDEX,)),
+    ),
+    ScheduleDefect(
+        "cache-index-of-one-computation",
+        "cache_index of a block with one index computation makes a sequence of one",
+        Kind.ERROR, message="SeqStmt of length",
+        witness=Trace("shifted", _NM, (_CACHE_INDEX,)),
+        neighbour=Trace("conv2d", _NMK, (_CACHE_INDEX,)),
+    ),
+    ScheduleDefect(
+        "blockize-of-a-reduction-by-its-block",
+        "blockize of a reduction by its block is refused by an internal error instead of a ScheduleError",
+        Kind.ERROR, message="No reduction iter vars allowed",
+        witness=Trace("row_sum", _NM, (_step("blockize", "Y"),)),
+        neighbour=_BLOCKIZED_LOOP,
+    ),
+    ScheduleDefect(
+        "blockize-of-one-block",
+        "blockize of a list of one block makes a sequence of one",
+        Kind.ERROR, message="SeqStmt of length",
+        witness=Trace("scale", _NM, (_step("blockize", "Y"),)),
+        neighbour=_BLOCKIZED_LOOP,
+    ),
+    ScheduleDefect(
+        "blockize-of-blocks-with-another-between",
+        "blockize of two blocks with a third one between them is refused by an internal error, not by a ScheduleError",
+        Kind.ERROR, message="Target blocks must be consecutive",
+        witness=Trace("matmul_relu", _NMK, (_step("blockize", "P", "Y"),)),
+        neighbour=_BLOCKIZED,
+    ),
+    ScheduleDefect(
+        "blockize-of-blocks-of-different-depth",
+        "blockize of several blocks of different depth reads a list beyond its end",
+        Kind.ERROR, message="Index # out of bounds",
+        witness=Trace(
+            "max_pool", _NM,
+            (_step("decompose_reduction", "Y", at=(("Y", 0),)), _step("blockize", "Y_init", "Y_update")),
+        ),
+        neighbour=_BLOCKIZED,
+    ),
+    ScheduleDefect(
+        "reverse-compute-at-of-a-window",
+        "reverse_compute_at of a block that reads its producer at `i + r`, or through an index, is refused by a"
+        " ValueError instead of a ScheduleError",
+        Kind.ERROR, message="TensorRegion pattern match failed",
+        witness=Trace("max_pool", _NM, (_moved("reverse_compute_at", "Y", "P", 0),)),
+        neighbour=_REVERSED,
+    ),
+    ScheduleDefect(
+        "reindex-in-a-shared-loop",
+        "reindex of a block that shares a loop with another fails a check instead of a ScheduleError",
+        Kind.ERROR, message=r"outer->body\.get\(\) == inner",
+        witness=Trace(
+            "two_steps", _NM, (_moved("compute_at", "P", "Y", 0), _step("reindex", "Y", by=(0,), word="read"))
+        ),
+        neighbour=Trace("two_steps", _NM, (_step("reindex", "Y", by=(0,), word="read"),)),
+    ),
+)  # fmt: skip

@@ -1,0 +1,34 @@
+"""Known defects of schedule primitives: every witness fails as it is said, every neighbour is right."""
+
+from __future__ import annotations
+
+import pytest
+
+from driftline.execute.pool import Pool
+from driftline.schedules.asking import ScheduleAsker
+from driftline.schedules.known import DEFECTS, defect_of
+from driftline.schedules.trace import ScheduleStep, Trace
+
+
+def test_every_witness_fails_and_is_explained_and_every_neighbour_is_right(pool: Pool) -> None:
+    asker = ScheduleAsker(pool)
+    witnesses = asker.perform([one.witness for one in DEFECTS])
+    neighbours = asker.perform([one.neighbour for one in DEFECTS])
+    for defect, shown, beside in zip(DEFECTS, witnesses, neighbours, strict=True):
+        found = defect_of(shown.trace, shown.kind, shown.stage, shown.evidence.message)
+        assert found is defect, (defect.name, shown.kind, shown.stage, shown.evidence.message, shown.refused)
+        assert not beside.fails and not beside.refused, (defect.name, beside.kind, beside.refused)
+    assert len({one.name for one in DEFECTS}) == len({one.title for one in DEFECTS}) == len(DEFECTS)
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=[one.name for one in DEFECTS])
+def test_a_defect_explains_no_other_failure(defect: object) -> None:
+    """Another kind, another stage, another message, further steps: a defect must not hide what is new."""
+    (one,) = [each for each in DEFECTS if each is defect]
+    witness, said = one.witness, "Check failed: something else"
+    more = witness.with_steps((*witness.steps, ScheduleStep("unroll")))
+    assert not one.explains(witness, "timeout", one.stage, said)
+    assert not one.explains(witness, one.kind, "COMPILE", said)
+    assert not one.explains(more, one.kind, one.stage, said)
+    assert not one.explains(Trace("scale"), one.kind, one.stage, said)
+    assert one.explains(witness, one.kind, one.stage, said) != bool(one.message)
