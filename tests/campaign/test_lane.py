@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from driftline.campaign.lane import Lane
+from driftline.campaign.lane import RECENT, Lane
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
 from driftline.core.program import Program
@@ -165,8 +165,11 @@ def test_half_of_the_inputs_are_special() -> None:
 def test_the_last_turn_is_as_long_as_there_is_time() -> None:
     lane = make_lane()
     assert lane.done_in(5.0) == lane.batch, "nothing is known of its pace"
-    played(lane, 3)
-    pace = 1.0 / lane.batch
+    lane.timed(0, 900.0, lane.batch)
+    assert lane.done_in(5.0) == lane.batch, "in the first turn the compiler is started"
+    for number, seconds in ((1, 300.0), *((number, 1.0) for number in range(2, 2 + RECENT))):
+        lane.timed(number, seconds, lane.batch)
+    pace = 1.0 / lane.batch  # of the last turns, not of those at the beginning
     assert lane.done_in(math.inf) == lane.batch
     assert lane.done_in(pace * (lane.batch - 1.5)) == lane.batch - 2
     assert lane.done_in(-1.0) == lane.shortest

@@ -119,7 +119,7 @@ def test_a_turn_is_not_begun_where_not_even_a_short_one_would_end_in_time() -> N
     for left, allowed in ((30.0, True), (5.0, False)):
         one = roster(left=left)
         task = taken(one)
-        task.lane.pace = 60.0 / task.lane.batch
+        task.lane.timed(1, 60.0, task.lane.batch)
         one.finish(task)
         assert (one.take() is not None) == allowed
 

@@ -14,7 +14,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, Self, TypeVar
 
@@ -87,6 +87,7 @@ class ScreenResult(Generic[Asked]):
     made: PreparedProgram | None = None
     coverage: tuple[tuple[str, str], ...] = ()
     behaviour: tuple[str, ...] = ()  # rewrite rules of the compiler that fired, where it tells
+    seconds: Mapping[str, float] = field(default_factory=dict)  # by step: make, run, judge
 
 
 class Screener(ABC, Generic[Asked]):
@@ -149,11 +150,12 @@ class Screener(ABC, Generic[Asked]):
             match answer:
                 case NothingMade(reason, name):
                     results.append(ScreenResult(request, "nothing", reason, nothing=name))
-                case InvalidProgram(reason, coverage, died, error):
+                case InvalidProgram(reason, coverage, died, error, seconds):
                     invalid = ScreenResult(request, "invalid", reason, died=died, internal_error=error)
-                    results.append(replace(invalid, coverage=coverage))
+                    results.append(replace(invalid, coverage=coverage, seconds={"make": seconds}))
                 case PreparedProgram():
-                    results.append(ScreenResult(request, "", made=answer, coverage=answer.coverage))
+                    took = {"make": answer.seconds}
+                    results.append(ScreenResult(request, "", made=answer, coverage=answer.coverage, seconds=took))
                     runnable[number] = answer
         pieces = self._pieces(runnable, resolve(target).together)
         interrupted = threading.Event()
@@ -181,7 +183,8 @@ class Screener(ABC, Generic[Asked]):
         if interrupted.is_set():  # nobody can be asked any more whether a rejection is to be believed
             executions = {number: ran for number, ran in executions.items() if ran.outcome is not Outcome.REJECTED}
         for number, ran in executions.items():
-            results[number] = replace(results[number], behaviour=ran.behaviour)
+            took = {**results[number].seconds, "run": sum(ran.durations.values())}
+            results[number] = replace(results[number], behaviour=ran.behaviour, seconds=took)
             if ran.outcome is not Outcome.OK:
                 results[number] = _ended(results[number], runnable[number], ran)
         return [result for result in results if result.judgement] if interrupted.is_set() else results
@@ -292,7 +295,8 @@ class Screener(ABC, Generic[Asked]):
             return dict(zip(ran, report.answer.verdicts, strict=True))
         if len(ran) == 1:
             reason = f"its judgement ended with {report.ending} ({report.detail})"
-            return {number: ProgramVerdict(SampleVerdict("inconclusive", reason)) for number in ran}
+            took = report.seconds
+            return {number: ProgramVerdict(SampleVerdict("inconclusive", reason), seconds=took) for number in ran}
         verdicts: dict[int, ProgramVerdict] = {}
         for number in ran:
             verdicts |= self._judge(programs, {number: ran[number]}, target)
@@ -403,6 +407,7 @@ def _judged(result: ScreenResult[Asked], found: ProgramVerdict) -> ScreenResult[
         evidence=verdict.evidence,
         each=found.each,
         internal_error=found.internal_error,
+        seconds={**result.seconds, "judge": found.seconds},
     )
 
 
