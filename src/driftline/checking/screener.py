@@ -302,13 +302,18 @@ class Screener(ABC, Generic[Asked]):
             verdicts |= self._judge(programs, {number: ran[number]}, target)
         return verdicts
 
-    def first_results(self, requests: Sequence[Asked], target: Target) -> list[list[Array] | None]:
-        """What the compiler returns for the first sample of each program, in order; `None` where it returns nothing."""
+    def first_outputs(self, requests: Sequence[Asked], target: Target) -> list[Arrays | None]:
+        """What the compiler returns for the first sample of each program, in order, and what it made of inputs that it
+        wrote to; `None` where it returns nothing."""
         made = dict(enumerate(self.prepared(requests, target)))
         runnable = {number: one for number, one in made.items() if isinstance(one, PreparedProgram)}
         ran = self._execute(runnable, target)
         done = {number: load_from(one.outputs[0]) for number, one in ran.items() if one.outcome is Outcome.OK}
-        return [own_results(done[number]) if number in done else None for number in made]
+        return [done.get(number) for number in made]
+
+    def first_results(self, requests: Sequence[Asked], target: Target) -> list[list[Array] | None]:
+        """The same, without the inputs that were written to."""
+        return [None if one is None else own_results(one) for one in self.first_outputs(requests, target)]
 
     def contradicts(self, made: PreparedProgram, outputs: Sequence[Arrays]) -> str:
         """Is this what the reference of a program would fail, had a compiler returned it? The reason, or nothing."""
@@ -329,9 +334,17 @@ class Screener(ABC, Generic[Asked]):
         return self._pool.run(worker, task, request, timeout=self._timeout, fresh=fresh)
 
 
+WRITTEN_TO = "mutated:"  # before the name of an input
+
+
 def own_results(outputs: Arrays) -> list[Array]:
     """Without the inputs that were written to."""
-    return [array for name, array in outputs.items() if not name.startswith("mutated:")]
+    return [array for name, array in outputs.items() if not name.startswith(WRITTEN_TO)]
+
+
+def written_inputs(outputs: Arrays) -> Arrays:
+    """The inputs that were written to, by their names."""
+    return {name.removeprefix(WRITTEN_TO): array for name, array in outputs.items() if name.startswith(WRITTEN_TO)}
 
 
 def _to_judge(made: PreparedProgram, outputs: tuple[str, ...]) -> JudgeItem:
@@ -414,7 +427,7 @@ def _judged(result: ScreenResult[Asked], found: ProgramVerdict) -> ScreenResult[
 def _ended(result: ScreenResult[Asked], made: PreparedProgram, ran: Ran) -> ScreenResult[Asked]:
     """A program that was refused, or that ended badly."""
     if ran.problem:
-        return replace(result, judgement="inconclusive", reason=ran.problem)
+        return replace(result, judgement="inconclusive", reason=ran.problem, internal_error=ran.internal_error)
     sample = min(len(ran.outputs), len(made.origins) - 1)  # after those that were finished
     if ran.outcome is Outcome.REJECTED:
         return replace(result, judgement="rejected", reason=str(ran.failure or "not supported"), sample=sample)
