@@ -36,7 +36,7 @@ class Halting(LocalCrew):
         self._over = threading.Event()
         self.end_time: Callable[[], None] = lambda: None
 
-    def begin(self, targets: Sequence[Target], plugins: Sequence[str], going: Callable[[], bool]) -> None: ...
+    def begin(self, lanes: Sequence[tuple[Target, str]], plugins: Sequence[str], going: Callable[[], bool]) -> None: ...
 
     def interrupt(self) -> None:
         self._over.set()

@@ -20,7 +20,7 @@ from driftline import __version__
 from driftline.backends import BACKENDS
 from driftline.campaign.authoring import GENERATOR as LLM
 from driftline.campaign.authoring import Author
-from driftline.campaign.crew import Crew
+from driftline.campaign.crew import Crew, start_seconds
 from driftline.campaign.explanations import ExplainedBugs
 from driftline.campaign.lane import Lane
 from driftline.campaign.lane_opener import LaneOpener
@@ -151,11 +151,12 @@ class Hunter:
                 self._log.drop_cut(hunt)
             before = sum(self._rebuilt(hunt))
             self._roster = Roster(
-                [(pipeline, *self._waiting(name)) for name, pipeline in self._pipelines.items()],
+                [(self._pipelines[lane.name], *self._waiting(lane.name)) for lane in self._quick_first()],
                 jobs=self._crew.jobs,
                 time_left=self._time_left,
                 grace=self._grace,
                 in_order=self._in_order,
+                ready=lambda lane: self._crew.ready(lane.target, lane.form),
             )
             self._listener(
                 HuntStarted(
@@ -250,11 +251,15 @@ class Hunter:
         able = [lane for lane in lanes if lane.name not in self._given_up]
         return [lane.target for lane in able if all_of_them or lane.turns]
 
+    def _quick_first(self) -> list[Lane]:
+        """The lanes in the order in which they are started."""
+        return sorted(self._lanes.values(), key=lambda lane: start_seconds(lane.target, lane.form))
+
     # -- sharing the time --------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        targets = [lane.target for lane in self._lanes.values()]
-        self._crew.begin(targets, self._plan.plugins, lambda: not self._roster.stopped)
+        lanes = [(lane.target, lane.form) for lane in self._quick_first()]
+        self._crew.begin(lanes, self._plan.plugins, lambda: not self._roster.stopped)
         threads = [threading.Thread(target=self._serve, name=f"hunter {n}") for n in range(self._crew.jobs)]
         for thread in threads:
             thread.start()
