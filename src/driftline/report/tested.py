@@ -139,6 +139,7 @@ def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
         untested=(*_left_out(hunts), *_untested(lanes, suspects, coverage, never)),
         models=model_use(log, hunts),
         growth=growth.points(),
+        hunt_ends=growth.ends(),
         slowest=slowest_of(slow),
     )
 

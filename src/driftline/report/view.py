@@ -285,6 +285,7 @@ class Statistics:
     untested: tuple[str, ...]  # sentences
     models: tuple[ModelUse, ...] = ()  # language models that wrote programs
     growth: tuple[tuple[int, tuple[str, ...]], ...] = ()  # programs so far, bugs that were seen there first
+    hunt_ends: tuple[int, ...] = ()  # programs so far, at the end of each hunt
     slowest: tuple[SlowView, ...] = ()
 
 
