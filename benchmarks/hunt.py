@@ -72,7 +72,7 @@ class Sizes:
     hunts: Mapping[str, int] = field(default_factory=lambda: {"onnxruntime": 180, "inductor": 180, "": 600})
     screening: Mapping[str, int] = field(default_factory=lambda: {"onnxruntime": 60, "inductor": 120})
     flatness: int = 600
-    first: int = 75
+    first: int = 140
     peer: int = 180
     peer_judged: int = 50  # reports of each process of NNSmith given to our oracle
 
@@ -219,12 +219,11 @@ def first(run: Run) -> None:
     with Pool() as pool:
         seconds, place = run.sizes.first, run.scratch / "store-first"
         result = hunted(targets, seconds, place, run.seed + 400, pool, generators=usual_generators())
-    run.add(
-        f"all {len(targets)} CPU compilers, from the start to the first judged program", _after(result.first_judged)
-    )
-    run.add(f"all {len(targets)} CPU compilers, from the start to the first bug", _after(result.first_bug))
-    for name, seconds in sorted(result.first_of.items(), key=lambda item: item[1]):
-        print(f"    {name}: first judged after {seconds:.1f} s")
+    label = f"all {len(targets)} CPU compilers, from the start to the first"
+    run.add(f"{label} judged program", _after(result.first_judged, result.used_judged))
+    run.add(f"{label} bug", _after(result.first_bug, result.used_bug))
+    for name, after in sorted(result.first_of.items(), key=lambda item: item[1]):
+        print(f"    {name}: first judged after {after:.1f} s")
     run.answer["first"] = {**result.to_json(), "first_of": result.first_of}
 
 
@@ -281,8 +280,9 @@ def judged(run: Run) -> None:
         run.answer[f"hunt {label}"] = result.to_json()
 
 
-def _after(seconds: float | None) -> str:
-    return "there was none" if seconds is None else f"{seconds:.1f} s"
+def _after(seconds: float | None, used: float | None = None) -> str:
+    told = f" ({used:.1f} s of processor time)" if used is not None else ""
+    return "there was none" if seconds is None else f"{seconds:.1f} s{told}"
 
 
 # -- flatness ----------------------------------------------------------------------------------------------------------

@@ -66,6 +66,8 @@ class Hunted:
     turns: list[tuple[float, int, float, int]] = field(default_factory=list)  # when, programs, seconds, memory
     first_judged: float | None = None  # seconds from the start
     first_bug: float | None = None
+    used_judged: float | None = None  # seconds of processor time until then, which depend less on the neighbours
+    used_bug: float | None = None
     first_of: dict[str, float] = field(default_factory=dict)  # by target: seconds to its first judged program
     parent: float = 0.0  # seconds of processor time of the parent process alone
 
@@ -110,17 +112,20 @@ def hunted(
     seen = Hunted()
     own = psutil.Process()
     one_at_a_time = threading.Lock()
-    started = time.monotonic()
+    started, used, own_used = time.monotonic(), processor_seconds(), time.process_time()
 
     def listener(event: Event) -> None:
         if isinstance(event, BugSeen) and seen.first_bug is None:
             seen.first_bug = time.monotonic() - started
+            seen.used_bug = processor_seconds() - used
         if not isinstance(event, TurnDone):
             return
         with one_at_a_time:
             if judged_in(event.counts):
                 seen.first_of.setdefault(event.lane, time.monotonic() - started)
-                seen.first_judged = seen.first_judged or time.monotonic() - started
+                if seen.first_judged is None:
+                    seen.first_judged = time.monotonic() - started
+                    seen.used_judged = processor_seconds() - used
             programs = sum(event.counts.values())
             seen.counts.update(event.counts)
             seen.by_target.setdefault(event.lane, Counter()).update(event.counts)
@@ -129,7 +134,6 @@ def hunted(
 
     plan = HuntPlan(targets=tuple(targets), generators=tuple(generators), seed=seed, seconds=seconds, programs=programs)
     with Store.create(folder) as store:
-        used, own_used = processor_seconds(), time.process_time()
         result = Hunter(pool, store, plan, crew=LocalCrew(pool, store, jobs), listener=listener).run()
         seen.processor, seen.parent = processor_seconds() - used, time.process_time() - own_used
     seen.seconds = time.monotonic() - started
