@@ -25,7 +25,7 @@ from driftline.store import Store
 from driftline.store.hunts import Hunt, HuntLog, SuspectBody, Turn, TurnBody
 
 SECONDS = 1000.0
-PROGRAMS = 36  # turns of 4, 8, 16 and 8
+PROGRAMS = 36  # turns of 4, 8, 15 and 9
 PLAN = HuntPlan(("wrong-abs",), ("few", "mutate"), seed=3, programs=PROGRAMS, plugins=(PLUGIN,))
 
 
@@ -81,7 +81,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.mark.parametrize("half", [False, True], ids=["before a turn", "within a turn"])
 def test_more_time_judges_what_was_dropped(uninterrupted: dict[str, Any], tmp_path: Path, half: bool) -> None:
     with Store.create(tmp_path / "s") as store:
-        first = hunt(store, replace(PLAN, programs=0, seconds=SECONDS), cut=(16, half))
+        first = hunt(store, replace(PLAN, programs=0, seconds=SECONDS), cut=(15, half))
         assert first.hunt.finished and sum(first.programs.values()) < PROGRAMS
         cut = [turn for turn in HuntLog(store).turns(first.hunt) if turn.body.cut]
         assert bool(cut) == half, "of the turn, half was judged" if half else "nothing was"
