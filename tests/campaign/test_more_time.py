@@ -26,7 +26,7 @@ from driftline.store.hunts import Hunt, HuntLog, SuspectBody, Turn, TurnBody
 
 SECONDS = 1000.0
 PROGRAMS = 36  # turns of 4, 8, 15 and 9
-PLAN = HuntPlan(("wrong-abs",), ("few", "mutate"), seed=3, programs=PROGRAMS, plugins=(PLUGIN,))
+PLAN = HuntPlan(("wrong-abs",), ("few", "mutate"), seed=3, seconds=0.0, programs=PROGRAMS, plugins=(PLUGIN,))
 
 
 class Cutting(LocalCrew):
