@@ -5,6 +5,9 @@
     python benchmarks/hunt.py --only generation,peer --json result.json
     python benchmarks/hunt.py --only worth --store .driftline
 
+- starts: seconds of a processor to import what each compiler needs (`START_SECONDS` of `campaign/crew.py`);
+- first: how long a hunt on all compilers takes, from cold, to its first judged program, to its first bug, and to the
+  first judged program of each compiler;
 - generation: programs of ten operators made in a second of one core, and how many of them run;
 - judged: programs with a verdict (pass, fail, inconclusive) a minute, in real hunts and by screening alone, which does
   not examine what fails (`hunt_rates.py`); how long a hunt takes, from cold, to its first one and to its first bug;
@@ -34,13 +37,16 @@ from pathlib import Path
 from typing import Any
 
 import _nnsmith
+import psutil
 from hunt_rates import hunted, learn, make_lane, screened, take_turn
 
+from driftline.backends import BACKENDS
 from driftline.campaign.lane import Lane
-from driftline.campaign.plan import choose_lanes
+from driftline.campaign.plan import choose_lanes, form_of, usual_generators
 from driftline.checking.batch import Screening
 from driftline.checking.batch_requests import InvalidProgram, ProgramRequest
-from driftline.execute.pool import Pool
+from driftline.checking.kinds import worker_for_framework, worker_for_target
+from driftline.execute.pool import Pool, WorkerKind
 from driftline.generate import GENERATORS
 from driftline.generate.base import GeneratorRequest, NoProgram
 from driftline.generate.blueprint import emit
@@ -50,7 +56,7 @@ from driftline.report.annotated import causes_of
 from driftline.store import Store
 from driftline.store.hunts import HuntLog
 
-SECTIONS = ("generation", "judged", "flatness", "peer", "worth")
+SECTIONS = ("starts", "first", "generation", "judged", "flatness", "peer", "worth")
 LENGTH = 10
 VALID = 99.0  # percent
 AIMS = {"onnxruntime": 4500.0, "inductor": 120.0}  # judged programs a minute
@@ -66,6 +72,7 @@ class Sizes:
     hunts: Mapping[str, int] = field(default_factory=lambda: {"onnxruntime": 180, "inductor": 180, "": 600})
     screening: Mapping[str, int] = field(default_factory=lambda: {"onnxruntime": 60, "inductor": 120})
     flatness: int = 600
+    first: int = 140
     peer: int = 180
     peer_judged: int = 50  # reports of each process of NNSmith given to our oracle
 
@@ -188,6 +195,38 @@ def validity(form: str, run: Run, batch: int = 100) -> tuple[float, Counter[str]
     return 100 - 100 * sum(invalid.values()) / run.sizes.validity, invalid
 
 
+# -- the first minute --------------------------------------------------------------------------------------------------
+
+
+def starts(run: Run) -> None:
+    kinds: dict[WorkerKind, None] = {}
+    for target in choose_lanes(None)[0]:
+        backend = BACKENDS.get(target.backend)
+        kinds[worker_for_framework(form_of(backend) or "", ())] = None
+        kinds[worker_for_target(backend, target, ())] = None
+    with Pool() as pool:
+        for kind in kinds:
+            before = {process.pid for process in psutil.Process().children(recursive=True)}
+            pool.warm(kind)
+            new = [p for p in psutil.Process().children(recursive=True) if p.pid not in before]
+            seconds = sum(sum(p.cpu_times()[:2]) for p in new)
+            run.add(f"to import {kind.name}", f"{seconds:.1f} s of a processor")
+            run.answer[f"start {kind.name}"] = seconds
+
+
+def first(run: Run) -> None:
+    targets = [str(one) for one in choose_lanes(None)[0]]
+    with Pool() as pool:
+        seconds, place = run.sizes.first, run.scratch / "store-first"
+        result = hunted(targets, seconds, place, run.seed + 400, pool, generators=usual_generators())
+    label = f"all {len(targets)} CPU compilers, from the start to the first"
+    run.add(f"{label} judged program", _after(result.first_judged, result.used_judged))
+    run.add(f"{label} bug", _after(result.first_bug, result.used_bug))
+    for name, after in sorted(result.first_of.items(), key=lambda item: item[1]):
+        print(f"    {name}: first judged after {after:.1f} s")
+    run.answer["first"] = {**result.to_json(), "first_of": result.first_of}
+
+
 # -- judged programs ---------------------------------------------------------------------------------------------------
 
 
@@ -241,8 +280,9 @@ def judged(run: Run) -> None:
         run.answer[f"hunt {label}"] = result.to_json()
 
 
-def _after(seconds: float | None) -> str:
-    return "there was none" if seconds is None else f"{seconds:.1f} s"
+def _after(seconds: float | None, used: float | None = None) -> str:
+    told = f" ({used:.1f} s of processor time)" if used is not None else ""
+    return "there was none" if seconds is None else f"{seconds:.1f} s{told}"
 
 
 # -- flatness ----------------------------------------------------------------------------------------------------------
@@ -421,7 +461,8 @@ def main() -> int:
     if arguments.no_peer:
         wanted = [name for name in wanted if name != "peer"]
     work: dict[str, Callable[[Run], None]] = {
-        "generation": generation, "judged": judged, "flatness": flatness, "peer": peer, "worth": worth
+        "starts": starts, "first": first, "generation": generation, "judged": judged, "flatness": flatness,
+        "peer": peer, "worth": worth
     }  # fmt: skip
     seed = arguments.seed if arguments.seed is not None else int(time.time()) % 10**6 * 1000
     with tempfile.TemporaryDirectory(prefix="driftline-bench-") as scratch:

@@ -66,6 +66,9 @@ class Hunted:
     turns: list[tuple[float, int, float, int]] = field(default_factory=list)  # when, programs, seconds, memory
     first_judged: float | None = None  # seconds from the start
     first_bug: float | None = None
+    used_judged: float | None = None  # seconds of processor time until then, which depend less on the neighbours
+    used_bug: float | None = None
+    first_of: dict[str, float] = field(default_factory=dict)  # by target: seconds to its first judged program
     parent: float = 0.0  # seconds of processor time of the parent process alone
 
     @property
@@ -96,31 +99,41 @@ class Hunted:
 
 
 def hunted(
-    targets: Sequence[str], seconds: float, folder: Path, seed: int, pool: Pool, jobs: int = 2, programs: int = 0
+    targets: Sequence[str],
+    seconds: float,
+    folder: Path,
+    seed: int,
+    pool: Pool,
+    jobs: int = 2,
+    programs: int = 0,
+    generators: Sequence[str] = ("graph",),
 ) -> Hunted:
     """A real hunt into a store of its own."""
     seen = Hunted()
     own = psutil.Process()
     one_at_a_time = threading.Lock()
-    started = time.monotonic()
+    started, used, own_used = time.monotonic(), processor_seconds(), time.process_time()
 
     def listener(event: Event) -> None:
         if isinstance(event, BugSeen) and seen.first_bug is None:
             seen.first_bug = time.monotonic() - started
+            seen.used_bug = processor_seconds() - used
         if not isinstance(event, TurnDone):
             return
         with one_at_a_time:
-            if seen.first_judged is None and judged_in(event.counts):
-                seen.first_judged = time.monotonic() - started
+            if judged_in(event.counts):
+                seen.first_of.setdefault(event.lane, time.monotonic() - started)
+                if seen.first_judged is None:
+                    seen.first_judged = time.monotonic() - started
+                    seen.used_judged = processor_seconds() - used
             programs = sum(event.counts.values())
             seen.counts.update(event.counts)
             seen.by_target.setdefault(event.lane, Counter()).update(event.counts)
             seen.screening += event.seconds
             seen.turns.append((time.monotonic() - started, programs, event.seconds, own.memory_info().rss))
 
-    plan = HuntPlan(targets=tuple(targets), generators=("graph",), seed=seed, seconds=seconds, programs=programs)
+    plan = HuntPlan(targets=tuple(targets), generators=tuple(generators), seed=seed, seconds=seconds, programs=programs)
     with Store.create(folder) as store:
-        used, own_used = processor_seconds(), time.process_time()
         result = Hunter(pool, store, plan, crew=LocalCrew(pool, store, jobs), listener=listener).run()
         seen.processor, seen.parent = processor_seconds() - used, time.process_time() - own_used
     seen.seconds = time.monotonic() - started

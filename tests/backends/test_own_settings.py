@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from onnx import TensorProto, helper
 
 from driftline.backends import BACKENDS, resolve
 from driftline.backends.inductor_settings import config_names
+from driftline.backends.xla_dumps import ProcessDumps
 from driftline.checking.batch import Screening
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
@@ -23,6 +25,8 @@ from driftline.core.processor import ARM, X86, Processor, this_processor
 from driftline.core.program import Program, file_digest
 from driftline.core.target import Target
 from driftline.execute.pool import Pool, WorkerStartError
+from driftline.execute.worker_kind import environment_of
+from driftline.execute.workspace import Workspace
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
 
 OLD_X86 = Processor(X86, frozenset("sse4_1 sse4_2 ssse3 popcnt avx avx2 fma bmi2 f16c".split()))
@@ -180,6 +184,34 @@ def test_a_variable_that_is_read_once_has_a_process_of_its_own() -> None:
     assert plain != limited and ("ONEDNN_MAX_CPU_ISA", "AVX2") in limited.variables
 
 
+def test_flags_and_levels_of_the_user_survive(monkeypatch: pytest.MonkeyPatch) -> None:
+    from driftline.checking.kinds import worker_for_target
+
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    target = Target.parse("tensorflow-xla:xla_cpu_enable_fast_math=true")
+    kind = worker_for_target(BACKENDS.get("tensorflow-xla"), target, ())
+    with contextlib.closing(Workspace()) as workspace:
+        assert environment_of(kind, workspace)["XLA_FLAGS"] == "--xla_cpu_enable_fast_math=true"
+        assert environment_of(kind, workspace)["TF_CPP_MIN_LOG_LEVEL"] == "2"
+        monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=true --xla_cpu_enable_fast_math=false")
+        monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+        told = environment_of(kind, workspace)
+    assert told["XLA_FLAGS"].split() == [
+        "--xla_cpu_multi_thread_eigen=true",
+        "--xla_cpu_enable_fast_math=false",
+        "--xla_cpu_enable_fast_math=true",
+    ], "the target's own come last, since the last one counts"
+    assert told["TF_CPP_MIN_LOG_LEVEL"] == "0"
+
+
+def test_the_user_who_has_xla_write_its_programs_gets_them() -> None:
+    dumps = ProcessDumps()
+    assert dumps.prepare({"XLA_FLAGS": "--xla_dump_to=/mine"}) == "--xla_dump_to=/mine" and dumps.taken() == []
+    ours = dumps.prepare({"XLA_FLAGS": "--xla_a=1"})
+    assert ours.startswith("--xla_a=1 --xla_dump_to=") and dumps.prepare({"XLA_FLAGS": ours}) == ours
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not BACKENDS.get("tensorflow").installed().available, reason="TensorFlow is not installed")
 def test_flags_of_xla_in_tensorflow(pool: Pool) -> None:
@@ -187,7 +219,8 @@ def test_flags_of_xla_in_tensorflow(pool: Pool) -> None:
     with pytest.raises(DriftlineError, match=r"ends the process when it is given these settings: .*xla_no_such_flag"):
         require_settings(pool, [Target.parse("tensorflow-xla:xla_no_such_flag=1")])
     [call] = BACKENDS.get("tensorflow-xla").script_calls("tensorflow", {"xla_cpu_enable_fast_math": "true"})
-    assert call.setup == ("os.environ[\"XLA_FLAGS\"] = '--xla_cpu_enable_fast_math=true'",)
+    told = 'os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + \' --xla_cpu_enable_fast_math=true\''
+    assert call.setup == (told,)
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ def hunted(store: Path) -> dict[str, Any]:
     with Store.open(store) as opened:
         log = HuntLog(opened)
         (hunt,) = log.hunts()
-        turns = [(turn.lane, turn.number, replace(turn.body, seconds=0.0)) for turn in log.turns(hunt)]
+        turns = [(turn.lane, turn.number, replace(turn.body, seconds=0.0, slowest=())) for turn in log.turns(hunt)]
         bugs = {bug.id: opened.bug(bug.id) for bug in opened.bugs()}
         return {
             "finished": bool(hunt.finished),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from driftline.campaign.lane import Lane
+from driftline.campaign.lane import RECENT, Lane
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
 from driftline.core.program import Program
@@ -165,11 +166,24 @@ def test_half_of_the_inputs_are_special() -> None:
 def test_the_last_turn_is_as_long_as_there_is_time() -> None:
     lane = make_lane()
     assert lane.done_in(5.0) == lane.batch, "nothing is known of its pace"
-    played(lane, 3)
-    pace = 1.0 / lane.batch
+    lane.timed(0, 900.0, lane.batch)
+    assert lane.done_in(5.0) == lane.batch, "in the first turn the compiler is started"
+    for number, seconds in ((1, 300.0), *((number, 1.0) for number in range(2, 2 + RECENT))):
+        lane.timed(number, seconds, lane.batch)
+    pace = 1.0 / lane.batch  # of the last turns, not of those at the beginning
     assert lane.done_in(math.inf) == lane.batch
     assert lane.done_in(pace * (lane.batch - 1.5)) == lane.batch - 2
     assert lane.done_in(-1.0) == lane.shortest
+
+
+def test_a_turn_keeps_its_slowest_programs() -> None:
+    lane = make_lane()
+    requests = lane.requests(10)
+    took = [{"make": 0.1}, {"judge": 9.0, "run": 2.5}, {"run": 4.0}, {"judge": 1.9}]
+    results = [replace(judged(one, "pass"), seconds=own) for one, own in zip(requests, took, strict=False)]
+    slowest = lane.summarise(results, 20.0).slowest
+    assert [(one.seconds, one.step) for one in slowest] == [(9.0, "judge"), (4.0, "run"), (2.5, "run")]
+    assert slowest[0].name == f"{requests[1].generator}:{requests[1].arm}#{requests[1].number}"
 
 
 # As they were written when requests and turns were plain dictionaries

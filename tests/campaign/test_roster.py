@@ -119,9 +119,28 @@ def test_a_turn_is_not_begun_where_not_even_a_short_one_would_end_in_time() -> N
     for left, allowed in ((30.0, True), (5.0, False)):
         one = roster(left=left)
         task = taken(one)
-        task.lane.pace = 60.0 / task.lane.batch
+        task.lane.timed(1, 60.0, task.lane.batch)
         one.finish(task)
         assert (one.take() is not None) == allowed
+
+
+def test_lanes_whose_compiler_is_imported_work_while_others_are_started() -> None:
+    lanes = [replace(make_lane(), target=Target(name)) for name in ("slow", "quick", "next")]
+    cold = {"slow", "quick", "next"}
+    one = Roster(
+        [(Pipeline(lane), 0, 0) for lane in lanes],
+        jobs=2,
+        time_left=lambda: 1e6,
+        in_order=False,
+        ready=lambda lane: lane.name not in cold,
+    )
+    first = taken(one)
+    assert first.lane.name == "slow", "when none is imported, the first one is waited for"
+    cold.remove("quick")
+    turns = [taken(one) for _ in range(3)]
+    assert {task.lane.name for task in turns} == {"quick"}, "though the others have had less"
+    cold.clear()
+    assert taken(one).lane.name == "next"
 
 
 def test_a_lane_that_waits_for_places_has_not_had_the_time() -> None:

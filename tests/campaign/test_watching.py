@@ -21,6 +21,8 @@ from driftline.cli import run
 from driftline.core.target import Target
 from driftline.core.verdict import Fingerprint, Status
 from driftline.execute import releases
+from driftline.execute.environments import list_environments
+from driftline.execute.releases import release_key
 from driftline.report.watch import headline, write
 from driftline.store import Bug, Store
 from driftline.store.hunts import HuntLog
@@ -175,6 +177,45 @@ def test_a_night_replays_hunts_and_tells(tmp_path: Path) -> None:
     assert {one["bug"] for one in again["still_fails"]} == {one["bug"] for one in told["new"]}
     with Store.open(tmp_path / "s") as store:
         assert len(store.bugs()) == len(told["new"])
+
+
+@pytest.mark.slow
+def test_three_nights_with_two_releases_of_a_real_compiler(tmp_path: Path) -> None:
+    """New in the old release, fixed in the one that is installed here, back when the old one returns."""
+    import onnxruntime
+
+    others = [e for e in list_environments() if e.package == "onnxruntime" and e.version != onnxruntime.__version__]
+    if not others:
+        pytest.skip("there is one release of ONNX Runtime; make another: driftline env add onnxruntime==1.16.3")
+    old = min(others, key=lambda environment: release_key(environment.version)).version
+    head = [sys.executable, "-m", "driftline", "watch", "onnxruntime", "--store", str(tmp_path / "s")]
+
+    def night(*words: str) -> tuple[int, dict[str, set[str]], ET.Element]:
+        done = subprocess.run(
+            [*head, *words, "--json", "--out", str(tmp_path / "w.xml"), "--out", str(tmp_path / "w.md")],
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        assert done.returncode in (0, 1), done.stderr
+        told = json.loads(done.stdout)
+        bugs = {key: {one["bug"] for one in value} for key, value in told.items() if isinstance(value, list)}
+        assert {one["target"].partition("@")[0] for one in told["new"] + told["fixed"]} <= {"onnxruntime"}
+        return done.returncode, bugs, ET.parse(tmp_path / "w.xml").getroot()
+
+    code, first, junit = night("--release", old, "--programs", "300", "--seed", "1")
+    assert code == 1 and first["new"]
+    names = {case.get("name") for case in junit.iter("testcase")}
+    assert junit.get("failures") == str(len(first["new"])) and len(names) == len(first["new"])
+
+    code, second, junit = night("--installed", "--no-hunt")
+    assert code == 0 and second["fixed"] and second["fixed"] <= first["new"]
+    assert {case.get("name") for case in junit.iter("testcase")} == names, "a case has one name on every night"
+    assert f"## Fixed ({len(second['fixed'])})" in (tmp_path / "w.md").read_text()
+
+    code, third, junit = night("--release", old, "--no-hunt")
+    assert code == 1 and third["back"] == second["fixed"]
+    assert junit.get("failures") == str(len(third["back"]))
 
 
 def test_a_slow_bug_is_measured_again(bench: Workbench, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from driftline.report.gather import gather
-from driftline.report.growth import GrowthOf, draw_growth
+from driftline.report.growth import GrowthOf, draw_growth, ticks
 from driftline.report.html import render
 from driftline.store import Store
 from driftline.store.hunts import HuntLog, SuspectBody, Turn, TurnBody
@@ -19,6 +19,17 @@ def test_lanes_are_side_by_side_and_hunts_one_after_another() -> None:
     growth.add(turns, {("quick", 1): ["a"], ("slow", 0): ["b"], ("slow", 1): ["a", "c"]})
     growth.add([("quick", 0, 10)], {("quick", 0): ["a", "d"]})
     assert growth.points() == ((105, ("b",)), (205, ("a",)), (210, ("c",)), (220, ("d",)))
+    assert growth.ends() == (210, 220)
+
+
+def test_the_axes_have_round_numbers() -> None:
+    assert [ticks(most) for most in (1, 5, 7, 31, 3242)] == [
+        [1],
+        [1, 2, 3, 4, 5],
+        [2, 4, 6],
+        [10, 20, 30],
+        [1000, 2000, 3000],
+    ]
 
 
 def test_the_page_shows_it(tmp_path: Path) -> None:

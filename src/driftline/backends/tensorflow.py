@@ -105,7 +105,9 @@ class TensorFlowXla(TensorFlow):
         if framework != "tensorflow":
             return ()
         flags = self._flags(options)
-        imports, setup = (("import os",), (f'os.environ["XLA_FLAGS"] = {flags!r}',)) if flags else ((), ())
+        # After the flags of whoever runs the script, who may want to see what XLA does.
+        extended = f'os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + {" " + flags!r}'
+        imports, setup = (("import os",), (extended,)) if flags else ((), ())
         return [ScriptCall("tf.function(function, jit_compile=True)", imports=imports, setup=setup)]
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:

@@ -36,7 +36,7 @@ from driftline.backends.base import (
 )
 from driftline.backends.knobs import Knob
 from driftline.backends.loop_settings import XLA
-from driftline.backends.xla_dumps import dump_settings, taken_passes
+from driftline.backends.xla_dumps import dump_settings, dumps_already, taken_passes
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import Installing
 from driftline.core.processor import ARM, X86, Processor
@@ -48,6 +48,8 @@ from driftline.core.text import did_you_mean, first_line
 from driftline.core.tracker import Tracker
 from driftline.programs.live import LiveProgram
 from driftline.programs.opened import OpenedProgram
+
+ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
 _REJECTIONS = (  # Python that depends on values, which a compiler of whole programs does not see
     "TracerBoolConversionError",
@@ -189,7 +191,8 @@ class Xla(Backend):
 
     def warm(self) -> None:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
-        os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+        # Before the user's own flags: the last one counts.
+        os.environ["XLA_FLAGS"] = f"{ONE_THREAD} {os.environ.get('XLA_FLAGS', '')}".strip()
         import jax.numpy  # noqa: F401
 
         if importlib.util.find_spec("torchax"):
@@ -224,6 +227,9 @@ class Xla(Backend):
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[Behaviour]:
+        if dumps_already(os.environ):
+            yield lambda program: []
+            return
         with tempfile.TemporaryDirectory(prefix="xla-passes-") as folder:
             self._dumps = Path(folder)
             try:

@@ -19,6 +19,11 @@ def dump_settings(folder: Path | str) -> dict[str, object]:
     return {"xla_dump_to": str(folder), "xla_dump_hlo_pass_re": ".*"}
 
 
+def dumps_already(environment: Mapping[str, str]) -> bool:
+    """Does the user have XLA write its programs down? They go where the user wants them, and we read none."""
+    return "--xla_dump_to" in environment.get("XLA_FLAGS", "")
+
+
 def taken_passes(folder: Path) -> list[str]:
     """The passes whose dumps lie there, each once, in order; the folder is emptied."""
     names = []
@@ -35,12 +40,14 @@ class ProcessDumps:
     def __init__(self) -> None:
         self._folder: Path | None = None
 
-    def prepare(self, environment: dict[str, str] | Mapping[str, str]) -> str:
+    def prepare(self, environment: Mapping[str, str]) -> str:
         """The flags to set before the first compilation: those that are set already, and ours."""
+        set_already = environment.get("XLA_FLAGS", "")
+        if self._folder is None and dumps_already(environment):
+            return set_already
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="xla-passes-"))
         ours = " ".join(f"--{key}={value}" for key, value in dump_settings(self._folder).items())
-        set_already = environment.get("XLA_FLAGS", "")
         return set_already if ours in set_already else f"{set_already} {ours}".strip()
 
     def taken(self) -> list[str]:

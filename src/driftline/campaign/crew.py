@@ -13,12 +13,36 @@ from driftline.campaign.triage import ExaminedSuspect, Triage
 from driftline.causes import Library
 from driftline.checking.batch import Screened, Screening
 from driftline.checking.checker import Checker
-from driftline.checking.kinds import worker_for_target
+from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
 from driftline.core.case import CheckOptions
 from driftline.core.target import Target
-from driftline.execute.pool import Pool
+from driftline.execute.pool import Pool, WorkerKind
 from driftline.store import Store
 from driftline.store.hunts import Suspect
+
+# Seconds of a processor that it takes to import what workers of a kind need, by `benchmarks/hunt.py --only starts`.
+# Only their order matters: what is quick is started first, and finds bugs while the others are imported.
+START_SECONDS = {
+    "onnxruntime": 0.3,
+    "openvino": 0.4,
+    "iree": 0.4,
+    "onnx-reference": 0.8,
+    "onnxscript": 1.0,
+    "xla": 3.8,
+    "eager": 4.2,
+    "tvm": 4.4,
+    "tensorflow": 5.8,
+    "tflite": 6.0,
+    "executorch": 6.0,
+    "inductor": 7.3,
+}
+_UNKNOWN = 2.0  # for those of plugins
+
+
+def start_seconds(target: Target, form: str) -> float:
+    """What it takes to start a lane, where nothing is imported yet."""
+    kinds = {BACKENDS.get(HOME[form]).family_name, BACKENDS.get(target.backend).family_name}
+    return sum(START_SECONDS.get(kind, _UNKNOWN) for kind in kinds)
 
 
 class Crew(Protocol):
@@ -28,8 +52,12 @@ class Crew(Protocol):
     def jobs(self) -> int:
         """How many orders it takes at a time."""
 
-    def begin(self, targets: Sequence[Target], plugins: Sequence[str], going: Callable[[], bool]) -> None:
-        """Work on these targets follows. What is done ahead of it ends when it is not `going` any more."""
+    def begin(self, lanes: Sequence[tuple[Target, str]], plugins: Sequence[str], going: Callable[[], bool]) -> None:
+        """Work on these targets follows, each with the form of its programs. What is done ahead of it ends when it is
+        not `going` any more."""
+
+    def ready(self, target: Target, form: str) -> bool:
+        """Would an order for this target be carried out at once, with nothing to import first?"""
 
     def screen(self, order: TurnOrder) -> list[Screened]:
         """One result for each request. Where it is interrupted, it may give those of the programs that were judged."""
@@ -52,23 +80,41 @@ class LocalCrew:
         self.jobs = jobs
         self._pool = pool
         self._triage = Triage(Checker(pool, jobs=1), store, library)
+        self._kinds: dict[tuple[Target, str], set[WorkerKind]] = {}
+        self._cold: set[WorkerKind] = set()  # those that somebody is importing, or will
 
-    def begin(self, targets: Sequence[Target], plugins: Sequence[str], going: Callable[[], bool]) -> None:
+    def begin(self, lanes: Sequence[tuple[Target, str]], plugins: Sequence[str], going: Callable[[], bool]) -> None:
         """Import the compilers while the first programs are made, as far as there are processors for both."""
         self._pool.bound(self.jobs)
-        kinds = iter(dict.fromkeys(worker_for_target(BACKENDS.get(t.backend), t, tuple(plugins)) for t in targets))
+        kinds: dict[WorkerKind, None] = {}
+        for target, form in lanes:
+            own = (
+                worker_for_framework(form, tuple(plugins)),
+                worker_for_target(BACKENDS.get(target.backend), target, tuple(plugins)),
+            )
+            self._kinds[target, form] = set(own)
+            kinds |= dict.fromkeys(own)
+        if self.jobs < 2:
+            return
+        self._cold = set(kinds)
+        waiting = iter(kinds)
         lock = threading.Lock()
 
         def warm() -> None:
             while going():
                 with lock:
-                    kind = next(kinds, None)
+                    kind = next(waiting, None)
                 if kind is None:
                     return
                 self._pool.warm(kind)
+                with lock:
+                    self._cold = self._cold - {kind}  # another set: somebody may be looking at this one
 
         for number in range(self.jobs // 2):
             threading.Thread(target=warm, name=f"warm {number}", daemon=True).start()
+
+    def ready(self, target: Target, form: str) -> bool:
+        return self._cold.isdisjoint(self._kinds.get((target, form), ()))
 
     def screen(self, order: TurnOrder) -> list[Screened]:
         return screened(self._pool, order)

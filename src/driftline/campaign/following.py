@@ -14,12 +14,14 @@ import numpy as np
 
 from driftline.campaign.part_screening import PartScreening
 from driftline.checking.batch import Screened
+from driftline.checking.screener import own_results, written_inputs
 from driftline.core.tensors import Array, Arrays, is_float
 from driftline.diagnose.reduce.cutting import keep
 from driftline.diagnose.reduce.generated import everything_returned, write_generated
 from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph
 from driftline.diagnose.reduce.small_parts import OPEN
 from driftline.generate.graph import Graph
+from driftline.generate.table import OPERATORS
 
 
 def follows(
@@ -34,11 +36,38 @@ def follows(
     cannot be composed, such as gradients, does not follow."""
     if graph.grad or graph.transform:
         return False
-    (whole,) = screening.first_results([screening.again(failing)])
+    whole = screening.first_outputs(screening.again(failing))
     composed = _composed(screening, graph, base, dict(values), parts)
-    if whole is None or composed is None or len(whole) != len(graph.outputs):
+    results = [] if whole is None else own_results(whole)
+    if whole is None or composed is None or len(results) != len(graph.outputs):
         return False
-    return all(_close(mine, composed[str(number)]) for mine, number in zip(whole, graph.outputs, strict=True))
+    if screening.writes_to_inputs:
+        names = dict(zip(graph.inputs, screening.inputs(failing), strict=True))
+        left = {names[leaf]: composed[str(number)] for leaf, number in last_written(graph).items()}
+        if not _inputs_follow(written_inputs(whole), left, screening.inputs(failing)):
+            return False
+    return all(_close(mine, composed[str(number)]) for mine, number in zip(results, graph.outputs, strict=True))
+
+
+def last_written(graph: Graph) -> dict[int, int]:
+    """The inputs that the program writes to, each with the number of the value that it holds in the end. Views are
+    followed no further: what is written through one is not among them."""
+    homes = {number: number for number in graph.inputs}
+    found: dict[int, int] = {}
+    for node, numbers in zip(graph.nodes, graph.produced(), strict=True):
+        if OPERATORS[node.op].inplace and node.inputs[0] in homes:
+            home = homes[node.inputs[0]]
+            homes[numbers[0]] = home
+            found[home] = numbers[0]
+    return found
+
+
+def _inputs_follow(came: Arrays, composed: Arrays, before: Arrays) -> bool:
+    """Is what the compiler left in the inputs what the parts make of them? An input that it does not name is as it
+    was; of one that is named and written to by nobody, nothing is known."""
+    if came.keys() - composed.keys():
+        return False
+    return all(_close(came.get(name, before[name]), array) for name, array in composed.items())
 
 
 def _composed(

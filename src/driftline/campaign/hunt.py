@@ -20,7 +20,7 @@ from driftline import __version__
 from driftline.backends import BACKENDS
 from driftline.campaign.authoring import GENERATOR as LLM
 from driftline.campaign.authoring import Author
-from driftline.campaign.crew import Crew
+from driftline.campaign.crew import Crew, start_seconds
 from driftline.campaign.explanations import ExplainedBugs
 from driftline.campaign.lane import Lane
 from driftline.campaign.lane_opener import LaneOpener
@@ -60,6 +60,7 @@ class HuntResult:
     no_more: dict[str, str] = field(default_factory=dict)  # "generator for lane" -> why it makes no more programs
     stopped: dict[str, str] = field(default_factory=dict)
     judged: int = 0  # executions that came to a verdict; without one, nothing is known
+    no_time: str = ""  # why nothing was done when it was resumed
     explained: ExplainedBugs = field(default_factory=ExplainedBugs)  # what was explained after it
 
     def add(self, bug: Bug, *, new: bool) -> None:
@@ -136,6 +137,8 @@ class Hunter:
     def run(self, resume: Hunt | None = None, skipped: Sequence[Skipped] = (), *, spent: float = 0.0) -> HuntResult:
         """`spent`: seconds of the budget that are gone already."""
         self._started = time.monotonic() - spent - (resume.seconds if resume else 0.0)
+        if resume and self._time_left() <= 0:
+            return self._closed(resume)
         require_settings(self._pool, map(Target.parse, self._plan.targets), self._plan.plugins)
         lanes, missing = self._lanes_in_time()
         hunt = resume or self._log.begin(self._plan.to_json(), _environment(lanes, self._opener.left_out))
@@ -144,13 +147,16 @@ class Hunter:
             self._lanes = {lane.name: lane for lane in lanes}
             # What is asked of a model follows from all turns before.
             self._pipelines = {lane.name: Pipeline(lane, 1 if LLM in lane.arms else LAG) for lane in lanes}
+            if self._limit_of(hunt) != (self._plan.seconds, self._plan.programs):
+                self._log.drop_cut(hunt)
             before = sum(self._rebuilt(hunt))
             self._roster = Roster(
-                [(pipeline, *self._waiting(name)) for name, pipeline in self._pipelines.items()],
+                [(self._pipelines[lane.name], *self._waiting(lane.name)) for lane in self._quick_first()],
                 jobs=self._crew.jobs,
                 time_left=self._time_left,
                 grace=self._grace,
                 in_order=self._in_order,
+                ready=lambda lane: self._crew.ready(lane.target, lane.form),
             )
             self._listener(
                 HuntStarted(
@@ -174,6 +180,20 @@ class Hunter:
             self._log.spend(hunt, time.monotonic() - self._started)
             self._log.finish(hunt)
         return self._summed_up(hunt)
+
+    def _closed(self, hunt: Hunt) -> HuntResult:
+        """It was killed when its time was over: no compiler is needed to bring it to its end."""
+        with locked(self._store, hunt):
+            self._log.leave_unexamined(hunt)
+            self._log.finish(hunt)
+        so_far = hunt_so_far(self._store, hunt)
+        over = f"its time is over: it has run for {hunt.seconds:.0f} s of {self._plan.seconds:.0f} s"
+        return replace(so_far, programs={**dict.fromkeys(self._plan.targets, 0), **so_far.programs}, no_time=over)
+
+    @staticmethod
+    def _limit_of(hunt: Hunt) -> tuple[float, int]:
+        plan = HuntPlan.from_json(hunt.plan)
+        return plan.seconds, plan.programs
 
     def _summed_up(self, hunt: Hunt) -> HuntResult:
         """What all of the hunt brought, also before it was resumed."""
@@ -209,6 +229,7 @@ class Hunter:
             if turn.lane in self._lanes:
                 self._absorb(self._lanes[turn.lane], turn)
                 self._pipelines[turn.lane].rebuild(turn)
+                self._lanes[turn.lane].timed(turn.number, turn.body.seconds, turn.body.programs)
                 yield 1
 
     @property
@@ -230,11 +251,15 @@ class Hunter:
         able = [lane for lane in lanes if lane.name not in self._given_up]
         return [lane.target for lane in able if all_of_them or lane.turns]
 
+    def _quick_first(self) -> list[Lane]:
+        """The lanes in the order in which they are started."""
+        return sorted(self._lanes.values(), key=lambda lane: start_seconds(lane.target, lane.form))
+
     # -- sharing the time --------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        targets = [lane.target for lane in self._lanes.values()]
-        self._crew.begin(targets, self._plan.plugins, lambda: not self._roster.stopped)
+        lanes = [(lane.target, lane.form) for lane in self._quick_first()]
+        self._crew.begin(lanes, self._plan.plugins, lambda: not self._roster.stopped)
         threads = [threading.Thread(target=self._serve, name=f"hunter {n}") for n in range(self._crew.jobs)]
         for thread in threads:
             thread.start()
@@ -343,7 +368,9 @@ class Hunter:
             return _TurnOutcome(asked, time.monotonic() - started, error=str(error))
         if len(results) < len(asked.requests) and not self._cut:  # it is done again when the hunt is resumed
             raise PoolInterrupted("the turn was interrupted")
-        return _TurnOutcome(asked, time.monotonic() - started, results, tries)
+        seconds = time.monotonic() - started
+        lane.timed(asked.number, seconds, len(results))
+        return _TurnOutcome(asked, seconds, results, tries)
 
     def _written(self, lane: Lane, outcome: _TurnOutcome) -> tuple[Turn, Counter[bool]]:
         """Write down what came of a turn, and how many suspects there are. One that was lost by a fault of ours is
@@ -355,13 +382,12 @@ class Hunter:
         else:
             self._result.internal_errors += [one.internal_error for one in outcome.results if one.internal_error]
             body = replace(lane.summarise(outcome.results, outcome.seconds), tries=outcome.tries)
-            if len(outcome.results) < len(outcome.asked.requests):
-                body = replace(body, arms=(*body.arms, *_unjudged(outcome)))
+            body = replace(body, cut=outcome.asked.short or len(outcome.results) < len(outcome.asked.requests))
         turn = Turn(lane.name, outcome.asked.number, body)
         if self._cut and not outcome.results and not outcome.error:
             self._not_done.setdefault(lane.name, []).append(turn)
             return turn, Counter()
-        for earlier in self._not_done.pop(lane.name, ()):  # else a hunt that is given more time would do them
+        for earlier in self._not_done.pop(lane.name, ()):  # a hunt that is given more time begins with them
             self._log.add_turn(self._hunt, earlier, ())
             self._absorb(lane, earlier)
         suspects = list(_suspects(lane, outcome.results, set(body.keys)))
@@ -503,14 +529,6 @@ def _suspects(lane: Lane, results: Sequence[Screened], new_keys: set[str]) -> It
             request = encode(ProgramRequest, result.request)
             yield SuspectBody(request, key in new_keys, result.kind, result.stage, result.reason[:300])
             new_keys.discard(key)
-
-
-def _unjudged(outcome: _TurnOutcome) -> Iterator[tuple[str, str, int, float]]:
-    """Programs that were asked for when the time was over: their numbers are not given again, should the hunt be
-    resumed with more time."""
-    done = Counter((result.request.generator, result.request.arm) for result in outcome.results)
-    for (generator, arm), count in (outcome.asked.arms - done).items():
-        yield generator, arm, count, 0.0
 
 
 def _environment(lanes: Sequence[Lane], left_out: Sequence[str]) -> dict[str, Any]:

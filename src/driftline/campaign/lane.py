@@ -23,7 +23,7 @@ from driftline.core.target import Target
 from driftline.core.text import normalise_message
 from driftline.generate.graph import Graph
 from driftline.generate.lone_operators import ALONE
-from driftline.store.hunts import Turn, TurnBody
+from driftline.store.hunts import SlowProgram, Turn, TurnBody
 
 FLOOR = 0.08  # the share of every generator, whatever it brings
 FORGETTING = 0.9  # what a turn counts in the next one: a generator that brings nothing any more loses its share
@@ -32,6 +32,9 @@ SYSTEMATIC = 0.25  # and after that, until each was tried in every way
 KEPT_GRAPHS = 48
 NEAR_MISS = 5.0  # sigma: passed, but not by much
 _BY_CHANCE = ("timeout", "out-of-memory")
+RECENT = 8  # turns by which it is told how long the next one will take
+SLOW = 2.0  # seconds for one step of a program, which are worth telling
+SLOWEST = 3  # programs that are told of one turn
 INTERESTING = 6  # graphs kept from one turn
 SOLVED_EVERY = 8
 IN_A_ROW = 5  # programs about one arm, of a generator that takes its time over each
@@ -73,7 +76,7 @@ class Lane:
     turns: int = 0
     programs: int = 0
     seconds: float = 0.0
-    pace: float = 0.0  # seconds for a program, in the last turn
+    paces: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=RECENT))  # seconds, programs
     stats: dict[tuple[str, str], Arm] = field(default_factory=lambda: defaultdict(Arm))
     asked_of: Counter[str] = field(default_factory=Counter)  # programs by generator
     coverage: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -99,8 +102,20 @@ class Lane:
         time."""
         return min(self.batch, FIRST << min(self.turns, 16))
 
+    def timed(self, number: int, seconds: float, programs: int) -> None:
+        """A turn took so long, whether those before it are done or not. The clock may cut the last turns short, and
+        this says how much; it has no other part in what is asked for."""
+        if programs and number:  # in the first one the compiler is started
+            self.paces.append((seconds, programs))
+
+    @property
+    def pace(self) -> float:
+        """Seconds for a program, over the last turns that ended; 0 when there was none."""
+        programs = sum(count for _, count in self.paces)
+        return sum(seconds for seconds, _ in self.paces) / programs if programs else 0.0
+
     def seconds_for(self, programs: int) -> float:
-        """What a turn of so many programs will take, by the last one."""
+        """What a turn of so many programs will take, by the last ones."""
         return self.pace * programs
 
     def done_in(self, seconds: float) -> int:
@@ -251,8 +266,6 @@ class Lane:
         """What came of a turn that was counted before."""
         body = turn.body
         self.seconds += body.seconds
-        if body.programs and turn.number:  # in the first one the compiler is started
-            self.pace = body.seconds / body.programs
         for worth in self.recent.values():
             worth.programs *= FORGETTING
             worth.reward *= FORGETTING
@@ -320,6 +333,7 @@ class Lane:
             keys=tuple(sorted(keys)),
             pairs=tuple(sorted(pairs)),
             features=dict(features),
+            slowest=_slowest(results),
         )
 
     @staticmethod
@@ -334,6 +348,17 @@ class Lane:
         if result.request.generator in ("mutate", "llm", "chains") or about == "pairs":
             about = " ".join(sorted({operator for operator, _ in result.coverage}))
         return f"{result.kind} {about}"
+
+
+def _slowest(results: Sequence[Screened]) -> tuple[SlowProgram, ...]:
+    slow = [
+        SlowProgram(round(seconds, 1), step, result.request.generator, result.request.arm, result.request.number,
+                    result.judgement)
+        for result in results
+        for step, seconds in result.seconds.items()
+        if seconds >= SLOW
+    ]  # fmt: skip
+    return tuple(sorted(slow, key=lambda one: -one.seconds)[:SLOWEST])
 
 
 def pairs_in(result: Screened) -> set[str]:

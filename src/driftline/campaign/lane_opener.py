@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+
 from driftline.backends import BACKENDS
 from driftline.campaign.authoring import GENERATOR as LLM
 from driftline.campaign.authoring import Author
@@ -29,6 +32,7 @@ class LaneOpener:
         self._pool = pool
         self._plan = plan
         self._author = author
+        self._answers: dict[str, ArmsAnswer] = {}  # by form
         self.left_out: list[str] = []  # generators that make nothing here, with the reason
 
     def open(self) -> tuple[list[Lane], list[Skipped]]:
@@ -37,6 +41,7 @@ class LaneOpener:
         missing: list[Skipped] = []
         arms: dict[str, dict[str, tuple[str, ...]]] = {}
         changing = frozenset(name for name in self._plan.generators if GENERATORS.get(name).needs_base)
+        self._ask_ahead()
         rules = self._author.open_lanes([Target.parse(text) for text in self._plan.targets]) if self._author else {}
         for target in map(Target.parse, self._plan.targets):
             backend = BACKENDS.get(target.backend)
@@ -82,16 +87,32 @@ class LaneOpener:
             raise DriftlineError(f"There is nothing to hunt on: {missing[0].target} {missing[0].reason}.")
         return lanes, missing
 
+    def _ask_ahead(self) -> None:
+        """Languages whose operators are not remembered are asked side by side: each imports its framework."""
+        forms = {
+            form for target in map(Target.parse, self._plan.targets) if (form := form_of(BACKENDS.get(target.backend)))
+        }
+        with ThreadPoolExecutor(2) as threads:
+            for asked in [threads.submit(self._listed, form) for form in sorted(forms)]:
+                with contextlib.suppress(WorkerStartError):  # it is told with the first target of the language
+                    asked.result()
+
     def _arms(self, form: str) -> dict[str, tuple[str, ...]]:
+        listed = self._listed(form)
+        for name, package in listed.missing.items():
+            self.left_out.append(f"{name} makes no {form} programs here: the package {package} is not installed")
+        return {name: found for name, found in listed.arms.items() if found}
+
+    def _listed(self, form: str) -> ArmsAnswer:
         request = ArmsRequest(form, tuple(self._plan.generators), tuple(self._plan.plugins))
 
         def ask() -> Json:
             worker = worker_for_framework(form, self._plan.plugins)
             return encode(ArmsAnswer, self._pool.ask(worker, ARMS, request))
 
-        # Importing a framework to list operators may take longer than a short budget. Plugins are read every time.
-        key = [surroundings(), releases(_LISTED), encode(ArmsRequest, request)]
-        listed = decode(ArmsAnswer, ask() if self._plan.plugins else remembered("arms", key, ask).value)
-        for name, package in listed.missing.items():
-            self.left_out.append(f"{name} makes no {form} programs here: the package {package} is not installed")
-        return {name: found for name, found in listed.arms.items() if found}
+        if form not in self._answers:
+            # Importing a framework to list operators may take longer than a short budget. Plugins are read every time.
+            key = [surroundings(), releases(_LISTED), encode(ArmsRequest, request)]
+            answer = ask() if self._plan.plugins else remembered("arms", key, ask).value
+            self._answers[form] = decode(ArmsAnswer, answer)
+        return self._answers[form]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from driftline.backends import BACKENDS
 from driftline.campaign.target_settings import targets_without
 from driftline.checking.batch import Screened, Screening, case_of, native_of
 from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
@@ -75,6 +76,15 @@ class PartScreening:
     def first_results(self, requests: Sequence[ProgramRequest]) -> list[list[Array] | None]:
         """What the target returns."""
         return self._screening.first_results(requests, self._target)
+
+    def first_outputs(self, request: ProgramRequest) -> Arrays | None:
+        """What the target returns, and what it made of inputs that it wrote to."""
+        return self._screening.first_outputs([request], self._target)[0]
+
+    @property
+    def writes_to_inputs(self) -> bool:
+        """Is the target given the inputs themselves, and not copies?"""
+        return BACKENDS.get(self._target.backend).mutates
 
     def references(self, request: ProgramRequest) -> list[Array] | None:
         """What the framework itself returns."""

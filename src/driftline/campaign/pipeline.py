@@ -37,6 +37,7 @@ class AskedTurn:
     number: int
     requests: tuple[ProgramRequest, ...]
     heard: Mapping[str, int]  # how often each rejection was met, in the turns that it knows
+    short: bool = False  # the limit of the hunt leaves out some of the programs that it would have
 
     @property
     def arms(self) -> Counter[tuple[str, str]]:
@@ -83,7 +84,9 @@ class Pipeline(Generic[Outcome]):
             if left <= 0 or asking.exhausted:
                 return None
             self._catch_up()
-            asked = AskedTurn(asking.turns, tuple(asking.requests(left)[:most]), Counter(asking.rejections))
+            requests = asking.requests(left)
+            short = left < asking.turn_size or most < len(requests)
+            asked = AskedTurn(asking.turns, tuple(requests[:most]), Counter(asking.rejections), short)
             asking.count(asked.number, ((*arm, count) for arm, count in asked.arms.items()))
             return asked
 

@@ -99,9 +99,12 @@ class Roster:
         time_left: Callable[[], float],
         in_order: bool,
         grace: float = GRACE,
+        ready: Callable[[Lane], bool] = lambda lane: True,
     ) -> None:
         """`waiting`: the lanes with the number of suspects that still wait, new and repeated ones. `in_order`: all of
-        them count as new, and are examined as they came."""
+        them count as new, and are examined as they came. `ready`: is the compiler of a lane imported? Those that are
+        have turns while others are being started; of several that are not, the first one is waited for."""
+        self._ready = ready
         self._standings = {
             pipeline.lane.name: _Standing(pipeline, pipeline.lane.seconds, new, repeated)
             for pipeline, new, repeated in waiting
@@ -143,7 +146,8 @@ class Roster:
             while not self.stopped:
                 offers = [(s, work) for s in self._standings.values() if (work := self._work_for(s))]
                 if offers:
-                    standing, work = min(offers, key=lambda offer: offer[0].share)
+                    ready = [offer for offer in offers if self._ready(offer[0].pipeline.lane)]
+                    standing, work = min(ready or offers, key=lambda offer: offer[0].share)
                     width = self._width if work is LaneWork.TURN else 1
                     pieces = self._pieces(width)
                     task = LaneTask(standing.pipeline, work, time.monotonic(), pieces, width)

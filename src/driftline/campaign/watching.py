@@ -42,6 +42,11 @@ class WatchedBug:
     standing: Standing
     reason: str = ""
 
+    @property
+    def what(self) -> str:
+        """What is broken, in words that stay the same from night to night: values differ from program to program."""
+        return f"{self.bug.fingerprint.kind}: {self.bug.fingerprint.detail[:110]}"
+
 
 @dataclass
 class WatchResult:
@@ -69,9 +74,15 @@ class WatchResult:
             **{str(standing).replace(" ", "_"): self._listed(standing) for standing in Standing},
         }
 
-    def _listed(self, standing: Standing) -> list[dict[str, str]]:
+    def _listed(self, standing: Standing) -> list[dict[str, Any]]:
         return [
-            {"bug": one.bug.id, "target": one.target, "summary": one.bug.summary, "reason": one.reason}
+            {
+                "bug": one.bug.id,
+                "target": one.target,
+                "fingerprint": one.bug.fingerprint.to_json(),
+                "summary": one.bug.summary,
+                "reason": one.reason,
+            }
             for one in self.those(standing)
         ]
 

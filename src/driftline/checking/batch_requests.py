@@ -92,6 +92,7 @@ class PreparedProgram:
     flaws: tuple[str, ...] | None = None  # what makes no sense in it, where that was looked at
     authored: bool = False  # a language model wrote its text: it may have changed the process that it ran in
     features: tuple[str, ...] = ()  # see `generate/features.py`
+    seconds: float = 0.0  # that it took to make it and to run its reference
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ class InvalidProgram:
     coverage: tuple[tuple[str, str], ...] = ()
     died: str = ""  # how the worker ended that made it
     internal_error: str = ""  # a fault of the generator's
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,7 @@ class ProgramVerdict:
     sample: int = 0
     each: tuple[SampleVerdict, ...] = ()  # where it is wanted
     internal_error: str = ""
+    seconds: float = 0.0  # that it took
 
 
 @dataclass(frozen=True)

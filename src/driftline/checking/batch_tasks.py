@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
@@ -94,7 +95,7 @@ def arms(request: ArmsRequest, context: Context) -> ArmsAnswer:
 def prepare(request: PrepareRequest, context: Context) -> PreparedBatch:
     """Make the programs that are asked for, draw their inputs and run their reference."""
     load_plugins(request.plugins)
-    programs = []
+    programs: list[Prepared] = []
     if any(item.text for item in request.requests):
         # Before anything of a model's runs, here in a process that is for this alone: no more writing to the caches of
         # compilers and the folders of other jobs either.
@@ -102,7 +103,11 @@ def prepare(request: PrepareRequest, context: Context) -> PreparedBatch:
     with Shelf(request.folder / TENSORS) as shelf:
         for number, item in enumerate(request.requests):
             context.lap()
-            programs.append(_prepare_one(item, request, request.folder / f"{number}.program", shelf))
+            began = time.monotonic()
+            made = _prepare_one(item, request, request.folder / f"{number}.program", shelf)
+            if not isinstance(made, NothingMade):
+                made = replace(made, seconds=time.monotonic() - began)
+            programs.append(made)
     return PreparedBatch(tuple(programs))
 
 
@@ -241,7 +246,9 @@ def judge_many(request: JudgeRequest, context: Context) -> JudgedPrograms:
     verdicts = []
     for item in request.items:
         context.lap()
-        verdicts.append(_judge_safely(item, trait, request))
+        began = time.monotonic()
+        verdict = _judge_safely(item, trait, request)
+        verdicts.append(replace(verdict, seconds=time.monotonic() - began))
     return JudgedPrograms(tuple(verdicts))
 
 

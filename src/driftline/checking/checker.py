@@ -374,6 +374,8 @@ class Checker:
             threads = STRESS_THREADS if case.options.stress else 1
             request = RunRequest(files, target.backend, backend.told(target.told), captured, further, threads)
             report = self._run(worker, RUN, request, case, fresh=fresh)
+            if report.answer and report.answer.internal_error:
+                raise InternalError(f"{target}: {report.answer.internal_error}")
             return _execution(target, report, converter, seconds, room_for_results(case.options.memory_limit))
 
     def form_for(self, case: Case, target: Target) -> TakenForm | Execution:

@@ -14,7 +14,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, Self, TypeVar
 
@@ -87,6 +87,7 @@ class ScreenResult(Generic[Asked]):
     made: PreparedProgram | None = None
     coverage: tuple[tuple[str, str], ...] = ()
     behaviour: tuple[str, ...] = ()  # rewrite rules of the compiler that fired, where it tells
+    seconds: Mapping[str, float] = field(default_factory=dict)  # by step: make, run, judge
 
 
 class Screener(ABC, Generic[Asked]):
@@ -149,11 +150,12 @@ class Screener(ABC, Generic[Asked]):
             match answer:
                 case NothingMade(reason, name):
                     results.append(ScreenResult(request, "nothing", reason, nothing=name))
-                case InvalidProgram(reason, coverage, died, error):
+                case InvalidProgram(reason, coverage, died, error, seconds):
                     invalid = ScreenResult(request, "invalid", reason, died=died, internal_error=error)
-                    results.append(replace(invalid, coverage=coverage))
+                    results.append(replace(invalid, coverage=coverage, seconds={"make": seconds}))
                 case PreparedProgram():
-                    results.append(ScreenResult(request, "", made=answer, coverage=answer.coverage))
+                    took = {"make": answer.seconds}
+                    results.append(ScreenResult(request, "", made=answer, coverage=answer.coverage, seconds=took))
                     runnable[number] = answer
         pieces = self._pieces(runnable, resolve(target).together)
         interrupted = threading.Event()
@@ -181,7 +183,8 @@ class Screener(ABC, Generic[Asked]):
         if interrupted.is_set():  # nobody can be asked any more whether a rejection is to be believed
             executions = {number: ran for number, ran in executions.items() if ran.outcome is not Outcome.REJECTED}
         for number, ran in executions.items():
-            results[number] = replace(results[number], behaviour=ran.behaviour)
+            took = {**results[number].seconds, "run": sum(ran.durations.values())}
+            results[number] = replace(results[number], behaviour=ran.behaviour, seconds=took)
             if ran.outcome is not Outcome.OK:
                 results[number] = _ended(results[number], runnable[number], ran)
         return [result for result in results if result.judgement] if interrupted.is_set() else results
@@ -292,19 +295,25 @@ class Screener(ABC, Generic[Asked]):
             return dict(zip(ran, report.answer.verdicts, strict=True))
         if len(ran) == 1:
             reason = f"its judgement ended with {report.ending} ({report.detail})"
-            return {number: ProgramVerdict(SampleVerdict("inconclusive", reason)) for number in ran}
+            took = report.seconds
+            return {number: ProgramVerdict(SampleVerdict("inconclusive", reason), seconds=took) for number in ran}
         verdicts: dict[int, ProgramVerdict] = {}
         for number in ran:
             verdicts |= self._judge(programs, {number: ran[number]}, target)
         return verdicts
 
-    def first_results(self, requests: Sequence[Asked], target: Target) -> list[list[Array] | None]:
-        """What the compiler returns for the first sample of each program, in order; `None` where it returns nothing."""
+    def first_outputs(self, requests: Sequence[Asked], target: Target) -> list[Arrays | None]:
+        """What the compiler returns for the first sample of each program, in order, and what it made of inputs that it
+        wrote to; `None` where it returns nothing."""
         made = dict(enumerate(self.prepared(requests, target)))
         runnable = {number: one for number, one in made.items() if isinstance(one, PreparedProgram)}
         ran = self._execute(runnable, target)
         done = {number: load_from(one.outputs[0]) for number, one in ran.items() if one.outcome is Outcome.OK}
-        return [own_results(done[number]) if number in done else None for number in made]
+        return [done.get(number) for number in made]
+
+    def first_results(self, requests: Sequence[Asked], target: Target) -> list[list[Array] | None]:
+        """The same, without the inputs that were written to."""
+        return [None if one is None else own_results(one) for one in self.first_outputs(requests, target)]
 
     def contradicts(self, made: PreparedProgram, outputs: Sequence[Arrays]) -> str:
         """Is this what the reference of a program would fail, had a compiler returned it? The reason, or nothing."""
@@ -325,9 +334,17 @@ class Screener(ABC, Generic[Asked]):
         return self._pool.run(worker, task, request, timeout=self._timeout, fresh=fresh)
 
 
+WRITTEN_TO = "mutated:"  # before the name of an input
+
+
 def own_results(outputs: Arrays) -> list[Array]:
     """Without the inputs that were written to."""
-    return [array for name, array in outputs.items() if not name.startswith("mutated:")]
+    return [array for name, array in outputs.items() if not name.startswith(WRITTEN_TO)]
+
+
+def written_inputs(outputs: Arrays) -> Arrays:
+    """The inputs that were written to, by their names."""
+    return {name.removeprefix(WRITTEN_TO): array for name, array in outputs.items() if name.startswith(WRITTEN_TO)}
 
 
 def _to_judge(made: PreparedProgram, outputs: tuple[str, ...]) -> JudgeItem:
@@ -403,13 +420,14 @@ def _judged(result: ScreenResult[Asked], found: ProgramVerdict) -> ScreenResult[
         evidence=verdict.evidence,
         each=found.each,
         internal_error=found.internal_error,
+        seconds={**result.seconds, "judge": found.seconds},
     )
 
 
 def _ended(result: ScreenResult[Asked], made: PreparedProgram, ran: Ran) -> ScreenResult[Asked]:
     """A program that was refused, or that ended badly."""
     if ran.problem:
-        return replace(result, judgement="inconclusive", reason=ran.problem)
+        return replace(result, judgement="inconclusive", reason=ran.problem, internal_error=ran.internal_error)
     sample = min(len(ran.outputs), len(made.origins) - 1)  # after those that were finished
     if ran.outcome is Outcome.REJECTED:
         return replace(result, judgement="rejected", reason=str(ran.failure or "not supported"), sample=sample)

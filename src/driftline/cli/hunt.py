@@ -236,9 +236,13 @@ def hunt(
                 print_json({**hunt_json(so_far, bench.store, library), "interrupted": True})
             else:
                 show_hunt(so_far, bench.store, None, library)
-            command = shell(["driftline", "hunt", "--resume", "--store", store, *plugin_words()])
+            limit = ["--budget", budget] if budget else ["--programs", programs] if programs else []
+            more = limit if resume else []  # a longer time is for one run: the plan of the hunt stays as it was
+            command = shell(["driftline", "hunt", "--resume", *more, "--store", store, *plugin_words()])
             note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
             return 130
+        if result.no_time:
+            note(f"driftline: hunt {result.hunt.id} is not resumed, {result.no_time}; give it more with --budget.")
         if out:
             bench.report(out)
         if as_json:

@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from driftline.cli.clock import elapsed
-from driftline.cli.common import json_option, note, parse_budget, plugin_option, print_json, store_option
+from driftline.cli.common import jobs_option, json_option, note, parse_budget, plugin_option, print_json, store_option
+from driftline.cli.settings import settings_of_run
+from driftline.cli.verdict_options import accept_option
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalError
 
 
@@ -27,9 +29,8 @@ from driftline.core.errors import NOTHING_COMPARED, DriftlineError, InternalErro
     type=click.IntRange(0),
     help="Seed of the hunt; default: the date, so that each night makes other programs.",
 )
-@click.option(
-    "--jobs", type=click.IntRange(1), default=2, show_default=True, help="Compilers that run at the same time."
-)
+@jobs_option("What the hunt runs at the same time.")
+@accept_option
 @click.option(
     "--out",
     "outs",
@@ -50,6 +51,7 @@ def watch(
     installed: bool,
     seed: int | None,
     jobs: int,
+    accept: tuple[str, ...],
     outs: tuple[Path, ...],
     store: Path,
     plugins: tuple[str, ...],
@@ -70,8 +72,9 @@ def watch(
 
     Exit codes: 0 nothing new and nothing back, 1 bugs are new or back, 2 usage, or a release cannot be installed, 3
     Driftline itself failed somewhere, 4 a compiler is not available, 5 nothing came to a verdict. Nightly builds are
-    found if pip is told where they are (PIP_EXTRA_INDEX_URL).
+    found if pip is told where they are (PIP_EXTRA_INDEX_URL). What --accept (or driftline.toml) names is no bug.
     """
+    from driftline.checking.accept import parse_accept
     from driftline.checking.result import Standing
     from driftline.core.plugins import load_plugins
     from driftline.events import Event, Working
@@ -90,6 +93,8 @@ def watch(
     if sum((bool(budget), bool(programs), no_hunt)) > 1:
         raise DriftlineError("Give one of --budget, --programs and --no-hunt.")
     seconds = 0.0 if no_hunt or programs else parse_budget(budget or "1h")
+    project = settings_of_run("accept")
+    agreed = parse_accept(accept) if accept else parse_accept(project.accept, project.said_by("accept"))
     with Workbench(store, plugins=plugins, jobs=jobs) as bench, HuntProgress(elapsed()) as progress:
 
         def listener(event: Event) -> None:
@@ -106,6 +111,7 @@ def watch(
             seconds=seconds,
             programs=programs or 0,
             seed=int(time.strftime("%Y%m%d", time.gmtime())) if seed is None else seed,
+            accept=agreed,
             listener=listener,
         )
     for out in outs:
@@ -115,7 +121,7 @@ def watch(
     else:
         changed = [one for one in result.bugs if one.standing in (Standing.NEW, Standing.BACK, Standing.FIXED)]
         for one in changed:
-            click.echo(f"{one.standing:<6} {one.bug.id}  {one.target}: {one.bug.summary}")
+            click.echo(f"{one.standing:<5}  {one.bug.id}  {one.target}  {one.what}")
         click.echo(headline(result))
     if result.hunt and result.hunt.internal_errors:
         from driftline.cli import report_internal_error

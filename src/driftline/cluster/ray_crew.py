@@ -51,9 +51,12 @@ class RayCrew:
 
         self.jobs = max(1, int(ray.cluster_resources().get("CPU", 1)))  # an order takes one processor
 
-    def begin(self, targets: Sequence[Target], plugins: Sequence[str], going: Callable[[], bool]) -> None:
-        for target in targets:
+    def begin(self, lanes: Sequence[tuple[Target, str]], plugins: Sequence[str], going: Callable[[], bool]) -> None:
+        for target, _ in lanes:
             pinned(target, ray.cluster_resources())  # a compiler that no node has is told before anything is done
+
+    def ready(self, target: Target, form: str) -> bool:
+        return True  # each node imports what it is asked for
 
     def screen(self, order: TurnOrder) -> list[Screened]:
         order = replace(order, pieces=1)  # a task has one processor

@@ -92,6 +92,7 @@ class Ran:
     behaviour: tuple[str, ...] = ()  # rewrite rules of the compiler that fired, where it tells
     repeated: tuple[str, ...] = ()  # where the outputs of the further calls are
     repeat_failure: Failure | None = None  # what a further call raised
+    internal_error: str = ""  # the traceback of a fault of ours, which is the problem
 
 
 RUN = Task(f"{_TASKS}:run", RunRequest, Ran)

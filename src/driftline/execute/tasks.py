@@ -21,9 +21,11 @@ from driftline.core.plugins import load_plugins
 from driftline.core.registry import import_string
 from driftline.core.task import Context
 from driftline.core.tensors import Arrays, load_tensors, save_tensors
+from driftline.core.text import first_line
 from driftline.core.wire import encode
 from driftline.execute.further_calls import NO_FURTHER_CALLS, FurtherCalls, Keep, Repeated
 from driftline.execute.grouping import in_company
+from driftline.execute.own_fault import is_ours
 from driftline.execute.requests import (
     CHECK_SETTINGS,
     FIT,
@@ -135,6 +137,10 @@ def _run(
     except Exception as error:
         if no_room(error):
             raise
+        if is_ours(error):
+            told = f"Driftline itself failed: {type(error).__name__}: {first_line(str(error), 150)}"
+            ended = Ran(Outcome.ERROR, stage.current, tuple(outputs), stage.finish(), problem=told)
+            return replace(ended, internal_error=traceback.format_exc())
         outcome, failure = _classify(backend, error), Failure.of(error)
     return Ran(outcome, stage.current, tuple(outputs), stage.finish(), failure, problem)
 

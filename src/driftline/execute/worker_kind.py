@@ -38,6 +38,9 @@ class Killed(WorkerStartError):
     """The process died while it was starting: once more may help."""
 
 
+# Variables that hold any number of flags: those of a target come after the user's own, where the last one counts.
+_LISTS_OF_FLAGS = ("XLA_FLAGS",)
+
 # Workers in other environments do not have Driftline installed: they find it through a folder with one link.
 # The working folder, which compilers write to, is no place to import from.
 BOOTSTRAP = (
@@ -60,13 +63,19 @@ def package_root(python: str) -> str:
 
 
 def environment_of(kind: WorkerKind, workspace: Workspace) -> dict[str, str]:
-    """The worker's variables: one thread, private caches, temporary files inside the workspace."""
+    """The worker's variables: those of the user, and over them one thread, private caches, temporary files inside the
+    workspace, and what the target asks for."""
     binaries = os.path.dirname(kind.python)
     caches = private_folder(cache_home() / "compilers")
     inherited = without_keys(os.environ)
     if kind.python != sys.executable:  # what is meant for our interpreter would mislead another one
         inherited.pop("PYTHONPATH", None)
+    told = dict(kind.variables)
+    for name in _LISTS_OF_FLAGS:
+        if name in told:
+            told[name] = f"{inherited.get(name, '')} {told[name]}".strip()
     return {
+        "TF_CPP_MIN_LOG_LEVEL": "2",
         **inherited,
         "PATH": f"{binaries}:{os.environ.get('PATH', '')}",
         "PYTHONHASHSEED": "0",
@@ -79,8 +88,7 @@ def environment_of(kind: WorkerKind, workspace: Workspace) -> dict[str, str]:
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
         "TRITON_CACHE_DIR": str(caches / "triton"),
-        "TF_CPP_MIN_LOG_LEVEL": "2",
-        **dict(kind.variables),
+        **told,
     }
 
 

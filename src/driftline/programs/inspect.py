@@ -20,6 +20,7 @@ from driftline.programs.onnx_cut import cut_around_unknown
 from driftline.programs.onnx_file import KeptModel, model_size
 from driftline.programs.onnx_model import describe_model, read_model
 from driftline.programs.opened import live_of_archive, load_archive
+from driftline.programs.operators import operators_of_archive
 from driftline.programs.source import imported_siblings, live_from_source
 from driftline.programs.state import recording_opened_files, state_digest, state_size
 from driftline.programs.torchscript_file import write_archive
@@ -107,7 +108,8 @@ def _inspect_archive(request: InspectRequest) -> Described:
         ) from error
     from driftline.programs.torch_ranges import known_of_archive
 
-    return replace(_described(request, "torch", live.example_arrays()), known=known_of_archive(exported, live))
+    described = _described(request, "torch", live.example_arrays())
+    return replace(described, known=known_of_archive(exported, live), operators=operators_of_archive(exported))
 
 
 def _inspect_torchscript(request: InspectRequest) -> Described:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from driftline.core.program import Program, SourceBundle
 
@@ -31,6 +32,15 @@ def operators_in(text: str, factory_name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
+def operators_of_archive(exported: Any) -> tuple[str, ...]:
+    """What the graph of a torch.export archive calls, spelled as text would: `mul` of aten.mul.Tensor. So a bug has one
+    name, whether the program comes as text or as a live model."""
+    schemas = [getattr(node.target, "_schema", None) for node in exported.graph.nodes if node.op == "call_function"]
+    names = [schema.name.rpartition("::")[2] for schema in schemas if schema is not None]
+    return tuple(name for name in names if not name.startswith(("_", "sym_")) and name not in _MADE_BY_EXPORT)
+
+
+_MADE_BY_EXPORT = ("lift_fresh_copy", "detach", "detach_", "alias", "to", "clone")
 _SIGNS = {
     "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "FloorDiv": "floor_divide", "Mod": "remainder",
     "Pow": "pow", "MatMult": "matmul",

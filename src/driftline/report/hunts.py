@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from driftline.report.gather import gather_store
 from driftline.report.model_use import HEAD, model_cells, model_json, model_use, wasted
 from driftline.report.results import go_on, replay_command
 from driftline.report.screen import Screen
+from driftline.report.tested import slowest_of
 from driftline.report.view import ACCEPTED, OPEN, REDUCED, BugView
 from driftline.report.worded_table import WordedTable
 from driftline.report.words import duration, plural
@@ -47,6 +49,7 @@ def hunt_json(result: HuntResult, store: Store, library: Library | None = None) 
         "stopped": result.stopped,
         "judged": result.judged,
         "no_more": result.no_more,
+        "slowest": [asdict(slow) for slow in slowest_of(HuntLog(store).turns(result.hunt))],
         "models": [model_json(use) for use in model_use(HuntLog(store), [result.hunt])],
         "bugs": [
             {

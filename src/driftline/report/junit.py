@@ -62,7 +62,7 @@ def render_watch(watched: WatchResult, made: str) -> str:
             errors="0", skipped=str(len(skipped)), timestamp=_clean(made.removesuffix("Z")), time="0",
         )  # fmt: skip
         for one in bugs:
-            name = _clean(f"{one.bug.id}: {one.bug.summary}")
+            name = _clean(f"{one.bug.id}: {one.what}")
             case = ET.SubElement(suite, "testcase", classname=_clean(f"driftline.{compiler}"), name=name, time="0")
             if one in failing:
                 ET.SubElement(case, "failure", type=str(one.standing), message=_clean(one.reason))

@@ -141,6 +141,16 @@ def _statistics(statistics: Statistics | None) -> list[str]:
         lines += [*_table(HEAD, [model_cells(use) for use in statistics.models]), ""]
         if said := wasted(statistics.models):
             lines += [markdown(f"No programs: {said}."), ""]
+    if statistics.slowest:
+        rows = [
+            (one.target, one.program, one.step, f"{one.seconds:.1f} s", one.judgement) for one in statistics.slowest
+        ]
+        lines += [
+            "Programs that took longest:",
+            "",
+            *_table(("target", "program", "step", "time", "verdict"), rows),
+            "",
+        ]
     if statistics.untested:
         lines += ["Not tested:", "", *(f"- {markdown(line)}" for line in statistics.untested), ""]
     for verdict, told in statistics.reasons.items():

@@ -10,11 +10,13 @@ from driftline.core.errors import StoreError
 from driftline.report import words
 from driftline.report.growth import GrowthOf
 from driftline.report.model_use import model_use
-from driftline.report.view import BugView, EnvironmentView, LaneView, Statistics
+from driftline.report.view import BugView, EnvironmentView, LaneView, SlowView, Statistics
 from driftline.store import Store
 from driftline.store.checks import CheckLog
-from driftline.store.hunts import Hunt, HuntLog, TurnBody
+from driftline.store.hunts import Hunt, HuntLog, Turn, TurnBody
 from driftline.store.schedules import ScheduleLog
+
+SLOWEST = 10  # programs that are told
 
 
 def hunts_of(log: HuntLog) -> list[Hunt]:
@@ -102,6 +104,7 @@ def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
     generators: Counter[str] = Counter()
     suspects: Counter[str] = Counter()
     growth = GrowthOf()
+    slow: list[Turn] = []
     for hunt in hunts:
         suspects.update(log.settled(hunt))
         sizes: list[tuple[str, int, int]] = []
@@ -112,6 +115,7 @@ def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
             seconds[turn.lane] += body.seconds
             verdicts[turn.lane].update(body.counts)
             generators.update(_generators(body))
+            slow += [turn] if body.slowest else []
             for verdict, told in body.reasons.items():
                 reasons[verdict].update(told)
             for pair, counts in body.coverage.items():
@@ -135,7 +139,19 @@ def statistics_of(log: HuntLog, hunts: Sequence[Hunt]) -> Statistics:
         untested=(*_left_out(hunts), *_untested(lanes, suspects, coverage, never)),
         models=model_use(log, hunts),
         growth=growth.points(),
+        hunt_ends=growth.ends(),
+        slowest=slowest_of(slow),
     )
+
+
+def slowest_of(turns: Iterable[Turn]) -> tuple[SlowView, ...]:
+    """The programs of these turns that took longest."""
+    found = [
+        SlowView(turn.lane, one.name, one.step, one.seconds, one.judgement)
+        for turn in turns
+        for one in turn.body.slowest
+    ]
+    return tuple(sorted(found, key=lambda one: -one.seconds)[:SLOWEST])
 
 
 def _generators(body: TurnBody) -> Counter[str]:

@@ -261,6 +261,17 @@ class ModelUse:
 
 
 @dataclass(frozen=True)
+class SlowView:
+    """A program that took long, and the step that did."""
+
+    target: str
+    program: str
+    step: str  # make, run or judge
+    seconds: float
+    judgement: str
+
+
+@dataclass(frozen=True)
 class Statistics:
     """How much was tested, and what was not."""
 
@@ -275,6 +286,8 @@ class Statistics:
     untested: tuple[str, ...]  # sentences
     models: tuple[ModelUse, ...] = ()  # language models that wrote programs
     growth: tuple[tuple[int, tuple[str, ...]], ...] = ()  # programs so far, bugs that were seen there first
+    hunt_ends: tuple[int, ...] = ()  # programs so far, at the end of each hunt
+    slowest: tuple[SlowView, ...] = ()
 
 
 @dataclass(frozen=True)

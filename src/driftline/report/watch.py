@@ -33,10 +33,11 @@ def headline(watched: WatchResult) -> str:
     releases = ", ".join(f"{name} {release}" for name, release in watched.releases.items())
     counts = {standing: len(watched.those(standing)) for standing in Standing}
     replayed = sum(counts.values()) - counts[Standing.NEW]
+    unclear = f", {counts[Standing.UNCLEAR]} unclear" if counts[Standing.UNCLEAR] else ""
     programs = sum(watched.hunt.programs.values()) if watched.hunt else 0
     return (
         f"{releases}: {counts[Standing.NEW]} new, {counts[Standing.BACK]} back, {counts[Standing.FIXED]} fixed,"
-        f" {counts[Standing.STILL_FAILS]} still failing ({plural(replayed, 'known bug')} replayed,"
+        f" {counts[Standing.STILL_FAILS]} still failing{unclear} ({plural(replayed, 'known bug')} replayed,"
         f" {plural(programs, 'program')} hunted). {watched.not_hunted}".rstrip()
     )
 
@@ -47,11 +48,12 @@ def render_markdown(watched: WatchResult, store: Path) -> str:
         bugs = watched.those(standing)
         if not bugs:
             continue
-        lines += [f"## {title} ({len(bugs)})", "", "| bug | target | what | replay |", "|---|---|---|---|"]
+        lines += [f"## {title} ({len(bugs)})", "", "| bug | target | what | now | replay |", "|---|---|---|---|---|"]
         for one in bugs:
-            what = one.bug.summary if standing in (Standing.NEW, Standing.BACK) else one.reason
             command = code(f"{replay_command(one.bug.id, store)} --target {one.target}")
-            lines.append(f"| {code(one.bug.id)} | {code(one.target)} | {cell(what)} | {command} |")
+            lines.append(
+                f"| {code(one.bug.id)} | {code(one.target)} | {cell(one.what)} | {cell(one.reason)} | {command} |"
+            )
         lines.append("")
     return "\n".join(lines)
 

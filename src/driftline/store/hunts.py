@@ -6,6 +6,7 @@ written in one transaction, and a suspect is settled in one: killed at any momen
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,22 @@ class Hunt:
 
 
 @dataclass(frozen=True)
+class SlowProgram:
+    """A program that took long, and the step that did: make, run or judge."""
+
+    seconds: float
+    step: str
+    generator: str
+    arm: str
+    number: int
+    judgement: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.generator}:{self.arm}#{self.number}"
+
+
+@dataclass(frozen=True)
 class TurnBody:
     """What came of a turn. Judgements are those of screening: pass, fail, rejected, inconclusive, invalid, nothing,
     internal. Kept as JSON: fields may be added, with a default."""
@@ -49,6 +66,8 @@ class TurnBody:
     pairs: tuple[str, ...] = ()  # "one>other": operators of which one read the other's result for the first time
     features: Mapping[str, int] = field(default_factory=dict)  # "generator: feature" -> programs that came to a verdict
     tries: tuple[ModelTry, ...] = ()  # programs that a language model was asked for
+    slowest: tuple[SlowProgram, ...] = ()  # those that took long, the slowest first
+    cut: bool = False  # the limit of the hunt made it shorter than it would have been
 
 
 @dataclass(frozen=True)
@@ -135,6 +154,23 @@ class HuntLog:
                 "UPDATE suspects SET state = 'waiting' WHERE hunt = ? AND state = 'unexamined'", (hunt.id,)
             )
 
+    def drop_cut(self, hunt: Hunt) -> int:
+        """The hunt has another limit: of each lane, the first turn that the old one cut short and all after it are to
+        be done again, in full. What was found out about their suspects is kept. How many turns that are."""
+        first: dict[str, int] = {}
+        for turn in self.turns(hunt):
+            if turn.body.cut:
+                first.setdefault(turn.lane, turn.number)
+        dropped = 0
+        with self._store.transaction() as database:
+            for lane, number in first.items():
+                where, which = "WHERE hunt = ? AND lane = ? AND", (hunt.id, lane, number)
+                dropped += database.execute(f"DELETE FROM turns {where} number >= ?", which).rowcount
+                database.execute(
+                    f"DELETE FROM suspects {where} turn >= ? AND state IN ('waiting', 'unexamined')", which
+                )
+        return dropped
+
     def spend(self, hunt: Hunt, seconds: float) -> None:
         """How long it has run in all, over every resumption."""
         with self._store.transaction() as database:
@@ -150,10 +186,19 @@ class HuntLog:
                 "INSERT OR IGNORE INTO turns VALUES (?, ?, ?, ?)",
                 (hunt.id, turn.lane, turn.number, to_json(encode(TurnBody, turn.body))),
             )
-            if done.rowcount:
+            if done.rowcount and suspects:
+                known = {
+                    row[0]  # settled before the turn was dropped
+                    for row in database.execute(
+                        "SELECT json_extract(body, '$.request') FROM suspects"
+                        " WHERE hunt = ? AND lane = ? AND turn = ? AND json_valid(body)",
+                        (hunt.id, turn.lane, turn.number),
+                    )
+                }
+                rows = [(hunt.id, turn.lane, turn.number, to_json(encode(SuspectBody, body))) for body in suspects]
                 database.executemany(
                     "INSERT INTO suspects (hunt, lane, turn, body, state, bug) VALUES (?, ?, ?, ?, 'waiting', '')",
-                    [(hunt.id, turn.lane, turn.number, to_json(encode(SuspectBody, body))) for body in suspects],
+                    [row for row in rows if not known or _request_in(database, row[3]) not in known],
                 )
 
     def turns(self, hunt: Hunt) -> Iterator[Turn]:
@@ -234,6 +279,11 @@ class HuntLog:
             for bug in bugs.split():
                 counts[bug] += count
         return dict(counts)
+
+
+def _request_in(database: sqlite3.Connection, body: str) -> str:
+    """The request of a suspect, as the database writes it."""
+    return str(database.execute("SELECT json_extract(?, '$.request')", (body,)).fetchone()[0])
 
 
 _HUNT = "id, plan, environment, started, finished, seconds"

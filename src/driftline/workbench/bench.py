@@ -193,13 +193,15 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
         seconds: float = 3600.0,
         programs: int = 0,
         seed: int = 0,
+        accept: Sequence[str] = (),
         listener: Listener = ignore,
     ) -> WatchResult:
         """One round of watching: replay every known bug of these compilers on their newest release, and hunt there.
 
         The release is the newest that the package index has, a pre-release too unless `pre` is false, or `release`; it
         gets an environment of its own. `installed` takes what is installed here. `seconds` is the time of the hunt, 0
-        for none, or `programs` how many are made for each compiler instead. The result says what is new, back and fixed
+        for none, or `programs` how many are made for each compiler instead; `accept` is arithmetic that is no finding
+        there. The result says what is new, back and fixed
         since the last round in this store.
         """
         from driftline.perf.replay import replay_cost
@@ -220,6 +222,7 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
                     programs=programs,
                     targets=[str(target) for target in targets.values()],
                     seed=seed,
+                    accept=accept,
                     listener=listener,
                 )
             except NothingHunted as error:  # what was replayed counts

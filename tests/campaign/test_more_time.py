@@ -1,0 +1,141 @@
+"""A hunt that is resumed with another limit judges what the old one cut off: it ends as if it had never had that."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_hunt import PLUGIN, command, resumption
+
+from driftline.campaign.crew import LocalCrew
+from driftline.campaign.hunt import Hunter, HuntResult
+from driftline.campaign.orders import TurnOrder
+from driftline.campaign.plan import HuntPlan
+from driftline.checking.batch import Screened
+from driftline.cli import run
+from driftline.core.plugins import load_plugins
+from driftline.events import ignore
+from driftline.execute.pool import Pool
+from driftline.store import Store
+from driftline.store.hunts import Hunt, HuntLog, SuspectBody, Turn, TurnBody
+
+SECONDS = 1000.0
+PROGRAMS = 36  # turns of 4, 8, 15 and 9
+PLAN = HuntPlan(("wrong-abs",), ("few", "mutate"), seed=3, seconds=0.0, programs=PROGRAMS, plugins=(PLUGIN,))
+
+
+class Cutting(LocalCrew):
+    """The time is over when it takes the turn of so many programs, before it begins or after half of it."""
+
+    def __init__(self, pool: Pool, store: Store, size: int, half: bool) -> None:
+        super().__init__(pool, store, 2)
+        self._size, self._half = size, half
+        self.end_time: Callable[[], None] = lambda: None
+
+    def screen(self, order: TurnOrder) -> list[Screened]:
+        if len(order.requests) != self._size:
+            return super().screen(order)
+        done = super().screen(order)[: self._size // 2] if self._half else []
+        self.end_time()
+        return done
+
+
+def hunted(store: Path) -> dict[str, Any]:
+    """The programs and what became of them, in their order, and the bugs."""
+    with Store.open(store) as opened:
+        log = HuntLog(opened)
+        (hunt,) = log.hunts()
+        turns = [(turn.number, replace(turn.body, seconds=0.0, slowest=())) for turn in log.turns(hunt)]
+        return {"turns": turns, "bugs": sorted(bug.id for bug in opened.bugs()), "settled": log.settled(hunt)}
+
+
+def hunt(
+    store: Store, plan: HuntPlan, *, resume: Hunt | None = None, cut: tuple[int, bool] = (-1, False)
+) -> HuntResult:
+    with Pool() as pool:
+        crew = Cutting(pool, store, *cut)
+        hunter = Hunter(pool, store, plan, listener=ignore, crew=crew)
+
+        def end_time() -> None:
+            hunter._cut = True
+            hunter._started -= 2 * SECONDS
+
+        crew.end_time = end_time
+        return hunter.run(resume)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    load_plugins([PLUGIN])
+    path = tmp_path_factory.mktemp("more") / "store"
+    with Store.create(path) as store:
+        hunt(store, PLAN)
+    return hunted(path)
+
+
+@pytest.mark.parametrize("half", [False, True], ids=["before a turn", "within a turn"])
+def test_more_time_judges_what_was_dropped(uninterrupted: dict[str, Any], tmp_path: Path, half: bool) -> None:
+    with Store.create(tmp_path / "s") as store:
+        first = hunt(store, replace(PLAN, programs=0, seconds=SECONDS), cut=(15, half))
+        assert first.hunt.finished and sum(first.programs.values()) < PROGRAMS
+        cut = [turn for turn in HuntLog(store).turns(first.hunt) if turn.body.cut]
+        assert bool(cut) == half, "of the turn, half was judged" if half else "nothing was"
+        HuntLog(store).reopen(first.hunt)
+        hunt(store, PLAN, resume=HuntLog(store).hunt(first.hunt.id))
+    again = hunted(tmp_path / "s")
+    assert again["turns"] == uninterrupted["turns"]
+    assert again["bugs"] == uninterrupted["bugs"]
+    assert sum(again["settled"].values()) == sum(uninterrupted["settled"].values()), "no suspect is there twice"
+
+
+def test_more_programs_are_those_of_a_hunt_that_had_them_from_the_start(
+    uninterrupted: dict[str, Any], tmp_path: Path
+) -> None:
+    store = tmp_path / "s"
+    fewer = [word if word != "60" else "20" for word in command(store)]
+    assert subprocess.run(fewer, capture_output=True, timeout=300).returncode == 1
+    assert len(hunted(store)["turns"]) < len(uninterrupted["turns"])
+    more = subprocess.run(
+        [*resumption(store), "--programs", str(PROGRAMS)], capture_output=True, text=True, timeout=300
+    )
+    assert more.returncode == 1, more.stderr
+    assert json.loads(more.stdout)["programs"] == {"wrong-abs": PROGRAMS}
+    assert hunted(store) == uninterrupted
+
+
+def test_a_turn_that_is_done_again_keeps_what_was_found_out(tmp_path: Path) -> None:
+    bodies = [SuspectBody({"arm": arm, "number": 1}, True, "wrong-value", "RUN", "off") for arm in ("abs", "exp")]
+    with Store.create(tmp_path / "s") as store:
+        log = HuntLog(store)
+        hunt = log.begin({"seed": 0}, {})
+        log.add_turn(hunt, Turn("lane", 0, TurnBody(programs=4)), bodies[:1])
+        log.add_turn(hunt, Turn("lane", 1, TurnBody(programs=2, cut=True)), bodies)
+        log.add_turn(hunt, Turn("lane", 2, TurnBody(programs=8)), bodies)
+        log.add_turn(hunt, Turn("other", 0, TurnBody(programs=4)), ())
+        settled = next(one for one in log.waiting(hunt, "lane") if one.turn == 1 and one.body.request["arm"] == "abs")
+        log.settle(settled, "gone", reason="it passes alone")
+        assert log.drop_cut(hunt) == 2
+        assert [(turn.lane, turn.number) for turn in log.turns(hunt)] == [("lane", 0), ("other", 0)]
+        assert log.settled(hunt) == {"waiting": 1, "gone": 1}
+        log.add_turn(hunt, Turn("lane", 1, TurnBody(programs=8)), bodies)
+        assert log.settled(hunt) == {"waiting": 2, "gone": 1}, "the one that is settled does not wait again"
+
+
+def test_a_hunt_whose_time_is_over_is_brought_to_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It said that it took 257 s where 60 s were asked: it had been given more time once, and was killed then."""
+    with Store.create(tmp_path / "s") as store:
+        log = HuntLog(store)
+        plan = HuntPlan(("onnxruntime",), ("graph",), seconds=60.0)
+        killed = log.begin(plan.to_json(), {})
+        log.add_turn(killed, Turn("onnxruntime", 0, TurnBody(programs=4, counts={"pass": 4})), (), 257.0)
+    assert run(["hunt", "--resume", "--store", str(tmp_path / "s")]) == 0
+    said = capsys.readouterr()
+    assert "not resumed, its time is over: it has run for 257 s of 60 s; give it more with --budget" in said.err
+    assert "4 programs on 1 compiler" in said.out
+    with Store.open(tmp_path / "s") as store:
+        assert not HuntLog(store).unfinished()
