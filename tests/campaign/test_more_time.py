@@ -110,20 +110,49 @@ def test_more_programs_are_those_of_a_hunt_that_had_them_from_the_start(
 
 def test_a_turn_that_is_done_again_keeps_what_was_found_out(tmp_path: Path) -> None:
     bodies = [SuspectBody({"arm": arm, "number": 1}, True, "wrong-value", "RUN", "off") for arm in ("abs", "exp")]
+    later = [replace(body, request={**body.request, "number": 2}) for body in bodies]
     with Store.create(tmp_path / "s") as store:
         log = HuntLog(store)
         hunt = log.begin({"seed": 0}, {})
         log.add_turn(hunt, Turn("lane", 0, TurnBody(programs=4)), bodies[:1])
         log.add_turn(hunt, Turn("lane", 1, TurnBody(programs=2, cut=True)), bodies)
-        log.add_turn(hunt, Turn("lane", 2, TurnBody(programs=8)), bodies)
+        log.add_turn(hunt, Turn("lane", 2, TurnBody(programs=8)), later)
         log.add_turn(hunt, Turn("other", 0, TurnBody(programs=4)), ())
         settled = next(one for one in log.waiting(hunt, "lane") if one.turn == 1 and one.body.request["arm"] == "abs")
         log.settle(settled, "gone", reason="it passes alone")
         assert log.drop_cut(hunt) == 2
         assert [(turn.lane, turn.number) for turn in log.turns(hunt)] == [("lane", 0), ("other", 0)]
-        assert log.settled(hunt) == {"waiting": 1, "gone": 1}
+        kept = {"waiting": 1, "gone": 1, "unexamined": 3}
+        assert log.settled(hunt) == kept, "should the turns not be done again, nothing that they found is lost"
         log.add_turn(hunt, Turn("lane", 1, TurnBody(programs=8)), bodies)
-        assert log.settled(hunt) == {"waiting": 2, "gone": 1}, "the one that is settled does not wait again"
+        assert log.settled(hunt) == {"waiting": 2, "gone": 1, "unexamined": 2}, "what is settled does not wait again"
+        log.add_turn(hunt, Turn("lane", 2, TurnBody(programs=8)), later)
+        assert log.settled(hunt) == {"waiting": 4, "gone": 1}, "nothing is there twice"
+
+
+def test_a_suspect_that_moves_to_an_earlier_turn_is_not_there_twice(tmp_path: Path) -> None:
+    """A turn that is done in full asks for programs that a later one had when it was cut."""
+    body = SuspectBody({"arm": "abs", "number": 5}, True, "wrong-value", "RUN", "off")
+    with Store.create(tmp_path / "s") as store:
+        log = HuntLog(store)
+        hunt = log.begin({"seed": 0}, {})
+        log.add_turn(hunt, Turn("lane", 0, TurnBody(programs=2, cut=True)), ())
+        log.add_turn(hunt, Turn("lane", 1, TurnBody(programs=2, cut=True)), [body])
+        (suspect,) = log.waiting(hunt, "lane")
+        log.settle(suspect, "bug", ["abcd1234"])
+        log.drop_cut(hunt)
+        log.add_turn(hunt, Turn("lane", 0, TurnBody(programs=8)), [body])
+        assert log.settled(hunt) == {"bug": 1} and log.sightings(hunt) == {"abcd1234": 1}
+
+
+def test_a_lane_that_gets_no_further_turn_keeps_those_that_it_has(tmp_path: Path) -> None:
+    with Store.create(tmp_path / "s") as store:
+        log = HuntLog(store)
+        hunt = log.begin({"seed": 0}, {})
+        for lane in ("full", "short"):
+            log.add_turn(hunt, Turn(lane, 0, TurnBody(programs=20 if lane == "full" else 4, cut=True)), ())
+        assert log.drop_cut(hunt, programs=20) == 1
+        assert [turn.lane for turn in log.turns(hunt)] == ["full"]
 
 
 def test_a_hunt_whose_time_is_over_is_brought_to_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

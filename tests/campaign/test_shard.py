@@ -75,7 +75,7 @@ def held(store: Path) -> dict[str, Any]:
         log = HuntLog(kept)
         return {
             "turns": {
-                (hunt.plan["shard"], turn.lane, turn.number): replace(turn.body, seconds=0.0)
+                (hunt.plan["shard"], turn.lane, turn.number): replace(turn.body, seconds=0.0, slowest=())
                 for hunt in log.hunts()
                 for turn in log.turns(hunt)
             },

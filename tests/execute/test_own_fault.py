@@ -51,6 +51,19 @@ def unpacked() -> None:
     (_,) = [plain(number) for number in (1, 2)]
 
 
+def looped_over() -> None:
+    for _ in nothing():
+        pass
+
+
+def unpacked_with_a_rest() -> None:
+    _, *_ = nothing()
+
+
+def nothing() -> Any:
+    """A compiler that returned None instead of results."""
+
+
 OURS: dict[str, Callable[[], Any]] = {
     "a key that is not there": lambda: {}["size"],
     "a name that is not there": lambda: no_such_name,  # type: ignore[name-defined]  # noqa: F821
@@ -66,6 +79,9 @@ COMPILERS: dict[str, Callable[[], Any]] = {
     "raised in C, without a frame": compiled_by_c,
     "raised inside a library": lambda: json.loads("{"),
     "too many results": unpacked,
+    "no results to loop over": looped_over,
+    "no results to take apart": unpacked_with_a_rest,
+    "no results to list": lambda: [*nothing()],
 }
 
 

@@ -95,7 +95,7 @@ def hunted(store: Path, number: int = -1) -> dict[str, Any]:
         log = HuntLog(opened)
         chosen = log.hunts()[number]
         return {
-            "turns": [(turn.number, replace(turn.body, seconds=0.0)) for turn in log.turns(chosen)],
+            "turns": [(turn.number, replace(turn.body, seconds=0.0, slowest=())) for turn in log.turns(chosen)],
             "suspects": log.settled(chosen),
             "bugs": log.sightings(chosen),
         }

@@ -33,7 +33,7 @@ START_SECONDS = {
     "tvm": 4.4,
     "tensorflow": 5.8,
     "tflite": 6.0,
-    "executorch": 6.0,
+    "executorch": 6.0,  # not measured: torch, and more
     "inductor": 7.3,
 }
 _UNKNOWN = 2.0  # for those of plugins

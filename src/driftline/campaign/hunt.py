@@ -148,7 +148,7 @@ class Hunter:
             # What is asked of a model follows from all turns before.
             self._pipelines = {lane.name: Pipeline(lane, 1 if LLM in lane.arms else LAG) for lane in lanes}
             if self._limit_of(hunt) != (self._plan.seconds, self._plan.programs):
-                self._log.drop_cut(hunt)
+                self._log.drop_cut(hunt, self._plan.programs)
             before = sum(self._rebuilt(hunt))
             self._roster = Roster(
                 [(self._pipelines[lane.name], *self._waiting(lane.name)) for lane in self._quick_first()],

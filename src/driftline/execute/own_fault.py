@@ -19,6 +19,8 @@ _CALLED_WRONGLY = re.compile(
     r"unexpected keyword argument|takes .* positional argument|missing \d+ required"
     r"|incompatible (function|constructor) argument"
 )
+# What is iterated over or unpacked is what the compiler gave.
+_ON_RESULTS = ("FOR_ITER", "GET_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND")
 _FAULTS = (
     ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError, TypeError, ValueError
 )  # fmt: skip
@@ -34,8 +36,7 @@ def is_ours(error: BaseException) -> bool:
         return isinstance(error, TypeError) and bool(_CALLED_WRONGLY.search(str(error)))
     if instruction == "RAISE_VARARGS":
         return isinstance(error, AssertionError)
-    # What is iterated over or unpacked is what the compiler gave.
-    return instruction not in ("FOR_ITER", "UNPACK_SEQUENCE", "BEFORE_WITH", "RERAISE", "")
+    return instruction not in _ON_RESULTS and instruction not in ("BEFORE_WITH", "RERAISE", "")
 
 
 def _faults() -> set[type[BaseException]]:

@@ -154,20 +154,26 @@ class HuntLog:
                 "UPDATE suspects SET state = 'waiting' WHERE hunt = ? AND state = 'unexamined'", (hunt.id,)
             )
 
-    def drop_cut(self, hunt: Hunt) -> int:
+    def drop_cut(self, hunt: Hunt, programs: int = 0) -> int:
         """The hunt has another limit: of each lane, the first turn that the old one cut short and all after it are to
-        be done again, in full. What was found out about their suspects is kept. How many turns that are."""
+        be done again, in full. Lanes that have had `programs` already are left as they are: they get no further turn.
+        What was found out about suspects is kept; those that wait stay unexamined until their turn is done again. How
+        many turns that are."""
         first: dict[str, int] = {}
+        had: Counter[str] = Counter()
         for turn in self.turns(hunt):
+            had[turn.lane] += turn.body.programs
             if turn.body.cut:
                 first.setdefault(turn.lane, turn.number)
         dropped = 0
         with self._store.transaction() as database:
             for lane, number in first.items():
+                if programs and had[lane] >= programs:
+                    continue
                 where, which = "WHERE hunt = ? AND lane = ? AND", (hunt.id, lane, number)
                 dropped += database.execute(f"DELETE FROM turns {where} number >= ?", which).rowcount
                 database.execute(
-                    f"DELETE FROM suspects {where} turn >= ? AND state IN ('waiting', 'unexamined')", which
+                    f"UPDATE suspects SET state = 'unexamined' {where} turn >= ? AND state = 'waiting'", which
                 )
         return dropped
 
@@ -187,19 +193,33 @@ class HuntLog:
                 (hunt.id, turn.lane, turn.number, to_json(encode(TurnBody, turn.body))),
             )
             if done.rowcount and suspects:
-                known = {
-                    row[0]  # settled before the turn was dropped
-                    for row in database.execute(
-                        "SELECT json_extract(body, '$.request') FROM suspects"
-                        " WHERE hunt = ? AND lane = ? AND turn = ? AND json_valid(body)",
-                        (hunt.id, turn.lane, turn.number),
-                    )
-                }
+                known = self._left_by_dropped(database, hunt, turn)
                 rows = [(hunt.id, turn.lane, turn.number, to_json(encode(SuspectBody, body))) for body in suspects]
                 database.executemany(
                     "INSERT INTO suspects (hunt, lane, turn, body, state, bug) VALUES (?, ?, ?, ?, 'waiting', '')",
-                    [row for row in rows if not known or _request_in(database, row[3]) not in known],
+                    [row for row in rows if not known or self._is_new(database, known, row[3])],
                 )
+
+    @staticmethod
+    def _left_by_dropped(database: sqlite3.Connection, hunt: Hunt, turn: Turn) -> dict[str, tuple[int, str]]:
+        """Suspects of this turn and of later ones, which are left of turns that were dropped: their numbers and states
+        by their requests. A turn that is done in full may have a program that was in a later one before."""
+        rows = database.execute(
+            "SELECT json_extract(body, '$.request'), id, state FROM suspects"
+            " WHERE hunt = ? AND lane = ? AND turn >= ? AND json_valid(body)"
+            " ORDER BY state = 'unexamined' DESC",  # of two, the one that is settled counts
+            (hunt.id, turn.lane, turn.number),
+        )
+        return {request: (number, state) for request, number, state in rows}
+
+    @staticmethod
+    def _is_new(database: sqlite3.Connection, known: Mapping[str, tuple[int, str]], body: str) -> bool:
+        """Is a suspect to be examined? Not one that is settled; one that was not examined takes the place of its older
+        self."""
+        number, state = known.get(_request_in(database, body), (0, ""))
+        if state == "unexamined":
+            database.execute("DELETE FROM suspects WHERE id = ?", (number,))
+        return state in ("", "unexamined")
 
     def turns(self, hunt: Hunt) -> Iterator[Turn]:
         """Every turn of a hunt, by lane and number."""
