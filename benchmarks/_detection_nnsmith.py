@@ -99,10 +99,14 @@ def _is_close(got: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
         )
 
 
+class _TooLong(BaseException):
+    """Not an `Exception`: that would be taken for an error of the plant, and the plant for found."""
+
+
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
     def over(*_: object) -> None:
-        raise TimeoutError(f"took more than {seconds:.0f} s")
+        raise _TooLong(f"took more than {seconds:.0f} s")
 
     before = signal.signal(signal.SIGALRM, over)
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -120,7 +124,7 @@ def tried(language: str, number: int, at: float, run: Run) -> Tried:
     try:
         with _limited(LONGEST):
             return Tried(language, number, at, *try_plants(language, run))
-    except Exception as error:
+    except (Exception, _TooLong) as error:
         return Tried(language, number, at, problem=f"{type(error).__name__}: {str(error)[:100]}")
 
 

@@ -115,7 +115,7 @@ def ask(settings: LlmSettings, prompts: Path, answers: Path) -> None:
                 print(json.dumps(line), file=out, flush=True)
                 print(f"{answer.answer_tokens} tokens, {seconds:.0f} s, {answer.problem or 'whole'}", flush=True)
 
-    with ThreadPoolExecutor(settings.connections) as threads, open(answers, "a") as out:
+    with open(answers, "a") as out, ThreadPoolExecutor(settings.connections) as threads:  # which write to the file
         try:
             for done in as_completed([threads.submit(asked, of_a_rule) for of_a_rule in todo.values()]):
                 done.result()

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
+import torch
 
 from driftline.checking.batch import Screening
 from driftline.checking.batch_requests import InvalidProgram, NothingMade, PreparedProgram, ProgramRequest
@@ -15,7 +16,7 @@ from driftline.core.target import Target
 from driftline.execute.pool import Pool
 from driftline.generate.authored import bounds, names
 from driftline.generate.authored.program import make_program
-from driftline.generate.authored.sizes import TRIES, other_shapes
+from driftline.generate.authored.sizes import TRIES, other_shapes, varied_shapes
 from driftline.generate.authored.sketch import make_sketch
 from driftline.generate.base import GeneratorRequest
 from driftline.llm.answers import code_of, digest_of
@@ -166,6 +167,27 @@ def test_a_copy_runs_on_other_sizes_or_not_at_all() -> None:
     with pytest.raises(names.Unusable, match="other sizes") as told:
         make_program(fixed, other_sizes=random.Random(0))
     assert told.value.name == names.COPY
+
+
+def test_arguments_that_may_be_given_are_kept() -> None:
+    optional = GOOD.replace("model(x, y)", "model(x, y, z=None)", 1).replace("+ 1", "+ (1 if z is None else z)")
+    more = GOOD.replace("model(x, y)", "model(x, *more)", 1).replace("x @ y", "x @ more[0] + more[1]")
+    for text in (optional, more):
+        made = make_program(text.replace("torch.randn(4, 5)", "torch.randn(9, 5), torch.ones(5)"))
+        assert [plan.spec.shape for plan in made.inputs] == [(3, 4), (4, 5), (5,)]
+
+
+def test_a_copy_of_a_program_that_was_made_to_fit_runs_on_other_sizes_than_that() -> None:
+    text = GOOD.replace("torch.randn(4, 5)", "torch.randn(9, 5)")
+    fitted = [plan.spec.shape for plan in make_program(text).inputs]
+    for number in range(4):
+        made = make_program(text, other_sizes=random.Random(number))
+        assert [plan.spec.shape for plan in made.inputs] != fitted
+
+
+def test_sizes_of_copies_stay_small() -> None:
+    for shapes in varied_shapes([(1, 1, 1, 1, 64), (1, 64)], random.Random(0)):
+        assert all(torch.Size(shape).numel() <= 1 << 20 for shape in shapes)
 
 
 def test_the_search_over_sizes_ends() -> None:

@@ -72,6 +72,13 @@ def test_a_server_that_refuses_the_form_is_asked_without_it_from_then_on() -> No
     assert ["response_format" in one for one in server.requests] == [True, False, False]
 
 
+def test_a_question_that_is_refused_in_any_form_says_nothing_about_the_form() -> None:
+    question = replace(QUESTION, choices=("add", "relu"))
+    with ChatServer([failure(400), failure(400), reply("add")]) as server, client_of(server) as (client, _):
+        assert [client.complete(question).problem for _ in range(2)] == [REFUSED, ""]
+    assert ["response_format" in one for one in server.requests] == [True, False, True]
+
+
 def test_a_server_that_stays_down_is_asked_six_times() -> None:
     down = pytest.raises(NoAnswer, match="status 503, 6 times")
     with ChatServer([failure(503)]) as server, client_of(server) as (client, pauses), down:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import hunting
 import pytest
 from hunting import Book, hunt, hunted
 from scripted_author import WRITTEN, author
@@ -270,6 +271,16 @@ def test_a_wrong_result_of_a_models_program_is_a_bug_with_its_mode(
         show_hunt(result, opened)
     assert sum(row["bugs"] for row in told["models"]) >= 1
     assert "per 1,000" in capsys.readouterr().out
+
+
+def test_a_copy_of_an_example_that_does_not_run_is_not_given_back(
+    tmp_path: Path, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = hunting.FIRST.replace("torch.relu(", "torch.no_such_function(")
+    monkeypatch.setattr(hunting, "FIRST", broken)
+    with ChatServer([reply(f"```python\n{broken}```")]) as server:
+        hunt(tmp_path / "s", server.url, programs=6, pool=pool)
+    assert {one.answers for one in tries_of(tmp_path / "s") if one.copy} == {1}
 
 
 def test_a_kernel_without_landlock_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

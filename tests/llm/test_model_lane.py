@@ -43,6 +43,15 @@ def test_an_example_that_led_to_firing_is_shown_more_often() -> None:
     assert chosen(state)[SECOND] > 0.95 * DRAWS
 
 
+def test_a_model_that_repeats_its_example_gets_no_credit_and_no_more_examples() -> None:
+    state = lane()
+    state.add_first("r", FIRST)
+    state.absorb([tried(fired=True, text=SECOND)])
+    state.absorb([tried(fired=True, text=f"first = {n}\n", examples=(digest_of(FIRST),), copy=True) for n in range(8)])
+    assert set(chosen(state)) == {FIRST, SECOND}
+    assert chosen(state)[SECOND] > 0.8 * DRAWS
+
+
 def test_a_lane_that_is_rebuilt_chooses_as_before() -> None:
     tries = [tried(fired=True, text=SECOND), tried(examples=(digest_of(FIRST),)), tried("sketch")]
     before, after = lane(), lane()

@@ -48,3 +48,22 @@ def test_what_stays_excused_is_not_called_ill_conditioned() -> None:
     verdict = judge(execution, Reference((sample,)), TargetTraits(calls_user_code=False, positional=False))
     assert verdict.judgement is Judgement.INCONCLUSIVE
     assert "unoptimised run itself" in verdict.reason and "ill-conditioned" not in verdict.reason
+
+
+def test_a_drift_is_excused_although_the_spread_of_steps_explains_the_unoptimised_run() -> None:
+    """Few runs show no more of a drift than of steps; that eager has the same drift is not looked at."""
+    exact = np.concatenate([np.linspace(1.0, 2.0, 200), [100.0]])
+    low, high = exact.copy(), exact.copy()
+    high[-1] += 1.0  # one element has legal steps
+    native = exact + 3e-5
+    native[-1] = high[-1] + 0.5
+    got = native.copy()
+    got[-1] = exact[-1]
+    noise = 1e-5 * np.random.default_rng(0).standard_normal((32, exact.size))
+
+    def ask(runs: int, outputs: Arrays | None) -> ShadowAnswer:
+        return ShadowAnswer({"o": exact}, {"o": (exact + noise)[:runs]}, {"o": low}, {"o": high})
+
+    judged = judge_outputs({"o": got.astype(np.float32)}, {"o": native.astype(np.float32)}, {"o": exact}, ask)
+    assert judged.finding is None
+    assert judged.excused == exact.size

@@ -194,11 +194,12 @@ class Author:
         target: Target,
         screening: Screening,
     ) -> None:
-        """Programs that do not run go back once, with the error."""
+        """Programs that do not run go back once, with the error; copies do not, which shall cost nothing more."""
         broken = {
             at: reason
             for at, draft in drafts.items()
             if draft.record.mode != SKETCH
+            and not draft.record.copy
             and isinstance(reason := made[at], NothingMade)
             and reason.name in REPAIRABLE
             and draft.messages

@@ -114,12 +114,13 @@ class ModelLane:
                 self._learn(one)
 
     def _learn(self, one: ModelTry) -> None:
-        self._by_mode[one.mode].count(one.fired)
+        new = one.fired and not one.copy  # else an example that is only repeated would be shown more and more often
+        self._by_mode[one.mode].count(new)
         for digest in one.examples:
-            self._by_example[(one.rule, digest)].count(one.fired)
+            self._by_example[(one.rule, digest)].count(new)
         if one.digest:
             self.seen.add(one.digest)
             if one.outcome == RAN:
                 self.ran.add(one.digest)
-        if one.fired and one.text and len(self._fired[one.rule]) < _KEPT:
+        if new and one.text and len(self._fired[one.rule]) < _KEPT:
             self._fired[one.rule].setdefault(digest_of(one.text), one.text)

@@ -71,7 +71,7 @@ class ChatClient:
         self._settings = settings
         self._closed = threading.Event()
         self._told = threading.Event()  # that requests are tried again
-        self._takes_any_form = threading.Event()  # the server refuses to be told the form of an answer
+        self._refuses_forms = threading.Event()  # the server cannot be told the form of an answer
         self._wait = wait or self._closed.wait
         headers = {"Authorization": f"Bearer {settings.key}"} if settings.key else {}
         limits = httpx.Limits(max_connections=settings.connections, max_keepalive_connections=settings.connections)
@@ -91,12 +91,13 @@ class ChatClient:
             "messages": [{"role": one.role, "content": self._clean(one.content)} for one in request.messages],
             **asdict(request.parameters),
         }
-        held = bool(request.choices) and not self._takes_any_form.is_set()
+        held = bool(request.choices) and not self._refuses_forms.is_set()
         form = {"response_format": _list_of(request.choices)} if held else {}
         status, answer = self._patiently("POST", "/chat/completions", {**body, **form})
         if held and status in _REFUSED_FORM:  # not all servers can be told the form of an answer
-            self._takes_any_form.set()
             status, answer = self._patiently("POST", "/chat/completions", body)
+            if status < 400:  # else it was something else that it refused
+                self._refuses_forms.set()
         if status >= 400:
             said = self._said(answer)
             if _names_no_model(status, said, request.model):

@@ -120,7 +120,9 @@ def judge_all(
                 more = _judge_float(
                     name, got[name], native[name], *noise, arithmetic, shadow.worst_case, steps_move=True
                 )
-                part = more if more.finding and not _is_unmodelled(more.finding) else part
+                # A drift does not stand out: it shows in elements without steps, of which their spread says nothing.
+                stands_out = more.finding and more.finding.kind is not Kind.BIAS and not _is_unmodelled(more.finding)
+                part = more if stands_out else part
             parts = [replace(part, finding=_with_severity(part.finding, shadow.worst_case))]
         else:
             parts = [_judge_exact(name, got[name], native[name], shadow)]

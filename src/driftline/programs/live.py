@@ -7,6 +7,7 @@ two. Leaves that are not tensors (a flag, a number) stay what they are: part of 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,23 +60,26 @@ class LiveProgram:
         return all(is_tensor(value) for value in self.arguments.values())
 
     @property
-    def parameters(self) -> int:
-        """How many arguments the function needs, where they are given by their place; 0: that is not known."""
-        return sum(parameter.default is parameter.empty for parameter in _positional(self.function))
+    def parameters(self) -> tuple[int, int]:
+        """The fewest and the most arguments that the function takes by their place."""
+        given = _by_place(self.function)
+        endless = not given or any(one.kind is one.VAR_POSITIONAL for one in given)  # or not known
+        fewest = sum(one.default is one.empty and one.kind is not one.VAR_POSITIONAL for one in given)
+        return fewest, sys.maxsize if endless else len(given)
 
 
-def _positional(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Parameters that an argument may be given for by its place; none where that is not known."""
+def _by_place(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Parameters that arguments are given for by their place; none where that is not known."""
     target = getattr(function, "forward", None) or getattr(function, "call", None) or function
     try:
         parameters = inspect.signature(target).parameters.values()
     except (TypeError, ValueError):
         return []
-    return [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    return [one for one in parameters if one.kind not in (one.KEYWORD_ONLY, one.VAR_KEYWORD)]
 
 
 def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
-    names = [parameter.name for parameter in _positional(function)]
+    names = [one.name for one in _by_place(function) if one.kind is not one.VAR_POSITIONAL]
     while len(names) < count:
         names.append(f"arg{len(names)}")
     return names[:count]

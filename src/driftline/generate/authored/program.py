@@ -58,8 +58,8 @@ def make_program(text: str, form: str = "torch", *, other_sizes: random.Random |
         found = _fitting(language, live, inputs, refused, made) if _resizable(live) else None
         if found is None:
             raise refused
-    elif other_sizes:
-        found = _resized(language, live, inputs, other_sizes) if _resizable(live) else None
+    if other_sizes:  # than those on which it ran before, which may not be its own
+        found = _resized(language, live, found or inputs, other_sizes) if _resizable(live) else None
         if found is None:
             raise Unusable(COPY, "it was known, and does not run on inputs of other sizes")
     evaluating = language.trains(live.function)
@@ -189,8 +189,9 @@ def _fitting(
     language: Language, live: LiveProgram, inputs: Sequence[Any], error: Unusable, text: str
 ) -> list[Any] | None:
     """As many inputs as the model takes, or inputs of other sizes, on which it runs."""
-    wanted = live.parameters
-    if inputs and wanted and len(inputs) != wanted:
+    fewest, most = live.parameters
+    wanted = min(max(len(inputs), fewest), most)
+    if inputs and len(inputs) != wanted:
         inputs = [*inputs, *[inputs[-1]] * (wanted - len(inputs))][:wanted]
         if not (again := _refused(language, live.function, inputs)):
             return list(inputs)

@@ -41,7 +41,9 @@ def varied_shapes(shapes: Sequence[Shape], rng: random.Random) -> Iterator[list[
     changes = [(old, new) for old in {size for shape in shapes for size in shape} for new in _VARIED if new != old]
     rng.shuffle(changes := sorted(changes))
     for old, new in changes[:TRIES]:
-        yield [tuple(new if size == old else size for size in shape) for shape in shapes]
+        varied = [tuple(new if size == old else size for size in shape) for shape in shapes]
+        if all(math.prod(shape) <= _MOST_ELEMENTS for shape in varied):
+            yield varied
 
 
 def _candidates(shapes: list[Shape], told: list[int], written: list[int]) -> Iterator[list[Shape]]:
