@@ -8,20 +8,24 @@ from pathlib import Path
 import pytest
 
 from driftline.backends import BACKENDS
-from driftline.campaign.crew import START_SECONDS, LocalCrew, start_seconds
+from driftline.campaign.crew import LocalCrew, start_seconds
 from driftline.campaign.plan import choose_lanes, form_of
 from driftline.core.target import Target
 from driftline.execute.pool import Pool, WorkerKind
 from driftline.store import Store
 
 
-def test_every_kind_of_worker_has_its_place_in_the_order() -> None:
+def test_what_is_quick_to_import_comes_first() -> None:
     lanes = [(target, form_of(BACKENDS.get(target.backend)) or "") for target in choose_lanes(None)[0]]
-    kinds = {BACKENDS.get(target.backend).family_name for target, _ in lanes}
-    assert kinds <= set(START_SECONDS), "measure those that are new: benchmarks/hunt.py --only starts"
     order = [str(target) for target, form in sorted(lanes, key=lambda lane: start_seconds(*lane))]
     if {"onnxruntime", "inductor"} <= set(order):
         assert order.index("onnxruntime") < order.index("inductor")
+
+
+def test_workers_that_are_shared_are_started_once() -> None:
+    torch, onnx = (BACKENDS.get(name).start_seconds for name in ("eager", "onnx-reference"))
+    assert start_seconds(Target("aot_eager"), "torch") == torch
+    assert start_seconds(Target("onnxruntime"), "onnx") == onnx + BACKENDS.get("onnxruntime").start_seconds
 
 
 def test_a_target_is_ready_when_both_of_its_workers_are_imported(

@@ -133,6 +133,9 @@ class Backend:
     captures: ClassVar[bool] = False  # starts from the graph of torch.export, which such targets can share
     batch: ClassVar[int] = 20  # how many programs a hunt gives it at a time: some seconds of work
     together: ClassVar[int] = 1  # how many programs `compile_together` takes at best
+    # Of a processor, to import what its workers need, by `benchmarks/hunt.py --only starts`. Only the order matters:
+    # what is quick is started first, and finds bugs while the others are imported.
+    start_seconds: ClassVar[float] = 2.0
     preset: ClassVar[str] = "default"  # the first of quick, default and all that holds it; see presets.py
     reference: ClassVar[bool] = False  # a rung without optimisation, not a compiler under test
     not_hunted: ClassVar[str] = ""  # why a hunt skips it unless it is asked for by name

@@ -12,6 +12,7 @@ from driftline.programs.opened import OpenedProgram
 
 class Eager(TorchBackend):
     name = "eager"
+    start_seconds = 4.2
     threads = True
     preset = "quick"
     devices = ("cpu", "cuda")

@@ -44,6 +44,7 @@ _PARTITIONER = "from executorch.backends.xnnpack.partition.xnnpack_partitioner i
 
 class ExecuTorch(Backend):
     name = "executorch"
+    start_seconds = 6.0  # not measured: torch, and more
     sizes = False  # compiled for the sizes of its example
     batch = 10
     captures = True

@@ -45,6 +45,7 @@ from driftline.programs.opened import OpenedProgram
 
 class Inductor(TorchBackend):
     name = "inductor"
+    start_seconds = 7.3
     family = "inductor"
     threads = True
     devices = ("cpu", "cuda")

@@ -118,6 +118,7 @@ class IreeError(Exception):
 
 class Iree(Backend):
     name = "iree"
+    start_seconds = 0.4
     arithmetic = "flush-to-zero"  # its CPU code runs with subnormals switched off
     batch = 16
     accepts = ("onnx",)

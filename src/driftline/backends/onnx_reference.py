@@ -29,6 +29,7 @@ _REJECTIONS = (
 
 class OnnxReference(Backend):
     name = "onnx-reference"
+    start_seconds = 0.8
     preset = "all"
     accepts = ("onnx",)
     module = "onnx"

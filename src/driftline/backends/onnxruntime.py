@@ -139,6 +139,7 @@ _PLAIN_CALL = "onnxruntime.InferenceSession(model.SerializeToString()).run(None,
 
 class OnnxRuntime(Backend):
     name = "onnxruntime"
+    start_seconds = 0.3
     preset = "quick"
     batch = 200
     accepts = ("onnx",)

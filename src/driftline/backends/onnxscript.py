@@ -52,6 +52,7 @@ _UNTRIED = {
 
 class OnnxScript(Backend):
     name = "onnxscript"
+    start_seconds = 1.0
     batch = 60
     accepts = ("onnx",)
     module = "onnxscript"

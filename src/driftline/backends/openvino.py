@@ -92,6 +92,7 @@ def compiled(model, inputs):
 
 class OpenVino(Backend):
     name = "openvino"
+    start_seconds = 0.4
     preset = "quick"
     batch = 60
     accepts = ("onnx",)

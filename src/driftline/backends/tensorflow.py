@@ -43,6 +43,7 @@ TENSORFLOW_TRACKER = Tracker(
 
 class TensorFlow(Backend):
     name = "tensorflow"
+    start_seconds = 5.8
     preset = "quick"
     accepts = ("source:tensorflow",)
     module = "tensorflow"

@@ -86,6 +86,7 @@ _FUSED = re.compile(r'fused_activation_function = "(\w+)"')
 
 class TfLite(Backend):
     name = "tflite"
+    start_seconds = 6.0
     # It keeps subnormal numbers. TensorFlow's eager kernels, which say what a program means, take them for zero.
     arithmetic = "flush-to-zero"
     _dumps: Path | None = None  # where the converter's optimiser is written down while it is watched

@@ -104,6 +104,7 @@ _TRANSFORMED = """\
 
 class Tvm(Backend):
     name = "tvm"
+    start_seconds = 4.4
     sizes = False  # compiled for the sizes of its example
     batch = 30
     accepts = ("onnx",)

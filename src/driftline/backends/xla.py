@@ -107,6 +107,7 @@ def xla(function, *inputs):
 
 class Xla(Backend):
     name = "xla"
+    start_seconds = 3.8
     arithmetic = "flush-to-zero"  # documented: XLA on a CPU takes subnormal numbers for zero
     batch = 20
     captures = True  # of torch programs

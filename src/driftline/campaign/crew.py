@@ -20,29 +20,11 @@ from driftline.execute.pool import Pool, WorkerKind
 from driftline.store import Store
 from driftline.store.hunts import Suspect
 
-# Seconds of a processor that it takes to import what workers of a kind need, by `benchmarks/hunt.py --only starts`.
-# Only their order matters: what is quick is started first, and finds bugs while the others are imported.
-START_SECONDS = {
-    "onnxruntime": 0.3,
-    "openvino": 0.4,
-    "iree": 0.4,
-    "onnx-reference": 0.8,
-    "onnxscript": 1.0,
-    "xla": 3.8,
-    "eager": 4.2,
-    "tvm": 4.4,
-    "tensorflow": 5.8,
-    "tflite": 6.0,
-    "executorch": 6.0,  # not measured: torch, and more
-    "inductor": 7.3,
-}
-_UNKNOWN = 2.0  # for those of plugins
-
 
 def start_seconds(target: Target, form: str) -> float:
     """What it takes to start a lane, where nothing is imported yet."""
-    kinds = {BACKENDS.get(HOME[form]).family_name, BACKENDS.get(target.backend).family_name}
-    return sum(START_SECONDS.get(kind, _UNKNOWN) for kind in kinds)
+    families = {BACKENDS.get(HOME[form]).family_name, BACKENDS.get(target.backend).family_name}
+    return sum(BACKENDS.get(family).start_seconds for family in families)
 
 
 class Crew(Protocol):
