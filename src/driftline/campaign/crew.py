@@ -88,7 +88,11 @@ class LocalCrew:
                     kind = next(waiting, None)
                 if kind is None:
                     return
-                self._pool.warm(kind)
+                try:
+                    self._pool.warm(kind)
+                except BaseException:
+                    self._cold = set()  # nobody imports the others ahead: whoever takes a turn does
+                    raise
                 with lock:
                     self._cold = self._cold - {kind}  # another set: somebody may be looking at this one
 
