@@ -9,7 +9,8 @@ process, workers by their kind, and what they started (a C++ compiler); the larg
 started, beyond what it shares with others. Below each hunt, what its threads did on average: how many ran which task,
 and how many waited for what (`_thread_states.py`). Every hunt begins with cold workers; with --warm, compilers are
 imported and have judged a few programs before the clock starts. Compilers' caches are private to the run and empty at
-its start.
+its start. First, what the machine itself gives: rounds of plain Python and NumPy in as many processes, without
+Driftline, so that a curve can be read against the best that these cores can do.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import argparse
 import contextlib
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -39,6 +41,17 @@ LOOK = 1.0  # seconds between two looks at the processes
 MEMORY_EVERY = 5  # looks: to read what memory is shared takes long
 AIM = 6.0  # times the judged programs, from 2 jobs to 16
 WARM_UP = 90.0  # seconds
+PLAIN_SECONDS = 8.0
+PLAIN = """\
+import sys, time
+import numpy as np
+table, rounds, end = np.ones((300, 300)), 0, time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    sum(number * number for number in range(20_000))
+    (table * table + 1.0).sum()
+    rounds += 1
+print(rounds)
+"""
 
 
 @dataclass
@@ -159,8 +172,21 @@ def measured(targets: list[str], name: str, jobs: int, seconds: float, scratch: 
     return Row(name, jobs, hunt, watch, states.mean)
 
 
+def plain_rounds(jobs: int) -> int:
+    """What so many processes do together in a few seconds that have nothing to do with one another."""
+    alone = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", PLAIN, str(PLAIN_SECONDS)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=alone) for _ in range(jobs)]
+    return sum(int(process.communicate()[0]) for process in running)
+
+
 def main() -> int:
     arguments = _arguments()
+    plain = {jobs: plain_rounds(jobs) for jobs in arguments.jobs}
+    times = {jobs: rounds / plain[arguments.jobs[0]] for jobs, rounds in plain.items()}
+    told = ", ".join(f"{jobs}: {gain:.1f} times" for jobs, gain in times.items())
+    ceiling = f"Plain work in as many processes: {told}"
+    print(ceiling, flush=True)
     everything = ",".join(str(target) for target in choose_lanes(None)[0])
     rows: list[Row] = []
     met = True
@@ -186,7 +212,7 @@ def main() -> int:
         first = next(one for one in rows if one.targets == row.targets)
         print(f"| {' | '.join(row.cells(first))} |")
     told = f"{arguments.seconds:.0f} s each, seed {arguments.seed}"
-    print(f"\n{all_cores()} cores, {told}; aim: {AIM:g} times the judged programs from 2 to 16.")
+    print(f"\n{all_cores()} cores, {told}; aim: {AIM:g} times the judged programs from 2 to 16. {ceiling}.")
     if arguments.json:
         arguments.json.write_text(json.dumps([row.to_json() for row in rows], indent=1))
     return 0 if met else 1
