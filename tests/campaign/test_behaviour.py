@@ -24,7 +24,7 @@ def _lane() -> Lane:
 def _passed(*rules: str) -> Screened:
     request = ProgramRequest("graph", "cumsum", 0, (), "")
     program = Program("source", "torch", "", Path(), "")
-    made = PreparedProgram(program, "", "", (), grad=False, company="plain", graph=Graph((), (), ()))
+    made = PreparedProgram(program, "", "", (), grad=False, company="plain", graph_text=Graph((), (), ()).to_text())
     return Screened(request, "pass", made=made, behaviour=rules)
 
 

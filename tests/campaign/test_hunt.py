@@ -79,7 +79,7 @@ def test_same_seed_same_hunt_whatever_the_number_of_jobs(
     undisturbed: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
     store, _ = undisturbed
-    subprocess.run(command(tmp_path / "s", "--jobs", "4"), capture_output=True, timeout=300)
+    subprocess.run(command(tmp_path / "s", "--jobs", "8"), capture_output=True, timeout=300)
     assert hunted(tmp_path / "s") == hunted(store)
     assert len(hunted(store)["turns"]) > 3, "so few turns that hardly two were in hand at once"
 

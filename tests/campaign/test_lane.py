@@ -112,10 +112,8 @@ def test_a_generator_that_brings_more_gets_more() -> None:
 
 
 def test_operators_that_meet_for_the_first_time_are_rewarded_once() -> None:
-    kind = TensorType("float32", (2,))
-    graph = Graph((Leaf("input", kind),), (Node("abs", (0,), (kind,)), Node("exp", (1,), (kind,))), (2,))
     program = Program("source", "torch", "", Path(), "")
-    made = PreparedProgram(program, "", "", (), grad=False, company="plain", graph=graph)
+    made = PreparedProgram(program, "", "", (), grad=False, company="plain", pairs=("abs>exp",))
     result = Screened(ProgramRequest("graph", "abs", 9, (), ""), "pass", made=made)
     lane = make_lane()
     body = lane.summarise([result, result], 1.0)

@@ -38,7 +38,7 @@ def screened(graph: Graph, evidence: Evidence | None) -> Screened:
         origins=("part",),
         grad=False,
         company="plain",
-        graph=graph,
+        graph_text=graph.to_text(),
     )
     request = ProgramRequest("part", "", 0, strategies=("part",), seed="", graph=graph)
     if evidence is None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from driftline.campaign.orders import SuspectOrder, TurnOrder
+from driftline.campaign.taking import slim, take_over
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.cluster import node
-from driftline.cluster.node import examine_there, screen_there, unpack
-from driftline.cluster.taking import slim, take_over
+from driftline.cluster.node import examine_there, screen_there
 from driftline.core.case import CheckOptions
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
@@ -56,7 +56,7 @@ def test_what_an_examination_finds_is_recorded_by_the_hunt(tmp_path: Path) -> No
     assert first is not None and first.examined.state == "bug"
     ((there, new),) = first.examined.bugs
     assert new and there.fingerprint.detail == "abs of float"
-    with Store.create(tmp_path / "mine") as mine, Store.open(unpack(first, tmp_path)) as theirs:
+    with Store.create(tmp_path / "mine") as mine, Store.open(first.unpack(tmp_path)) as theirs:
         kept = take_over(theirs, mine, there.id)
         assert (kept.id, kept.summary, len(kept.findings)) == (there.id, there.summary, 1)
         finding = kept.findings[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ from driftline.backends import BACKENDS
 from driftline.campaign.plan import form_of
 from driftline.generate import GENERATORS
 from driftline.generate.base import GeneratorRequest, NoProgram
-from driftline.generate.features import features_of
+from driftline.generate.blueprint import blueprint
+from driftline.generate.features import depends_on_memory, features_of, pairs_of
+from driftline.generate.graph import Graph, Leaf, Node, TensorType
+from driftline.generate.table import OPERATORS
 from driftline.store import Store
 from driftline.store.hunts import HuntLog
 
@@ -113,3 +117,24 @@ def test_a_hunt_sees_the_features_of_the_table(tmp_path: Path) -> None:
     assert torch >= {"gradient", "long axis", "several sizes", "write in place", "half precision"}
     assert torch & {"strided input", "expanded input"} and torch & {"branch or loop", "step of training"}
     assert "quantised" in seen["idioms", "onnx"] | seen["layers", "onnx"]
+
+
+def test_pairs_are_who_reads_whose_result() -> None:
+    row = TensorType("float32", (4,))
+    nodes = (Node("abs", (0,), (row,)), Node("exp", (0,), (row,)), Node("add", (1, 2), (row,)))
+    made = blueprint(Graph((Leaf("input", row),), nodes, (3,)), "torch")
+    assert pairs_of(made) == ("abs>add", "exp>add")
+    alike = [(operator, "float32") for operator in ("abs", "exp", "add")]
+    assert pairs_of(replace(made, graph=None, coverage=tuple(alike))) == ("abs>exp", "exp>add"), "one after the other"
+
+
+def test_who_writes_into_a_view_depends_on_memory() -> None:
+    row = TensorType("float32", (4,))
+    inplace = next(name for name, operator in OPERATORS.items() if operator.inplace)
+    for layout, operator, depends in (
+        ("strided", inplace, True),
+        ("strided", "abs", False),
+        ("contiguous", inplace, False),
+    ):
+        graph = Graph((Leaf("input", row, layout=layout),), (Node(operator, (0,), (row,)),), (1,))
+        assert depends_on_memory(graph) is depends

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from driftline.backends import BACKENDS
+from driftline.campaign.examiner import Examiner, ExaminerLost
 from driftline.campaign.matching import Matching
 from driftline.campaign.orders import SuspectOrder, TurnOrder
+from driftline.campaign.taking import Taker
 from driftline.campaign.triage import ExaminedSuspect, Triage
 from driftline.causes import Library
 from driftline.checking.batch import Screened, Screening
@@ -19,6 +21,8 @@ from driftline.core.target import Target
 from driftline.execute.pool import Pool, WorkerKind
 from driftline.store import Store
 from driftline.store.hunts import Suspect
+
+MANY_JOBS = 8  # from here on the hunt's own process would be what the others wait for
 
 
 def start_seconds(target: Target, form: str) -> float:
@@ -54,20 +58,29 @@ class Crew(Protocol):
     def interrupt(self) -> None:
         """End what runs; who waits for it gets a `PoolInterrupted`."""
 
+    def end(self) -> None:
+        """No order follows; what is known may still be matched."""
+
 
 class LocalCrew:
-    """The processes of this machine."""
+    """The processes of this machine. With many jobs, suspects are examined in a process of their own
+    (`examiner.py`)."""
 
     def __init__(self, pool: Pool, store: Store, jobs: int, library: Library | None = None) -> None:
         self.jobs = jobs
         self._pool = pool
         self._triage = Triage(Checker(pool, jobs=1), store, library)
+        self._library = library
+        self._taker = Taker(store) if jobs >= MANY_JOBS else None
+        self._examiner: Examiner | None = None
         self._kinds: dict[tuple[Target, str], set[WorkerKind]] = {}
         self._cold: set[WorkerKind] = set()  # those that somebody is importing, or will
 
     def begin(self, lanes: Sequence[tuple[Target, str]], plugins: Sequence[str], going: Callable[[], bool]) -> None:
         """Import the compilers while the first programs are made, as far as there are processors for both."""
         self._pool.bound(self.jobs)
+        if self._taker:
+            self._examiner = Examiner(self.jobs, self._library)
         kinds: dict[WorkerKind, None] = {}
         for target, form in lanes:
             own = (
@@ -106,6 +119,13 @@ class LocalCrew:
         return screened(self._pool, order)
 
     def examine(self, order: SuspectOrder) -> ExaminedSuspect:
+        if self._taker is None or self._examiner is None:
+            return self._triage.examine(order)
+        with self._pool.place():  # its workers are not ours, but the processors are
+            try:
+                return self._taker.taken(self._examiner.examine(order, self._taker.known(order.target)))
+            except ExaminerLost:
+                pass  # it was killed, for its memory perhaps: this process can do it too
         return self._triage.examine(order)
 
     def match(
@@ -115,6 +135,13 @@ class LocalCrew:
 
     def interrupt(self) -> None:
         self._pool.interrupt()
+        if self._examiner:
+            self._examiner.interrupt()
+
+    def end(self) -> None:
+        if self._examiner:
+            self._examiner.close()
+            self._examiner = None
 
 
 def screened(pool: Pool, order: TurnOrder) -> list[Screened]:

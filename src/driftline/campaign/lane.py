@@ -8,7 +8,6 @@ Several turns may be in hand at once: `pipeline.py` says which earlier ones a tu
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections import Counter, defaultdict, deque
@@ -300,7 +299,7 @@ class Lane:
             if result.judgement not in ("pass", "fail"):
                 reasons[result.judgement][rejection_key(result.reason)] += 1
             # What a text calls is not known by its dtypes: it says nothing about single operators.
-            covered = result.coverage if not result.request.text or (result.made and result.made.graph) else ()
+            covered = result.coverage if not result.request.text or (result.made and result.made.graph_text) else ()
             fresh = [f"{op} {dtype}" for op, dtype in covered if f"{op} {dtype}" not in self.coverage]
             if result.judgement != "rejected" or len(set(covered)) == 1:  # else it is not known which one is refused
                 for op, dtype in set(covered):
@@ -311,9 +310,10 @@ class Lane:
                 keys.add(key)
             rules = {f"rule {name}" for name in result.behaviour} - self.seen - keys
             keys |= rules
+            met: set[str] = set()
             if result.made and result.judgement in ("pass", "fail"):
                 features.update(f"{result.request.generator}: {feature}" for feature in result.made.features)
-            met = pairs_in(result) - self.pairs - pairs if result.judgement in ("pass", "fail") else set()
+                met = set(result.made.pairs) - self.pairs - pairs
             pairs |= met
             passed = result.judgement == "pass"
             arm.reward += 1.0 if new else 0.3 if rules else 0.1 if passed and fresh else 0.05 if met else 0.0
@@ -359,17 +359,6 @@ def _slowest(results: Sequence[Screened]) -> tuple[SlowProgram, ...]:
         if seconds >= SLOW
     ]  # fmt: skip
     return tuple(sorted(slow, key=lambda one: -one.seconds)[:SLOWEST])
-
-
-def pairs_in(result: Screened) -> set[str]:
-    """Which operators read the result of which: what a program is made of, beyond its operators. Where there is no
-    graph, one operator is taken to read the one before it."""
-    graph = result.made.graph if result.made else None
-    if graph is None:
-        names = [operator for operator, _ in result.coverage]
-        return {f"{one}>{other}" for one, other in itertools.pairwise(names)}
-    makers = {number: node.op for node, span in zip(graph.nodes, graph.produced(), strict=True) for number in span}
-    return {f"{makers[number]}>{node.op}" for node in graph.nodes for number in node.inputs if number in makers}
 
 
 def _sampled(arm: Arm | Worth, rng: random.Random) -> float:

@@ -6,8 +6,10 @@ The functions are in `checking/batch_tasks.py`. A program is a `ProgramRequest` 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from driftline.core.evidence import NOTHING, Evidence
@@ -86,13 +88,19 @@ class PreparedProgram:
     grad: bool
     company: str  # those of one company may be compiled together
     coverage: tuple[tuple[str, str], ...] = ()  # operators with dtypes
-    graph: Graph | None = None
+    graph_text: str = ""  # as JSON: few graphs are looked at, and whoever runs a hunt would read those of all programs
+    pairs: tuple[str, ...] = ()  # which operators read the result of which (`generate/features.py`)
+    by_memory: bool = False  # what it means depends on how its inputs lie in memory
     each: bool = False  # the verdict on every sample is wanted
     unfit: tuple[str, ...] = ()  # of inputs that were asked for: why they are not among the samples, or nothing
     flaws: tuple[str, ...] | None = None  # what makes no sense in it, where that was looked at
     authored: bool = False  # a language model wrote its text: it may have changed the process that it ran in
     features: tuple[str, ...] = ()  # see `generate/features.py`
     seconds: float = 0.0  # that it took to make it and to run its reference
+
+    @cached_property
+    def graph(self) -> Graph | None:
+        return Graph.from_json(json.loads(self.graph_text)) if self.graph_text else None
 
 
 @dataclass(frozen=True)

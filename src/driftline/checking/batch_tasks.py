@@ -52,7 +52,7 @@ from driftline.execute.shelf import Shelf, load_from, load_samples
 from driftline.generate import GENERATORS
 from driftline.generate.base import Blueprint, GeneratorRequest, NoProgram
 from driftline.generate.blueprint import blueprint
-from driftline.generate.features import features_of
+from driftline.generate.features import depends_on_memory, features_of, pairs_of
 from driftline.generate.graph import value_name
 from driftline.inputs.plan import InputPlan
 from driftline.inputs.strategies import INPUTS
@@ -139,7 +139,9 @@ def _prepare_one(item: ProgramRequest, batch: PrepareRequest, path: Path, shelf:
         grad=made.grad,
         company="gradients" if made.grad else "several sizes" if made.sizes else "plain",
         coverage=coverage,
-        graph=made.graph,
+        graph_text=made.graph.to_text() if made.graph else "",
+        pairs=pairs_of(made),
+        by_memory=bool(made.graph and depends_on_memory(made.graph)),
         authored=bool(item.text) and made.graph is None,
         features=features_of(made),
     )

@@ -58,7 +58,6 @@ from driftline.execute.requests import (
 )
 from driftline.execute.shelf import Shelf, load_from
 from driftline.execute.slots import of_this_order
-from driftline.generate.table import OPERATORS
 
 _KINDS = {Outcome.ERROR: Kind.ERROR, Outcome.CRASH: Kind.CRASH, Outcome.TIMEOUT: Kind.TIMEOUT, Outcome.OOM: Kind.OOM}
 
@@ -247,7 +246,7 @@ class Screener(ABC, Generic[Asked]):
         for number, made in programs.items():
             if made.grad and not backend.gradients:
                 done[number] = _refused("this backend computes no gradients")
-            elif _depends_on_memory(made) and not backend.mutates:
+            elif made.by_memory and not backend.mutates:
                 done[number] = _refused(
                     "this backend is given copies, where what is written to memory means another thing"
                 )
@@ -353,13 +352,6 @@ def _to_judge(made: PreparedProgram, outputs: tuple[str, ...]) -> JudgeItem:
 
 def _refused(reason: str) -> Ran:
     return Ran(Outcome.REJECTED, Stage.COMPILE, failure=Failure("Unsupported", reason))
-
-
-def _depends_on_memory(made: PreparedProgram) -> bool:
-    """Does the meaning of the program depend on how its inputs lie in memory? It does when it writes into them."""
-    if not made.graph or all(leaf.layout == "contiguous" for leaf in made.graph.leaves):
-        return False
-    return any(OPERATORS[node.op].inplace for node in made.graph.nodes)
 
 
 def _read_results(folder: Path) -> tuple[dict[int, Ran], dict[int, list[str]]]:

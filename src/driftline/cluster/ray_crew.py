@@ -9,28 +9,26 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import ray
 from ray.exceptions import RayError, RayTaskError
 
+from driftline.campaign.apart import Carried, ExaminedApart
 from driftline.campaign.orders import SuspectOrder, TurnOrder
+from driftline.campaign.taking import Taker
 from driftline.campaign.triage import ExaminedSuspect
 from driftline.causes import Library
 from driftline.checking.batch import Screened
 from driftline.checking.precision import runs_on_gpu
-from driftline.cluster.node import Carried, ExaminedThere, examine_there, screen_there, unpack
+from driftline.cluster.node import examine_there, screen_there
 from driftline.cluster.resources import pinned
-from driftline.cluster.taking import slim, take_over
 from driftline.core.case import CheckOptions
-from driftline.core.errors import DriftlineError, InternalError
+from driftline.core.errors import InternalError
 from driftline.core.target import Target
-from driftline.execute.pool import PoolInterrupted, WorkerStartError
+from driftline.execute.pool import PoolInterrupted
 from driftline.store import Store
 from driftline.store.hunts import Suspect
-from driftline.store.store import sound_bugs
 
 RETRIES = 8  # of an order whose node died
 SHARE_OF_GPU = 0.25  # of one, for a target that runs there: several keep it busy
@@ -41,9 +39,8 @@ class RayCrew:
     """Hands orders to the cluster that this process has joined (`joined.py`)."""
 
     def __init__(self, store: Store, library: Library | None) -> None:
-        self._store = store
+        self._taker = Taker(store)
         self._library = ray.put(library)
-        self._known = {bug.id: slim(bug) for bug in sound_bugs(store)}
         self._lock = threading.Lock()
         self._interruptions = 0
         self._screen = ray.remote(screen_there)
@@ -64,16 +61,9 @@ class RayCrew:
         return results
 
     def examine(self, order: SuspectOrder) -> ExaminedSuspect:
-        with self._lock:
-            known = tuple(bug for bug in self._known.values() if bug.fingerprint.backend == order.target.backend)
         task = self._on_nodes(self._examine, order.target)
-        there: ExaminedThere = self._value(task.remote(order, self._library, known))
-        if not there.files:
-            return replace(
-                there.examined, bugs=tuple((self._store.bug(bug.id), False) for bug, _ in there.examined.bugs)
-            )
-        with TemporaryDirectory(prefix="driftline-taken-") as folder:
-            return self._taken(there, Path(folder))
+        there: ExaminedApart = self._value(task.remote(order, self._library, self._taker.known(order.target)))
+        return self._taker.taken(there)
 
     def match(
         self, suspects: Sequence[Suspect], target: Target, form: str, options: CheckOptions
@@ -85,16 +75,8 @@ class RayCrew:
         with self._lock:
             self._interruptions += 1
 
-    def _taken(self, there: ExaminedThere, folder: Path) -> ExaminedSuspect:
-        """Record here what was found there. One bug may have been found by two nodes at once: it is new once."""
-        bugs = []
-        with self._lock, Store.open(unpack(there, folder)) as theirs:
-            for bug, _ in there.examined.bugs:
-                new = not self._store.has_bug(bug.id)
-                kept = take_over(theirs, self._store, bug.id) if theirs.has_bug(bug.id) else self._store.bug(bug.id)
-                self._known[kept.id] = slim(kept)
-                bugs.append((kept, new))
-        return replace(there.examined, bugs=tuple(bugs))
+    def end(self) -> None:
+        """The cluster is left by whoever joined it."""
 
     def _on_nodes(self, task: Any, target: Target) -> Any:
         return task.options(
@@ -118,12 +100,4 @@ class RayCrew:
             raise InternalError(
                 f"The cluster lost an order {RETRIES + 1} times: {str(error).splitlines()[0]}"
             ) from error
-        if carried.interrupted:
-            raise PoolInterrupted(carried.interrupted)
-        if carried.cannot_start:
-            raise WorkerStartError(carried.cannot_start)
-        if carried.internal:
-            raise InternalError(carried.internal)
-        if carried.sentence:
-            raise DriftlineError(carried.sentence)
-        return carried.value
+        return carried.unwrap()

@@ -6,6 +6,7 @@ Read off the program as it was made, whatever made it. A hunt counts the feature
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from driftline.generate.base import Blueprint
@@ -51,6 +52,26 @@ def features_of(made: Blueprint) -> tuple[str, ...]:
         found |= {name: found.get(name, False) or bool(words.search(body)) for name, words in _TEXT.items()}
     names = {name for name, has in found.items() if has}
     return tuple(sorted(names | (_of_graph(made.graph) if made.graph else set())))
+
+
+def pairs_of(made: Blueprint) -> tuple[str, ...]:
+    """Which operators read the result of which: what a program is made of, beyond its operators. Where there is no
+    graph, one operator is taken to read the one before it."""
+    graph = made.graph
+    if graph is None:
+        names = [operator for operator, _ in made.coverage]
+        found = {f"{one}>{other}" for one, other in itertools.pairwise(names)}
+    else:
+        makers = {number: node.op for node, span in zip(graph.nodes, graph.produced(), strict=True) for number in span}
+        found = {f"{makers[number]}>{node.op}" for node in graph.nodes for number in node.inputs if number in makers}
+    return tuple(sorted(found))
+
+
+def depends_on_memory(graph: Graph) -> bool:
+    """Does the meaning of a program depend on how its inputs lie in memory? It does when it writes into them."""
+    if all(leaf.layout == "contiguous" for leaf in graph.leaves):
+        return False
+    return any(OPERATORS[node.op].inplace for node in graph.nodes)
 
 
 def _of_graph(graph: Graph) -> set[str]:

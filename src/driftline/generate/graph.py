@@ -6,6 +6,7 @@ JSON; `emit_torch`, `emit_onnx` and `emit_jax` write it as a program.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -155,6 +156,9 @@ class Graph:
             "varying": self.varying,
             **({"transform": self.transform} if self.transform else {}),
         }
+
+    def to_text(self) -> str:
+        return json.dumps(self.to_json())
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Graph:

@@ -1,0 +1,139 @@
+"""A process that examines suspects, for hunts on many processors.
+
+Workers judge what is screened, but an examination judges in the process that asks for it, and Python lets only one
+thread of a process compute at a time. With 16 jobs on ONNX Runtime the hunt's own process was busy for 26 of 30 s, a
+third of that with examinations, while processors waited for it. An examiner has a pool of its own; what it finds goes
+to the hunt, which alone writes to the store (`taking.py`).
+
+It is one of ours, and is started by us: the two speak in pickled messages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from driftline.campaign.apart import Carried, ExaminedApart, carried_out, examine_apart
+from driftline.campaign.orders import SuspectOrder
+from driftline.causes import Library
+from driftline.execute.pool import Pool
+from driftline.store import Bug
+
+_GONE = (EOFError, OSError)
+
+
+class ExaminerLost(Exception):
+    """It has ended, for whatever reason."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    number: int
+    order: SuspectOrder
+    known: tuple[Bug, ...]
+
+
+class Examiner:
+    """The hunt's side. Safe to use from several threads, which all wait for their own answers."""
+
+    def __init__(self, jobs: int, library: Library | None) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-m", __name__, str(theirs.fileno())]
+            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        self._connection = Connection(ours.detach())
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self._waiting: dict[int, Future[Carried[ExaminedApart]]] = {}
+        self._is_lost = False
+        self._send((jobs, library))
+        threading.Thread(target=self._listen, name="examiner", daemon=True).start()
+
+    def examine(self, order: SuspectOrder, known: tuple[Bug, ...]) -> ExaminedApart:
+        """Raises what a `Pool` raises, and `ExaminerLost`."""
+        asked = _Asked(next(self._numbers), order, known)
+        answer: Future[Carried[ExaminedApart]] = Future()
+        with self._lock:
+            self._waiting[asked.number] = answer
+        self._send(asked)
+        return answer.result().unwrap()
+
+    def interrupt(self) -> None:
+        """End what it is at; who waits for it gets a `PoolInterrupted`."""
+        with contextlib.suppress(ExaminerLost):
+            self._send(None)
+
+    def close(self) -> None:
+        self._connection.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(10.0)
+        self._process.kill()
+        self._process.wait()
+
+    def _send(self, message: object) -> None:
+        try:
+            with self._lock:
+                if self._is_lost:
+                    raise ExaminerLost
+                self._connection.send(message)
+        except _GONE as error:
+            raise ExaminerLost from error
+
+    def _listen(self) -> None:
+        with contextlib.suppress(*_GONE, TypeError):  # TypeError: it was closed by us while we wait
+            while True:
+                number, carried = self._connection.recv()
+                with self._lock:
+                    answer = self._waiting.pop(number)
+                answer.set_result(carried)
+        with self._lock:
+            self._is_lost = True
+            left = list(self._waiting.values())
+        for answer in left:
+            answer.set_exception(ExaminerLost())
+
+
+def _serve(connection: Connection) -> None:
+    """The examiner's side: until the hunt hangs up, or is gone."""
+    jobs, library = connection.recv()
+    lock = threading.Lock()
+    with Pool() as pool, ThreadPoolExecutor(jobs) as threads:
+        pool.bound(jobs)
+
+        def examine(asked: _Asked) -> None:
+            carried: Carried[Any]
+            try:
+                work = lambda: examine_apart(pool, asked.order, library, asked.known)  # noqa: E731
+                carried = carried_out(work, asked.order.options.plugins)
+            except Exception as error:  # a fault of ours: of this suspect, not of the others
+                carried = Carried(internal=f"{type(error).__name__}: {error}")
+            with lock, contextlib.suppress(*_GONE):
+                connection.send((asked.number, carried))
+
+        with contextlib.suppress(*_GONE):
+            while True:
+                asked = connection.recv()
+                if asked is None:
+                    pool.interrupt()
+                else:
+                    threads.submit(examine, asked)
+        threads.shutdown(wait=False, cancel_futures=True)
+        pool.close()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the hunt is asked to end, and ends this one
+    from driftline.campaign import examiner  # the module, not this copy of it: what is sent is of its classes
+
+    examiner._serve(Connection(int(sys.argv[1])))
+    os._exit(0)  # threads that still wait for a worker do not matter any more

@@ -1,0 +1,101 @@
+"""Suspects that are examined in a process of their own, as hunts with many jobs do it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from driftline.campaign.crew import MANY_JOBS, LocalCrew
+from driftline.campaign.examiner import Examiner, ExaminerLost
+from driftline.campaign.orders import SuspectOrder
+from driftline.checking.batch_requests import ProgramRequest
+from driftline.core.case import CheckOptions
+from driftline.core.plugins import load_plugins
+from driftline.core.target import Target
+from driftline.execute.pool import Pool, PoolInterrupted
+from driftline.generate.graph import Graph, Leaf, Node, TensorType
+from driftline.store import Store
+from driftline.testing import planted
+
+ROW = TensorType("float32", (4,))
+PLUGIN = str(Path(planted.__file__).resolve())
+
+
+@pytest.fixture
+def crew(pool: Pool, tmp_path: Path) -> Iterator[LocalCrew]:
+    load_plugins([PLUGIN])
+    with Store.create(tmp_path / "store") as store:
+        made = LocalCrew(pool, store, MANY_JOBS)
+        # As `begin` does it, which would bind the pool of all tests.
+        made._examiner = Examiner(2, None)
+        yield made
+        made.end()
+
+
+def suspect(*operators: str) -> SuspectOrder:
+    nodes = tuple(Node(name, (at,), (ROW,)) for at, name in enumerate(operators))
+    graph = Graph((Leaf("input", ROW),), nodes, (len(operators),))
+    request = ProgramRequest("graph", operators[0], 0, ("random",), seed="0", graph=graph)
+    return SuspectOrder(Target.parse("planted-wrong-on:op=abs"), "torch", request, CheckOptions(plugins=(PLUGIN,)))
+
+
+def children() -> set[int]:
+    return {
+        process.pid for process in psutil.Process().children() if "driftline.campaign.examiner" in process.cmdline()
+    }
+
+
+def test_it_finds_what_the_hunt_records_and_a_killed_one_is_missed_by_nobody(crew: LocalCrew, tmp_path: Path) -> None:
+    (examiner,) = children()
+    examined = crew.examine(suspect("exp", "abs"))
+    ((bug, new),) = examined.bugs
+    assert (examined.state, new, bug.fingerprint.detail) == ("bug", True, "abs of float")
+    again = crew.examine(suspect("exp", "abs"))
+    assert [(one.id, new) for one, new in again.bugs] == [(bug.id, False)]
+    with Store.open(tmp_path / "store") as store:
+        store.load_case(store.bug(bug.id).findings[0].case_id)
+    os.kill(examiner, signal.SIGKILL)
+    assert crew.examine(suspect("abs", "exp")).state == "bug"
+    assert crew._examiner
+    with pytest.raises(ExaminerLost):
+        crew._examiner.examine(suspect("exp"), ())
+
+
+def test_interrupted_it_gives_up_what_it_is_at_and_goes_on(crew: LocalCrew) -> None:
+    examiner, over = crew._examiner, threading.Event()
+    assert examiner
+
+    def interrupt() -> None:  # again and again, as a hunt does whose time is over: the order may not have arrived yet
+        while not over.wait(0.2):
+            examiner.interrupt()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(PoolInterrupted):
+        examiner.examine(suspect("exp", "abs"), ())
+    over.set()
+    thread.join()
+    assert examiner.examine(suspect("exp", "abs"), ()).examined.state == "bug"
+
+
+def test_it_ends_when_the_hunt_is_killed() -> None:
+    text = "from driftline.campaign.examiner import Examiner; import time; e = Examiner(2, None)\n"
+    text += "print(e._process.pid, flush=True); time.sleep(60)"
+    hunt = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
+    assert hunt.stdout
+    examiner = psutil.Process(int(hunt.stdout.readline()))
+    hunt.kill()
+    hunt.wait()
+    deadline = time.monotonic() + 30
+    while examiner.is_running() and examiner.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not examiner.is_running() or examiner.status() == psutil.STATUS_ZOMBIE
