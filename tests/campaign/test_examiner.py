@@ -8,16 +8,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from driftline.backends import BACKENDS
 from driftline.campaign.crew import MANY_JOBS, LocalCrew
 from driftline.campaign.examiner import Examiner, ExaminerLost
 from driftline.campaign.orders import SuspectOrder
 from driftline.checking.batch_requests import ProgramRequest
+from driftline.checking.kinds import worker_for_framework, worker_for_target
 from driftline.core.case import CheckOptions
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
@@ -27,25 +29,42 @@ from driftline.store import Store
 from driftline.testing import planted
 
 ROW = TensorType("float32", (4,))
+TARGET = Target.parse("planted-wrong-on:op=abs")
 PLUGIN = str(Path(planted.__file__).resolve())
 
 
 @pytest.fixture
 def crew(pool: Pool, tmp_path: Path) -> Iterator[LocalCrew]:
     load_plugins([PLUGIN])
+    kinds = {
+        worker_for_framework("torch", (PLUGIN,)),
+        worker_for_target(BACKENDS.get(TARGET.backend), TARGET, (PLUGIN,)),
+    }
     with Store.create(tmp_path / "store") as store:
         made = LocalCrew(pool, store, MANY_JOBS)
         # As `begin` does it, which would bind the pool of all tests.
-        made._examiner = Examiner(2, None)
+        made._kinds[TARGET, "torch"] = kinds
+        made._examiner = Examiner(2, None, kinds)
+        assert not made._examiner.knows(kinds)
+        wait_for(lambda: made._examiner is not None and made._examiner.knows(kinds))
         yield made
+        began = time.monotonic()
         made.end()
+        assert time.monotonic() - began < 5.0, "it had to be killed"
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def suspect(*operators: str) -> SuspectOrder:
     nodes = tuple(Node(name, (at,), (ROW,)) for at, name in enumerate(operators))
     graph = Graph((Leaf("input", ROW),), nodes, (len(operators),))
     request = ProgramRequest("graph", operators[0], 0, ("random",), seed="0", graph=graph)
-    return SuspectOrder(Target.parse("planted-wrong-on:op=abs"), "torch", request, CheckOptions(plugins=(PLUGIN,)))
+    return SuspectOrder(TARGET, "torch", request, CheckOptions(plugins=(PLUGIN,)))
 
 
 def children() -> set[int]:
@@ -95,7 +114,4 @@ def test_it_ends_when_the_hunt_is_killed() -> None:
     examiner = psutil.Process(int(hunt.stdout.readline()))
     hunt.kill()
     hunt.wait()
-    deadline = time.monotonic() + 30
-    while examiner.is_running() and examiner.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not examiner.is_running() or examiner.status() == psutil.STATUS_ZOMBIE
+    wait_for(lambda: not examiner.is_running() or examiner.status() == psutil.STATUS_ZOMBIE)

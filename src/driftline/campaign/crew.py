@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -23,6 +24,7 @@ from driftline.store import Store
 from driftline.store.hunts import Suspect
 
 MANY_JOBS = 8  # from here on the hunt's own process would be what the others wait for
+EXAMINING = 8  # one worker of an examiner for so many jobs
 
 
 def start_seconds(target: Target, form: str) -> float:
@@ -79,8 +81,6 @@ class LocalCrew:
     def begin(self, lanes: Sequence[tuple[Target, str]], plugins: Sequence[str], going: Callable[[], bool]) -> None:
         """Import the compilers while the first programs are made, as far as there are processors for both."""
         self._pool.bound(self.jobs)
-        if self._taker:
-            self._examiner = Examiner(self.jobs, self._library)
         kinds: dict[WorkerKind, None] = {}
         for target, form in lanes:
             own = (
@@ -91,6 +91,8 @@ class LocalCrew:
             kinds |= dict.fromkeys(own)
         if self.jobs < 2:
             return
+        if self._taker:
+            self._examiner = Examiner(self.jobs // EXAMINING, self._library, kinds)
         self._cold = set(kinds)
         waiting = iter(kinds)
         lock = threading.Lock()
@@ -119,13 +121,10 @@ class LocalCrew:
         return screened(self._pool, order)
 
     def examine(self, order: SuspectOrder) -> ExaminedSuspect:
-        if self._taker is None or self._examiner is None:
-            return self._triage.examine(order)
-        with self._pool.place():  # its workers are not ours, but the processors are
-            try:
+        kinds = self._kinds.get((order.target, order.form))
+        if self._taker and self._examiner and kinds and self._examiner.knows(kinds):
+            with contextlib.suppress(ExaminerLost):  # killed, for its memory perhaps: this process can do it too
                 return self._taker.taken(self._examiner.examine(order, self._taker.known(order.target)))
-            except ExaminerLost:
-                pass  # it was killed, for its memory perhaps: this process can do it too
         return self._triage.examine(order)
 
     def match(

@@ -58,10 +58,6 @@ class Pool:
         self._slots = Slots(jobs)
         self._most_idle = limits.IDLE_PER_JOB * jobs
 
-    def place(self) -> contextlib.AbstractContextManager[Any]:
-        """A place among those that run at once, for work that uses a processor without a worker of ours."""
-        return self._slots
-
     def warm(self, kind: WorkerKind) -> None:
         """Import what workers of this kind need, before they are asked for. One that cannot start is no error yet."""
         if kind.fork:
