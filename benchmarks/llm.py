@@ -239,11 +239,13 @@ def judged(prompts: Path, given: Path, seed: int, compiled: bool) -> None:
 
 
 def _rate(result: HuntResult, store: Path) -> float:
-    """Programs a minute, what came to nothing left out, of the turns after the first, which starts the compiler."""
+    """Programs a minute, what came to nothing left out, of the turns after the first with a program that runs: that one
+    starts the compiler."""
     with Store.open(store) as opened:
-        turns = [turn.body for turn in HuntLog(opened).turns(result.hunt)][1:]
-    programs = sum(body.programs - body.counts.get("nothing", 0) for body in turns)
-    return 60 * programs / max(1e-9, sum(body.seconds for body in turns))
+        turns = [turn.body for turn in HuntLog(opened).turns(result.hunt)]
+    made = [body.programs - body.counts.get("nothing", 0) for body in turns]
+    later = 1 + next((number for number, count in enumerate(made) if count), 0)
+    return 60 * sum(made[later:]) / max(1e-9, sum(body.seconds for body in turns[later:]))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
