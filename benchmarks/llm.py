@@ -1,6 +1,6 @@
 """What language models are worth to a hunt, and what asking them costs.
 
-    python benchmarks/llm.py answers DIR --draw 610             # published answers, one file each: how many run?
+    python benchmarks/llm.py answers DIR --draw 610 --results R   # published answers, one file each: how many run?
     python benchmarks/llm.py screen DIR --draw 610              # the screen alone, which runs nothing
     python benchmarks/llm.py model --mode sketch --programs 100   # the model that OPENAI_BASE_URL serves
     python benchmarks/llm.py pace --programs 100                # a server that answers at once, against optests
@@ -96,7 +96,8 @@ def interval(hits: int, of: int, z: float = 1.96) -> str:
 
 
 def drawn(folder: Path, draw: int, seed: int) -> list[Path]:
-    files = sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".txt", ".md"))
+    """Files of Python; where there are none, of text: beside published answers lie prompts and times."""
+    files = sorted(folder.rglob("*.py")) or sorted(path for path in folder.rglob("*") if path.suffix in (".txt", ".md"))
     if not files:
         sys.exit(f"There are no answers (.py, .txt, .md) in {folder}.")
     return random.Random(seed).sample(files, min(draw, len(files)))
@@ -117,22 +118,38 @@ def screen(chosen: Sequence[Path]) -> None:
         print(f"  {count:5d}  {name}")
 
 
-def answers(chosen: Sequence[Path]) -> None:
-    names: Counter[str] = Counter()
+def answers(chosen: Sequence[Path], results: Path | None) -> None:
+    """`results`: what became of each file, in the order of the draw; what is there already is not run again."""
+    done = _noted(chosen, results)
     with Pool() as pool:
-        for at in range(0, len(chosen), BATCH):
+        for at in range(len(done), len(chosen), BATCH):
+            batch = chosen[at : at + BATCH]
             requests = [
                 ProgramRequest("llm", path.stem, number, ("random",), str(number), text=_read(path), mode="write")
-                for number, path in enumerate(chosen[at : at + BATCH], at)
+                for number, path in enumerate(batch, at)
             ]
             with Screening(pool, "torch") as screening:
-                names.update(name_of(made) for made in screening.prepared(requests, Target("inductor")))
-            print(f"{names.total()} of {len(chosen)}: {dict(names.most_common())}", file=sys.stderr, flush=True)
+                found = [name_of(made) for made in screening.prepared(requests, Target("inductor"))]
+            done += found
+            if results:
+                with results.open("a") as file:
+                    file.writelines(f"{name}\t{path.stem}\n" for name, path in zip(found, batch, strict=True))
+            print(f"{len(done)} of {len(chosen)}: {dict(Counter(done).most_common())}", file=sys.stderr, flush=True)
+    names = Counter(done)
     rejected = sum(names[name] for name in _SCREEN)
     print(f"through the screen   {interval(len(chosen) - rejected, len(chosen))}")
     print(f"run in eager         {interval(names['ran'] + names['inputs refused'], len(chosen))}")
     for name, count in names.most_common():
         print(f"  {count:5d}  {name}")
+
+
+def _noted(chosen: Sequence[Path], results: Path | None) -> list[str]:
+    """What an earlier run wrote down of this draw."""
+    lines = results.read_text().splitlines() if results and results.exists() else []
+    noted = [line.split("\t") for line in lines]
+    if [stem for _, stem in noted] != [path.stem for path in chosen[: len(noted)]]:
+        sys.exit(f"{results} is about another draw: give another file.")
+    return [name for name, _ in noted]
 
 
 def _read(path: Path) -> str:
@@ -222,11 +239,13 @@ def judged(prompts: Path, given: Path, seed: int, compiled: bool) -> None:
 
 
 def _rate(result: HuntResult, store: Path) -> float:
-    """Programs a minute, what came to nothing left out, of the turns after the first, which starts the compiler."""
+    """Programs a minute, what came to nothing left out, of the turns after the first with a program that runs: that one
+    starts the compiler."""
     with Store.open(store) as opened:
-        turns = [turn.body for turn in HuntLog(opened).turns(result.hunt)][1:]
-    programs = sum(body.programs - body.counts.get("nothing", 0) for body in turns)
-    return 60 * programs / max(1e-9, sum(body.seconds for body in turns))
+        turns = [turn.body for turn in HuntLog(opened).turns(result.hunt)]
+    made = [body.programs - body.counts.get("nothing", 0) for body in turns]
+    later = 1 + next((number for number, count in enumerate(made) if count), 0)
+    return 60 * sum(made[later:]) / max(1e-9, sum(body.seconds for body in turns[later:]))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -239,6 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", default="", help="whose name the prompts have; default: DRIFTLINE_LLM_MODEL")
     parser.add_argument("--max-tokens", type=int, default=400, help="of an answer to a prompt")
     parser.add_argument("--draw", type=int, default=610)
+    parser.add_argument("--results", type=Path, metavar="FILE", help="of `answers`: what came of each; goes on there")
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--mode", choices=MODES, default="change")
     parser.add_argument("--seed", type=int, default=0)
@@ -256,7 +276,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = told.store or Path(folder) / "store"
         if told.what == "answers":
-            answers(drawn(told.file, told.draw, told.seed))
+            answers(drawn(told.file, told.draw, told.seed), told.results)
         elif told.what == "screen":
             screen(drawn(told.file, told.draw, told.seed))
         elif told.what == "prompts":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -100,6 +101,47 @@ def test_programs_compiled_together_get_their_own_verdicts(pool: Pool) -> None:
     with Screening(pool, "torch") as screening:
         results = screening.screen(requests("exp", "add", "relu", "sum", "softmax"), Target("inductor"))
     assert [result.judgement for result in results] == ["pass"] * 5
+
+
+class Counting(Pool):
+    """Counts the tasks that it runs, by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ran: Counter[str] = Counter()
+
+    def run(self, kind, task, request, **told):
+        self.ran[task.name.rpartition(":")[2]] += 1
+        return super().run(kind, task, request, **told)
+
+
+def test_programs_with_options_of_their_own_share_one_process() -> None:
+    target = Target("inductor")
+    bug = (("inject_relu_bug", "accuracy"),)
+    with Counting() as pool, Screening(pool, "torch") as screening:
+        asked = requests("relu", "relu", "exp", "relu")
+        made = screening.prepared(asked, target)
+        assert all(isinstance(one, PreparedProgram) for one in made)
+        made[1:3] = [replace(cast(PreparedProgram, one), options=bug) for one in made[1:3]]
+        results = screening.screen(asked, target, made=made)
+    assert [result.judgement for result in results] == ["pass", "fail", "pass", "pass"]
+    assert pool.ran == {"prepare": 1, "run_many": 1, "judge_many": 1}
+
+
+def test_programs_with_other_options_are_not_compiled_together() -> None:
+    screening = Screening(cast(Pool, None), "torch", shards=2)
+    made = PreparedProgram(Program("source", "torch", "", Path(), ""), "", "", (), grad=False, company="plain")
+    frozen = replace(made, options=(("freezing", "true"),))
+    (group,) = screening._by_process({0: made, 1: frozen, 2: made, 3: frozen}, Target("inductor"))
+    assert [sorted(piece) for piece in screening._pieces(group, 10)] == [[0, 2], [1, 3]]
+
+
+def test_options_that_a_compiler_reads_at_its_start_get_a_process_of_their_own() -> None:
+    screening = Screening(cast(Pool, None), "onnx")
+    made = PreparedProgram(Program("onnx", "onnx", "", Path(), ""), "", "", (), grad=False, company="plain")
+    other = replace(made, options=(("isa", "avx2"),))
+    groups = screening._by_process({0: made, 1: other, 2: made}, Target("openvino"))
+    assert [sorted(group) for group in groups] == [[0, 2], [1]]
 
 
 def test_nothing_to_make_is_no_error(pool: Pool) -> None:

@@ -15,8 +15,18 @@ from driftline.llm.client import RETRIES, ChatClient, Closed, NoAnswer
 from driftline.llm.model import RecordedModel
 from driftline.llm.settings import LlmSettings
 from driftline.store import Store
-from driftline.testing import chat_server
-from driftline.testing.chat_server import DROPPED, HALF, HTML, MODEL, NO_CHOICE, SILENT, ChatServer, failure, reply
+from driftline.testing.chat_server import (
+    DROPPED,
+    HALF,
+    HTML,
+    MODEL,
+    NO_CHOICE,
+    SILENT,
+    ChatReply,
+    ChatServer,
+    failure,
+    reply,
+)
 
 KEY = "sk-secret-1234567890"
 QUESTION = ChatRequest(MODEL, (Message("user", "Write a program."),))
@@ -47,7 +57,7 @@ def test_an_answer_has_its_text_and_its_tokens() -> None:
     [failure(429), failure(500), failure(503), DROPPED, HALF, HTML, NO_CHOICE, reply("cut stream", finish=None)],
     ids=["429", "500", "503", "dropped", "half", "html", "no choice", "no finish reason"],
 )
-def test_what_passes_is_tried_again(fault: chat_server.ChatReply) -> None:
+def test_what_passes_is_tried_again(fault: ChatReply) -> None:
     with ChatServer([fault, fault, reply("done")]) as server, client_of(server) as (client, pauses):
         assert client.complete(QUESTION).text == "done"
     assert len(server.requests) == 3
@@ -65,11 +75,27 @@ def test_a_list_of_names_is_asked_for_in_its_form_where_the_server_takes_one() -
     assert "response_format" not in server.requests[1]
 
 
-def test_a_server_that_refuses_the_form_is_asked_without_it_from_then_on() -> None:
+@pytest.mark.parametrize("refusal", [[failure(400)], [failure(422)], [failure(501)], [failure(500)] * 2])
+def test_a_server_that_refuses_the_form_is_asked_without_it_from_then_on(refusal: list[ChatReply]) -> None:
     question = replace(QUESTION, choices=("add", "relu"))
-    with ChatServer([failure(400), reply("add"), reply("relu")]) as server, client_of(server) as (client, _):
+    with ChatServer([*refusal, reply("add"), reply("relu")]) as server, client_of(server) as (client, _):
         assert [client.complete(question).text for _ in range(2)] == ["add", "relu"]
-    assert ["response_format" in one for one in server.requests] == [True, False, False]
+    assert ["response_format" in one for one in server.requests] == [True] * len(refusal) + [False, False]
+
+
+def test_a_server_that_fails_once_keeps_the_form() -> None:
+    question = replace(QUESTION, choices=("add", "relu"))
+    with ChatServer([failure(500), reply("add"), reply("relu")]) as server, client_of(server) as (client, _):
+        assert [client.complete(question).text for _ in range(2)] == ["add", "relu"]
+    assert all("response_format" in one for one in server.requests)
+
+
+def test_a_server_that_fails_in_any_form_is_asked_as_often_as_ever() -> None:
+    question = replace(QUESTION, choices=("add", "relu"))
+    down = pytest.raises(NoAnswer, match="status 500, 6 times")
+    with ChatServer([failure(500)]) as server, client_of(server) as (client, _), down:
+        client.complete(question)
+    assert ["response_format" in one for one in server.requests] == [True] * 2 + [False] * (RETRIES + 1)
 
 
 def test_a_question_that_is_refused_in_any_form_says_nothing_about_the_form() -> None:
@@ -134,7 +160,7 @@ def test_a_client_that_is_closed_waits_no_longer() -> None:
         (failure(400, "this model's maximum context length is 4096 tokens"), REFUSED),
     ],
 )
-def test_answers_without_use_have_a_name(answer: chat_server.ChatReply, problem: str) -> None:
+def test_answers_without_use_have_a_name(answer: ChatReply, problem: str) -> None:
     with ChatServer([answer]) as server, client_of(server) as (client, _):
         assert client.complete(QUESTION).problem == problem
     assert len(server.requests) == 1

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from driftline.campaign.model_lane import SHOWN, ModelLane
 from driftline.checking.batch import Screened, Screening
-from driftline.checking.batch_requests import NothingMade, Prepared, ProgramRequest
+from driftline.checking.batch_requests import NothingMade, Prepared, PreparedProgram, ProgramRequest
 from driftline.core.program import SourceBundle
 from driftline.core.rule import Rule
 from driftline.core.target import Target
@@ -156,7 +156,8 @@ class Author:
         whole = [drafts[at].request if at in drafts else request for at, request in enumerate(requests)]
         made = self._made(whole, drafts, target, screening)
         self._repair(self._lanes[lane], whole, drafts, drafted.descriptions, made, target, screening)
-        return WrittenTurn(tuple(whole), tuple(made), drafts, drafted.descriptions)
+        run = tuple(_with_options(one, request) for one, request in zip(made, whole, strict=True))
+        return WrittenTurn(tuple(whole), run, drafts, drafted.descriptions)
 
     def _awaited(self, lane: str, wanted: tuple[ProgramRequest, ...]) -> _Drafted:
         with self._lock:
@@ -377,6 +378,11 @@ class _Spending:
         tokens = self._state.tokens + self._tokens + sum(one.tokens for one in self._tries)
         cost = self._state.cost + self._cost + sum(one.cost for one in self._tries)
         return self._state.allowance.left(tokens, cost)
+
+
+def _with_options(made: Prepared, request: ProgramRequest) -> Prepared:
+    """Some rules need an option of the compiler: programs about them are run with it."""
+    return replace(made, options=request.options) if isinstance(made, PreparedProgram) else made
 
 
 def _as_copy(draft: ProgramDraft) -> ProgramDraft:

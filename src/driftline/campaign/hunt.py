@@ -403,11 +403,8 @@ class Hunter:
         return turn, Counter(suspect.new for suspect in suspects)
 
     def _authored(self, author: Author, lane: Lane, order: TurnOrder) -> tuple[list[Screened], tuple[ModelTry, ...]]:
-        """What became of a turn with programs of a model. They are written first; some run with an option of the
-        target, which the rule that they are about needs."""
+        """What became of a turn with programs of a model, which are written first."""
         plan = self._plan
-        results: dict[int, Screened] = {}
-        places: dict[Target, list[int]] = {}
         with Screening(
             self._pool,
             lane.form,
@@ -418,18 +415,8 @@ class Hunter:
             explain=False,
         ) as screening:
             written = author.write(lane.name, lane.target, order.requests, screening)
-            for at, request in enumerate(written.requests):
-                places.setdefault(lane.target_of(request), []).append(at)
-            for target, group in places.items():
-                found = screening.screen(
-                    [written.requests[at] for at in group],
-                    target,
-                    heard=order.heard,
-                    made=[written.made[at] for at in group],
-                )
-                results |= dict(zip(group, found, strict=True))
-            ordered = [results[at] for at in range(len(order.requests))]
-            return ordered, written.tries(ordered)  # it reads the files of the screening
+            results = screening.screen(written.requests, lane.target, heard=order.heard, made=written.made)
+            return results, written.tries(results)  # it reads the files of the screening
 
     def _absorb(self, lane: Lane, turn: Turn) -> None:
         lane.absorb(turn)

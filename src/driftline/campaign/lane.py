@@ -133,9 +133,7 @@ class Lane:
 
     def target_of(self, request: ProgramRequest) -> Target:
         """The target on which a program runs: some are about a rule that an option switches on."""
-        own = {name for name, _ in self.target.options}
-        more = tuple(pair for pair in request.options if pair[0] not in own)
-        return replace(self.target, options=(*self.target.options, *more)) if more else self.target
+        return self.target.also(request.options)
 
     # -- what to ask for ---------------------------------------------------------------------------------------------
 

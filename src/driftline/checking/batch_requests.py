@@ -97,6 +97,7 @@ class PreparedProgram:
     authored: bool = False  # a language model wrote its text: it may have changed the process that it ran in
     features: tuple[str, ...] = ()  # see `generate/features.py`
     seconds: float = 0.0  # that it took to make it and to run its reference
+    options: tuple[tuple[str, str], ...] = ()  # which it is run with, besides those of the target
 
     @cached_property
     def graph(self) -> Graph | None:

@@ -44,7 +44,7 @@ from driftline.core.tensors import Array, Arrays
 from driftline.core.verdict import Kind
 from driftline.core.wire import decode
 from driftline.execute.grouping import evenly, in_company
-from driftline.execute.pool import Pool, PoolInterrupted, TaskReport
+from driftline.execute.pool import Pool, PoolInterrupted, TaskReport, WorkerKind
 from driftline.execute.requests import (
     ENDED,
     RESULTS,
@@ -156,7 +156,8 @@ class Screener(ABC, Generic[Asked]):
                     took = {"make": answer.seconds}
                     results.append(ScreenResult(request, "", made=answer, coverage=answer.coverage, seconds=took))
                     runnable[number] = answer
-        pieces = self._pieces(runnable, resolve(target).together)
+        together = resolve(target).together
+        pieces = [piece for group in self._by_process(runnable, target) for piece in self._pieces(group, together)]
         interrupted = threading.Event()
 
         def run_and_judge(piece: Mapping[int, PreparedProgram]) -> tuple[dict[int, Ran], dict[int, ProgramVerdict]]:
@@ -197,12 +198,15 @@ class Screener(ABC, Generic[Asked]):
     ) -> dict[int, Ran]:
         """Rejections that are errors: the plainest form of the compiler takes and runs the program."""
         refused = {number: ran for number, ran in sorted(executions.items()) if ran.outcome is Outcome.REJECTED}
-        forms = {number: plain_form(target, ran.failure) for number, ran in refused.items()}
+        forms = {
+            number: plain_form(target.also(programs[number].options), ran.failure) for number, ran in refused.items()
+        }
         in_words = [(number, str(refused[number].failure)) for number, form in forms.items() if form]
         plain = next((form for form in forms.values() if form), None)
         if plain is None:
             return {}
-        asked = self._execute({number: programs[number] for number in worth_asking(in_words, heard)}, plain)
+        plainly = {number: replace(programs[number], options=()) for number in worth_asking(in_words, heard)}
+        asked = self._execute(plainly, plain)
         taken = [number for number, ran in asked.items() if ran.outcome is Outcome.OK]
         return {number: replace(refused[number], outcome=Outcome.ERROR) for number in taken}
 
@@ -215,13 +219,27 @@ class Screener(ABC, Generic[Asked]):
         done = self._side_by_side(lambda piece: self.prepare(piece, sizes=sizes), pieces)
         return [answer for answers in done for answer in answers]
 
+    def _by_process(self, programs: Mapping[int, PreparedProgram], target: Target) -> list[dict[int, PreparedProgram]]:
+        """Programs with options of their own run in one process with the others, unless a compiler reads the options
+        when its process starts; those that are held to another precision are judged apart."""
+        by_options: dict[tuple[tuple[str, str], ...], dict[int, PreparedProgram]] = {}
+        for number, made in programs.items():
+            by_options.setdefault(made.options, {})[number] = made
+        groups: dict[tuple[WorkerKind, str], dict[int, PreparedProgram]] = {}
+        for options, members in by_options.items():
+            own = target.also(options)
+            backend = resolve(own)
+            worker = worker_for_target(backend, own, self._plugins)
+            groups.setdefault((worker, declared_arithmetic(backend, own)), {}).update(members)
+        return list(groups.values())
+
     def _pieces(self, programs: Mapping[int, PreparedProgram], together: int) -> list[dict[int, PreparedProgram]]:
         """What a worker takes at a time. Those that are compiled together stay together, so there are more pieces than
         workers, and a worker that is done takes another one. Gradients and several sizes take longest to compile: with
         them first, all workers end at about the same time."""
         if self._shards == 1 or together == 1:
             return [dict(piece) for piece in evenly(list(programs.items()), self._shards)]
-        pieces = [dict(group) for group in in_company(programs.items(), lambda item: item[1].company, together)]
+        pieces = [dict(group) for group in in_company(programs.items(), lambda item: _company(item[1]), together)]
         return sorted(pieces, key=lambda piece: next(iter(piece.values())).company == "plain")
 
     def _side_by_side(self, work: Callable[[_Piece], _Done], pieces: Sequence[_Piece]) -> list[_Done]:
@@ -240,8 +258,11 @@ class Screener(ABC, Generic[Asked]):
         return executions, self._judge(programs, ran, target)
 
     def _execute(self, programs: Mapping[int, PreparedProgram], target: Target) -> dict[int, Ran]:
+        """All of them in one process: see `_by_process`."""
+        if not programs:
+            return {}
         backend = resolve(target)
-        worker = worker_for_target(backend, target, self._plugins)
+        worker = worker_for_target(backend, _with_options(programs, target), self._plugins)
         done: dict[int, Ran] = {}
         for number, made in programs.items():
             if made.grad and not backend.gradients:
@@ -251,7 +272,15 @@ class Screener(ABC, Generic[Asked]):
                     "this backend is given copies, where what is written to memory means another thing"
                 )
         waiting = {
-            number: BatchJob(number, made.program, made.tensors, made.grad, seed=0, company=made.company)
+            number: BatchJob(
+                number,
+                made.program,
+                made.tensors,
+                made.grad,
+                seed=0,
+                company=_company(made),
+                options=backend.told(target.also(made.options).told) if made.options else {},
+            )
             for number, made in programs.items()
             if number not in done
         }
@@ -279,7 +308,7 @@ class Screener(ABC, Generic[Asked]):
             return {}
         backend = BACKENDS.get(target.backend)
         items = [_to_judge(programs[number], ran[number].outputs) for number in ran]
-        arithmetic = declared_arithmetic(backend, target)
+        arithmetic = declared_arithmetic(backend, _with_options({number: programs[number] for number in ran}, target))
         request = JudgeRequest(
             tuple(items),
             backend.mutates,
@@ -344,6 +373,17 @@ def own_results(outputs: Arrays) -> list[Array]:
 def written_inputs(outputs: Arrays) -> Arrays:
     """The inputs that were written to, by their names."""
     return {name.removeprefix(WRITTEN_TO): array for name, array in outputs.items() if name.startswith(WRITTEN_TO)}
+
+
+def _with_options(programs: Mapping[int, PreparedProgram], target: Target) -> Target:
+    """The target with the options of the first program; which process it needs is the same for all (`_by_process`)."""
+    return target.also(next(iter(programs.values())).options)
+
+
+def _company(made: PreparedProgram) -> str:
+    """Programs that may be compiled together: their options must be the same too."""
+    options = "".join(f":{key}={value}" for key, value in made.options)
+    return made.company + options if made.company else ""
 
 
 def _to_judge(made: PreparedProgram, outputs: tuple[str, ...]) -> JudgeItem:

@@ -11,6 +11,7 @@ from driftline.oracle.shadow.task import FRONT_ENDS
 
 PLAYED = {"torch": ("torch", "onnx-player")}  # whose programs a framework's workers play beside its own
 LATE = {"torch": ("torch._dynamo",)}  # what a framework imports by itself when a program is first played: for seconds
+TABLES = {"torch": ("driftline.oracle.shadow.torch_parts:own_decompositions",)}  # made when they are first used
 
 
 def warm_tasks(framework: str) -> None:
@@ -21,3 +22,5 @@ def warm_tasks(framework: str) -> None:
         for table in (REFERENCES, FRONT_ENDS):
             if witness in table:
                 import_string(table[witness])
+    for made in TABLES.get(framework, ()):
+        import_string(made)()

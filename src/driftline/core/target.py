@@ -14,8 +14,8 @@ declaration (`backends.resolve`); this file knows the grammar alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from driftline.core.errors import DriftlineError
 
@@ -57,6 +57,12 @@ class Target:
     @property
     def device(self) -> str:
         return dict(self.options).get("device", "cpu")
+
+    def also(self, options: Iterable[tuple[str, str]]) -> Target:
+        """With these options besides; its own values stay."""
+        own = dict(self.options)
+        more = tuple(pair for pair in options if pair[0] not in own)
+        return replace(self, options=(*self.options, *more)) if more else self
 
     @property
     def told(self) -> dict[str, str]:

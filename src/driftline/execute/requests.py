@@ -107,7 +107,8 @@ class BatchJob:
     tensors: str  # the place of its input samples
     grad: bool
     seed: int
-    company: str  # those of one company may be compiled together; none: alone
+    company: str  # those of one company may be compiled together, and have the same options; none: alone
+    options: Mapping[str, str] = field(default_factory=dict)  # besides those of all
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ def run_many(request: RunManyRequest, context: Context) -> RanMany:
     """Write each result down as soon as it is there: should a program kill this process, those before it are safe, and
     the last stage tells which one it was."""
     load_plugins(request.plugins)
-    backend, options = BACKENDS.get(request.backend), request.options
+    backend = BACKENDS.get(request.backend)
     folder = request.folder
     batch = [_Job(job, context) for job in request.jobs]
     with open(folder / RESULTS, "a") as results, Shelf(folder / TENSORS) as shelf, backend.watching() as behaviour:
@@ -172,6 +172,7 @@ def run_many(request: RunManyRequest, context: Context) -> RanMany:
             return keep
 
         for group in in_company(batch, lambda job: job.asked.company, backend.together):
+            options = {**request.options, **group[0].asked.options}
             together = _run_in_company(backend, options, group, shelf, context)
             for job in group:
                 context.lap()
@@ -208,6 +209,7 @@ class _Numbered:
         self._context.enter(f"{self._number} {stage}")
 
 
+FEW = 5  # programs
 _Answers = dict[int, tuple[Ran, OpenedProgram]]  # by number, each with its program
 
 
@@ -216,7 +218,7 @@ def _run_in_company(
 ) -> _Answers:
     """Results by number, of programs compiled together. One that fails must not cost all of them their company: they
     are tried again without it, or where it is not known which one it is, in halves. What is missing at the end is to be
-    run by itself."""
+    run by itself: so are few at once, since those of one generator often fail alike, and then no half of them runs."""
     if len(group) < 2:
         return {}
     context.lap()
@@ -225,6 +227,8 @@ def _run_in_company(
     except Blamed as blamed:
         parts: list[Sequence[_Job]] = [[job for place, job in enumerate(group) if place not in blamed.programs]]
     except Exception:  # whose fault it is, and what it says, is found out program by program
+        if len(group) <= FEW:
+            return {}
         half = len(group) // 2
         parts = [group[:half], group[half:]]
     answers: _Answers = {}

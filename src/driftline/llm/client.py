@@ -8,8 +8,10 @@ as the server asks for. What the user has to correct (the key, the name of the m
 from __future__ import annotations
 
 import email.utils
+import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -38,7 +40,9 @@ LONGEST_PAUSE = 60.0
 LARGEST = 8 << 20  # bytes of one answer
 _AGAIN = (408, 409, 425, 429)  # statuses that go away, besides 5xx
 _WRONG_KEY = (401, 403)
-_REFUSED_FORM = (400, 404, 422)
+_REFUSED_FORM = (400, 404, 422, 500, 501)  # by which servers say that an answer has no form which they could be told
+_FAILS_ON_FORM = {500: 2, 501: 1}  # how often, before it is believed: a server may have a 500 for other reasons
+_NEVER: Mapping[int, int] = {}
 
 
 class NoAnswer(Exception):
@@ -50,11 +54,12 @@ class Closed(NoAnswer):
 
 
 class _Passing(Exception):
-    """Worth another try; `pause` is how long the server asked to wait."""
+    """Worth another try; `pause` is how long the server asked to wait, `status` the one that it gave."""
 
-    def __init__(self, why: str, pause: float | None = None) -> None:
+    def __init__(self, why: str, pause: float | None = None, status: int = 0) -> None:
         super().__init__(why)
         self.pause = pause
+        self.status = status
 
 
 class ChatClient:
@@ -93,7 +98,7 @@ class ChatClient:
         }
         held = bool(request.choices) and not self._refuses_forms.is_set()
         form = {"response_format": _list_of(request.choices)} if held else {}
-        status, answer = self._patiently("POST", "/chat/completions", {**body, **form})
+        status, answer = self._patiently("POST", "/chat/completions", {**body, **form}, _FAILS_ON_FORM if held else {})
         if held and status in _REFUSED_FORM:  # not all servers can be told the form of an answer
             status, answer = self._patiently("POST", "/chat/completions", body)
             if status < 400:  # else it was something else that it refused
@@ -126,13 +131,20 @@ class ChatClient:
                 hint = did_you_mean(name, listed)
                 raise DriftlineError(f"{error}{hint}") if hint else error from error
 
-    def _patiently(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[int, Any]:
-        """One request, tried again while what is wrong may pass."""
+    def _patiently(
+        self, method: str, path: str, body: Mapping[str, Any] | None, believed: Mapping[int, int] = _NEVER
+    ) -> tuple[int, Any]:
+        """One request, tried again while what is wrong may pass. `believed`: statuses that are taken for the answer
+        when they came so often."""
         why = ""
+        met: Counter[int] = Counter()
         for attempt in range(RETRIES + 1):
             try:
                 return self._once(method, path, body)
             except _Passing as passing:
+                met[passing.status] += 1
+                if met[passing.status] >= believed.get(passing.status, math.inf):
+                    return passing.status, None
                 why = str(passing)
                 pause = min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE) if passing.pause is None else passing.pause
             if attempt == 0 and not self._told.is_set():  # once, and not for every thread
@@ -166,7 +178,7 @@ class ChatClient:
                 f" in the environment to one that it takes. It says: {self._said(_parsed(bytes(data)))}"
             )
         if status in _AGAIN or status >= 500:
-            raise _Passing(f"status {status}", _retry_after(headers.get("retry-after", "")))
+            raise _Passing(f"status {status}", _retry_after(headers.get("retry-after", "")), status)
         return self._understood(method, path, status, bytes(data))
 
     def _understood(self, method: str, path: str, status: int, data: bytes) -> tuple[int, Any]:

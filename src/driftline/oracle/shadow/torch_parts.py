@@ -27,6 +27,17 @@ def _addcdiv(
 @cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """Compositions to be recorded as their parts: everything that a compiler may itself take apart."""
+    table = {**own_decompositions(), **quantised_parts()}
+    return {
+        op: parts
+        for op, parts in table.items()
+        if name_of(op) not in _RULED and not name_of(op).startswith(_WITH_CLAUSES)
+    }
+
+
+@cache
+def own_decompositions() -> dict[Any, Callable[..., Any]]:
+    """Those of torch's own operators, which are there without a further import."""
     from torch._decomp import core_aten_decompositions, get_decompositions
 
     aten = torch.ops.aten
@@ -47,9 +58,4 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         )
     )  # fmt: skip
     table[aten.addcdiv.default] = _addcdiv
-    table.update(quantised_parts())
-    return {
-        op: parts
-        for op, parts in table.items()
-        if name_of(op) not in _RULED and not name_of(op).startswith(_WITH_CLAUSES)
-    }
+    return table
