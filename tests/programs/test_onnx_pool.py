@@ -29,9 +29,8 @@ def drawn(kind: str, dtype: type, seed: int) -> Drawn:
     out = np.maximum(room.astype(int), 0)
     pads = [*before, *after]
     given = (padded, x.shape, list(kernel), list(strides), list(out), kind)
-    return given, {
-        "pads_required": pads, "pads": pads, "dilations": list(dilations), "count_include_pad": counted, "p": 1 + seed % 3
-    }  # fmt: skip
+    more = {"pads_required": pads, "pads": pads, "dilations": list(dilations), "count_include_pad": counted}
+    return given, {**more, "p": 1 + seed % 3}
 
 
 def outcome(function: Any, call: Drawn) -> Any:

@@ -127,7 +127,7 @@ class Hunter:
         self._examining: set[int] = set()  # suspects
         self._given_up: set[str] = set()  # lanes whose compiler cannot be started, or on which we fail ourselves
         self._lock = threading.Lock()
-        self._opener = LaneOpener(pool, plan, author)
+        self._opener = LaneOpener(pool, plan, author, self._missed)
         self._failure: BaseException | None = None
         self._cut = False  # the time is over: of the turns in hand, what is done is written
         self._not_done: dict[str, list[Turn]] = {}  # by lane: turns of which nothing was done then
@@ -178,6 +178,7 @@ class Hunter:
             self._match_waiting()
             self._log.leave_unexamined(hunt)
             self._log.spend(hunt, time.monotonic() - self._started)
+            self._log.note_left_out(hunt, self._opener.left_out)
             self._log.finish(hunt)
         return self._summed_up(hunt)
 
@@ -223,6 +224,11 @@ class Hunter:
             ) from error
         finally:
             self._pool.deadline = before
+
+    def _missed(self, form: str, generator: str, reason: str) -> None:
+        for lane in self._lanes.values():
+            if lane.form == form:
+                self._listener(GeneratorStopped(lane.name, generator, reason))
 
     def _rebuilt(self, hunt: Hunt) -> Iterator[int]:
         for turn in self._log.turns(hunt):

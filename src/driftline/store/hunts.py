@@ -177,6 +177,16 @@ class HuntLog:
                 )
         return dropped
 
+    def note_left_out(self, hunt: Hunt, reasons: Sequence[str]) -> None:
+        """Generators that make nothing, of which some were found out after the hunt had begun."""
+        known = self.hunt(hunt.id).environment.get("left_out") or []
+        if more := [reason for reason in reasons if reason not in known]:
+            with self._store.transaction() as database:
+                database.execute(
+                    "UPDATE hunts SET environment = json_set(environment, '$.left_out', json(?)) WHERE id = ?",
+                    (to_json([*known, *more]), hunt.id),
+                )
+
     def spend(self, hunt: Hunt, seconds: float) -> None:
         """How long it has run in all, over every resumption."""
         with self._store.transaction() as database:
