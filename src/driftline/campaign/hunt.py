@@ -147,8 +147,10 @@ class Hunter:
             self._lanes = {lane.name: lane for lane in lanes}
             # What is asked of a model follows from all turns before.
             self._pipelines = {lane.name: Pipeline(lane, 1 if LLM in lane.arms else LAG) for lane in lanes}
-            if self._limit_of(hunt) != (self._plan.seconds, self._plan.programs):
-                self._log.drop_cut(hunt, self._plan.programs)
+            asked = HuntPlan.from_json(hunt.plan)
+            if (asked.seconds, asked.programs) != (self._plan.seconds, self._plan.programs):
+                limited = replace(asked, seconds=self._plan.seconds, programs=self._plan.programs)
+                self._log.set_limit(hunt, limited.to_json(), self._plan.programs)
             before = sum(self._rebuilt(hunt))
             self._roster = Roster(
                 [(self._pipelines[lane.name], *self._waiting(lane.name)) for lane in self._quick_first()],
@@ -191,11 +193,6 @@ class Hunter:
         over = f"its time is over: it has run for {hunt.seconds:.0f} s of {self._plan.seconds:.0f} s"
         return replace(so_far, programs={**dict.fromkeys(self._plan.targets, 0), **so_far.programs}, no_time=over)
 
-    @staticmethod
-    def _limit_of(hunt: Hunt) -> tuple[float, int]:
-        plan = HuntPlan.from_json(hunt.plan)
-        return plan.seconds, plan.programs
-
     def _summed_up(self, hunt: Hunt) -> HuntResult:
         """What all of the hunt brought, also before it was resumed."""
         now = self._result
@@ -232,7 +229,7 @@ class Hunter:
 
     def _rebuilt(self, hunt: Hunt) -> Iterator[int]:
         for turn in self._log.turns(hunt):
-            if turn.lane in self._lanes:
+            if turn.lane in self._lanes and not turn.body.again:
                 self._absorb(self._lanes[turn.lane], turn)
                 self._pipelines[turn.lane].rebuild(turn)
                 self._lanes[turn.lane].timed(turn.number, turn.body.seconds, turn.body.programs)
@@ -343,6 +340,7 @@ class Hunter:
         pipeline = self._pipelines[lane.name]
         asked = pipeline.ask(self._plan.programs, lane.done_in(self._time_left()))
         if asked is None:
+            self._log.end_lane(self._hunt, lane.name, pipeline.asked)
             self._retire(lane)
             return Counter()
         suspects: Counter[bool] = Counter()

@@ -69,6 +69,12 @@ class Pipeline(Generic[Outcome]):
                 count += 1
             return count
 
+    @property
+    def asked(self) -> int:
+        """How many turns were asked for."""
+        with self._lock:
+            return self._asking.turns
+
     def may_ask(self, in_hand: int) -> bool:
         """May another turn be asked for, beside so many that are in hand?"""
         with self._lock:
