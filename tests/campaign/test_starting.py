@@ -134,3 +134,24 @@ def test_a_target_is_ready_when_both_of_its_workers_are_imported(
         alone.begin([quick, slow], (), lambda: True)
         assert alone.ready(*slow), "nobody imports it ahead: whoever takes a turn does"
     assert seen == [(False, False), (False, False), (True, False), (True, False)]
+
+
+def test_the_second_reference_of_onnx_models_comes_before_other_frameworks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it, no wrong result of an ONNX model is a bug."""
+    order: list[str] = []
+    done = threading.Event()
+
+    def warm(pool: Pool, kind: WorkerKind) -> None:
+        order.append(kind.name)
+        if len(order) == 5:
+            done.set()
+
+    monkeypatch.setattr(Pool, "warm", warm)
+    lanes = [(Target("onnxruntime"), "onnx"), (Target("openvino"), "onnx"), (Target("xla"), "jax")]
+    with Pool() as pool, Store.create(tmp_path / "s") as store:
+        LocalCrew(pool, store, 2).begin(lanes, (), lambda: True)
+        assert done.wait(30)
+    torch = BACKENDS.get("eager").family_name
+    assert order == ["onnx-reference", "onnxruntime", "openvino", torch, "xla"]
