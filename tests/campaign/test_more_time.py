@@ -138,6 +138,19 @@ def test_a_turn_that_is_done_again_keeps_what_was_found_out(tmp_path: Path) -> N
         assert log.settled(hunt) == {"waiting": 4, "gone": 1}, "nothing is there twice"
 
 
+def test_of_a_turn_the_small_suspects_are_examined_first(tmp_path: Path) -> None:
+    body = SuspectBody({"arm": ""}, True, "wrong-value", "RUN", "off")
+    sizes = [(9, True), (1, False), (2, True)]
+    suspects = [replace(body, request={"arm": str(at)}, operators=n, new=new) for at, (n, new) in enumerate(sizes)]
+    with Store.create(tmp_path / "s") as store:
+        log = HuntLog(store)
+        hunt = log.begin({"seed": 0}, {})
+        for turn in (0, 1):
+            log.add_turn(hunt, Turn("lane", turn, TurnBody(programs=4)), suspects)
+        waiting = [(one.turn, one.body.request["arm"]) for one in log.waiting(hunt, "lane")]
+        assert waiting == [(turn, arm) for turn in (0, 1) for arm in "201"]
+
+
 def test_a_suspect_that_moves_to_an_earlier_turn_is_not_there_twice(tmp_path: Path) -> None:
     """A turn that is done in full asks for programs that a later one had when it was cut."""
     body = SuspectBody({"arm": "abs", "number": 5}, True, "wrong-value", "RUN", "off")

@@ -531,7 +531,8 @@ def _suspects(lane: Lane, results: Sequence[Screened], new_keys: set[str]) -> It
         if result.judgement == "fail":
             key = lane.key(result)
             request = encode(ProgramRequest, result.request)
-            yield SuspectBody(request, key in new_keys, result.kind, result.stage, result.reason[:300])
+            size = len(result.coverage)
+            yield SuspectBody(request, key in new_keys, result.kind, result.stage, result.reason[:300], operators=size)
             new_keys.discard(key)
 
 

@@ -90,6 +90,7 @@ class SuspectBody:
     stage: str
     reason: str
     settled: str = ""  # why it is no bug
+    operators: int = 0  # of the program: what is small is examined first, since it soon is a bug or is not
 
 
 @dataclass(frozen=True)
@@ -264,11 +265,12 @@ class HuntLog:
 
     def waiting(self, hunt: Hunt, lane: str, *, new: bool | None = None, most: int = -1) -> list[Suspect]:
         """Suspects of a lane that were not examined yet: those that seem new, or those that do not; or all, turn by
-        turn and in each those that seem new first."""
+        turn and in each those that seem new first, and of these the small ones."""
         rows = self._store.query(
             "SELECT id, lane, turn, body FROM suspects WHERE hunt = ? AND state = 'waiting' AND lane = ?"
             " AND CASE WHEN json_valid(body) THEN ? IS NULL OR json_extract(body, '$.new') = ? END"
-            " ORDER BY turn, json_extract(body, '$.new') DESC, id LIMIT ?",
+            " ORDER BY turn, json_extract(body, '$.new') DESC, COALESCE(json_extract(body, '$.operators'), 0), id"
+            " LIMIT ?",
             (hunt.id, lane, new, new, most),
         )
         held = [(row, self._store.sound_json(row[3], f"The suspect {row[0]}", SuspectBody)) for row in rows]
