@@ -5,7 +5,7 @@
     python benchmarks/hunt.py --only generation,peer --json result.json
     python benchmarks/hunt.py --only worth --store .driftline
 
-- starts: seconds of a processor to import what each compiler needs (`START_SECONDS` of `campaign/crew.py`);
+- starts: seconds of a processor to import what each compiler needs (`Backend.start_seconds`);
 - first: how long a hunt on all compilers takes, from cold, to its first judged program, to its first bug, and to the
   first judged program of each compiler;
 - generation: programs of ten operators made in a second of one core, and how many of them run;

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from driftline.campaign.lane import RECENT, Lane
+import pytest
+
+from driftline.campaign.lane import PROMPT, RECENT, Lane
+from driftline.campaign.lane_arms import LaneArms
+from driftline.campaign.pipeline import Pipeline
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
 from driftline.core.program import Program
@@ -74,6 +79,55 @@ def test_no_program_is_asked_for_twice() -> None:
 def test_all_generators_are_in_the_first_turn() -> None:
     first, *_ = played(make_lane(), 1)
     assert {request.generator for request in first} == {"alone", "graph", "layers", "optests"}
+
+
+def test_generators_that_are_slow_to_start_come_after_the_first_turns() -> None:
+    turns = played(replace(make_lane(), late=frozenset({"optests"})), 12)
+    asked = [{request.generator for request in turn} for turn in turns]
+    assert all(generators and "optests" not in generators for generators in asked[:PROMPT])
+    assert "optests" in asked[PROMPT], "as one that was not asked yet, it is asked first then"
+
+
+@pytest.mark.parametrize("others", [(), ("mutate",), ("alone",)])
+def test_they_come_at_once_where_nothing_else_makes_programs(others: tuple[str, ...]) -> None:
+    lane = replace(make_lane(), late=frozenset({"optests"}), arms={name: ARMS[name] for name in (*others, "optests")})
+    turns = played(lane, PROMPT)
+    asked = [{request.generator for request in turn} for turn in turns]
+    assert all(asked) and "optests" in asked[-1] and not lane.exhausted
+    assert ("alone" in asked[0]) == ("alone" in others)
+
+
+@pytest.mark.parametrize("listed", [("Abs", "Exp"), ()], ids=["which has arms", "which has none"])
+def test_what_is_listed_later_gives_the_same_programs(listed: tuple[str, ...]) -> None:
+    late = frozenset({"optests"})
+    before = {name: arms for name, arms in ARMS.items() if name != "optests"}
+    at_once = {name: before.get(name, listed) for name in ARMS if name in before or listed}
+    asked: list[int] = []
+    lane = replace(make_lane(), late=late)
+
+    def ask() -> dict[str, tuple[str, ...]]:
+        asked.append(lane.turns)
+        return {"optests": listed} if listed else {}
+
+    lane.arms = LaneArms(list(ARMS), before, ask)
+    assert played(lane, 12) == played(replace(make_lane(), late=late, arms=at_once), 12)
+    assert asked == [PROMPT], "once, and not before it is needed"
+
+
+def test_a_turn_waits_for_what_is_listed_later_while_others_see_what_there_is_to_do() -> None:
+    lane = replace(make_lane(), late=frozenset({"optests"}))
+    seen: list[bool] = []
+
+    def ask() -> dict[str, tuple[str, ...]]:
+        with ThreadPoolExecutor(1) as other:
+            seen.append(other.submit(pipeline.may_ask, 0).result(timeout=30))
+        return {"optests": ("Abs",)}
+
+    lane.arms = LaneArms(list(ARMS), {name: ARMS[name] for name in ARMS if name != "optests"}, ask)
+    pipeline: Pipeline[Any] = Pipeline(lane)
+    turns = [pipeline.ask(0, 100) for _ in range(PROMPT + 1)]
+    assert seen == [True]
+    assert turns[-1] and "optests" in {request.generator for request in turns[-1].requests}
 
 
 def test_operators_alone_are_tried_in_every_way_and_no_more() -> None:

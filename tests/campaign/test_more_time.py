@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +16,9 @@ import pytest
 from test_hunt import PLUGIN, command, resumption
 
 from driftline.campaign.crew import LocalCrew
-from driftline.campaign.hunt import Hunter, HuntResult
+from driftline.campaign.hunt import Hunter, HuntResult, hunt_so_far
 from driftline.campaign.orders import TurnOrder
-from driftline.campaign.plan import HuntPlan
+from driftline.campaign.plan import HuntPlan, resumed_plan
 from driftline.checking.batch import Screened
 from driftline.cli import run
 from driftline.core.plugins import load_plugins
@@ -120,14 +123,32 @@ def test_a_turn_that_is_done_again_keeps_what_was_found_out(tmp_path: Path) -> N
         log.add_turn(hunt, Turn("other", 0, TurnBody(programs=4)), ())
         settled = next(one for one in log.waiting(hunt, "lane") if one.turn == 1 and one.body.request["arm"] == "abs")
         log.settle(settled, "gone", reason="it passes alone")
-        assert log.drop_cut(hunt) == 2
-        assert [(turn.lane, turn.number) for turn in log.turns(hunt)] == [("lane", 0), ("other", 0)]
+        assert log.set_limit(hunt, {"seed": 0}) == 2
+        again = [(turn.lane, turn.number) for turn in log.turns(hunt) if turn.body.again]
+        assert again == [("lane", 1), ("lane", 2)]
+        assert sum(turn.body.programs for turn in log.turns(hunt)) == 18, "they count until they are done again"
         kept = {"waiting": 1, "gone": 1, "unexamined": 3}
         assert log.settled(hunt) == kept, "should the turns not be done again, nothing that they found is lost"
         log.add_turn(hunt, Turn("lane", 1, TurnBody(programs=8)), bodies)
         assert log.settled(hunt) == {"waiting": 2, "gone": 1, "unexamined": 2}, "what is settled does not wait again"
+        assert [turn.number for turn in log.turns(hunt) if turn.body.again] == [2]
+        log.add_turn(hunt, Turn("lane", 1, TurnBody(programs=9)), bodies)
+        assert [turn.body.programs for turn in log.turns(hunt)] == [4, 8, 8, 4], "one that was done again stays"
         log.add_turn(hunt, Turn("lane", 2, TurnBody(programs=8)), later)
         assert log.settled(hunt) == {"waiting": 4, "gone": 1}, "nothing is there twice"
+
+
+def test_of_a_turn_the_small_suspects_are_examined_first(tmp_path: Path) -> None:
+    body = SuspectBody({"arm": ""}, True, "wrong-value", "RUN", "off")
+    sizes = [(9, True), (1, False), (2, True)]
+    suspects = [replace(body, request={"arm": str(at)}, operators=n, new=new) for at, (n, new) in enumerate(sizes)]
+    with Store.create(tmp_path / "s") as store:
+        log = HuntLog(store)
+        hunt = log.begin({"seed": 0}, {})
+        for turn in (0, 1):
+            log.add_turn(hunt, Turn("lane", turn, TurnBody(programs=4)), suspects)
+        waiting = [(one.turn, one.body.request["arm"]) for one in log.waiting(hunt, "lane")]
+        assert waiting == [(turn, arm) for turn in (0, 1) for arm in "201"]
 
 
 def test_a_suspect_that_moves_to_an_earlier_turn_is_not_there_twice(tmp_path: Path) -> None:
@@ -140,7 +161,7 @@ def test_a_suspect_that_moves_to_an_earlier_turn_is_not_there_twice(tmp_path: Pa
         log.add_turn(hunt, Turn("lane", 1, TurnBody(programs=2, cut=True)), [body])
         (suspect,) = log.waiting(hunt, "lane")
         log.settle(suspect, "bug", ["abcd1234"])
-        log.drop_cut(hunt)
+        log.set_limit(hunt, {"seed": 0})
         log.add_turn(hunt, Turn("lane", 0, TurnBody(programs=8)), [body])
         assert log.settled(hunt) == {"bug": 1} and log.sightings(hunt) == {"abcd1234": 1}
 
@@ -151,8 +172,92 @@ def test_a_lane_that_gets_no_further_turn_keeps_those_that_it_has(tmp_path: Path
         hunt = log.begin({"seed": 0}, {})
         for lane in ("full", "short"):
             log.add_turn(hunt, Turn(lane, 0, TurnBody(programs=20 if lane == "full" else 4, cut=True)), ())
-        assert log.drop_cut(hunt, programs=20) == 1
-        assert [turn.lane for turn in log.turns(hunt)] == ["full"]
+        assert log.set_limit(hunt, {"seed": 0}, programs=20) == 1
+        assert [turn.lane for turn in log.turns(hunt) if not turn.body.again] == ["full"]
+
+
+def test_turns_beyond_the_new_limit_are_forgotten_when_the_lane_has_reached_it(tmp_path: Path) -> None:
+    with Store.create(tmp_path / "s") as store:
+        log = HuntLog(store)
+        hunt = log.begin({"seed": 0}, {})
+        for number in range(4):
+            log.add_turn(hunt, Turn("lane", number, TurnBody(programs=4, cut=number > 0)), ())
+        log.set_limit(hunt, {"seed": 0}, programs=20)
+        log.add_turn(hunt, Turn("lane", 1, TurnBody(programs=8)), ())
+        log.add_turn(hunt, Turn("lane", 2, TurnBody(programs=8)), ())
+        log.end_lane(hunt, "lane", turns=3)
+        assert [turn.body.programs for turn in log.turns(hunt)] == [4, 8, 8]
+
+
+class Dying(LocalCrew):
+    """The process is killed when it takes a turn of so many programs."""
+
+    size = 15
+
+    def screen(self, order: TurnOrder) -> list[Screened]:
+        if len(order.requests) == self.size:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().screen(order)
+
+
+def go_on_and_die(path: str) -> None:
+    """In a process of its own: give a hunt another limit, and die before the first turn is done again."""
+    load_plugins([PLUGIN])
+    with Store.create(Path(path)) as store, Pool() as pool:
+        (ended,) = HuntLog(store).hunts()
+        HuntLog(store).reopen(ended)
+        Hunter(pool, store, PLAN, listener=ignore, crew=Dying(pool, store, 2)).run(HuntLog(store).hunt(ended.id))
+
+
+def test_killed_before_a_turn_is_done_again_nothing_is_lost(uninterrupted: dict[str, Any], tmp_path: Path) -> None:
+    """The new limit is kept: the hunt is resumed under it without being told again, and does no turn a third time."""
+    with Store.create(tmp_path / "s") as store:
+        first = hunt(store, replace(PLAN, programs=0, seconds=SECONDS), cut=(15, True))
+    died = subprocess.run(
+        [sys.executable, "-c", f"import test_more_time; test_more_time.go_on_and_die({str(tmp_path / 's')!r})"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        timeout=300,
+    )
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    with Store.open(tmp_path / "s") as store:
+        killed = hunt_so_far(store, HuntLog(store).hunt(first.hunt.id))
+        assert killed.programs == first.programs and killed.judged == first.judged
+        assert sum(killed.settled.values()) == sum(first.settled.values())
+    with Store.create(tmp_path / "s") as store:
+        going, plan = resumed_plan(store)
+        assert plan == PLAN
+        hunt(store, plan, resume=going)
+    again = hunted(tmp_path / "s")
+    assert again["turns"] == uninterrupted["turns"] and again["bugs"] == uninterrupted["bugs"]
+    assert sum(again["settled"].values()) == sum(uninterrupted["settled"].values())
+
+
+def test_a_limit_that_was_given_once_is_not_given_again(tmp_path: Path) -> None:
+    """Each resumption did the last turn again that the raised limit had cut, since it counted as another limit."""
+    with Store.create(tmp_path / "s") as store:
+        first = hunt(store, replace(PLAN, programs=20))
+        cut = [turn.number for turn in HuntLog(store).turns(first.hunt) if turn.body.cut]
+        assert cut, "the limit cuts the last turn"
+        HuntLog(store).reopen(first.hunt)
+        more = hunt(store, replace(PLAN, programs=24), resume=HuntLog(store).hunt(first.hunt.id))
+        assert HuntPlan.from_json(HuntLog(store).hunt(first.hunt.id).plan).programs == 24
+        assert more.programs == {"wrong-abs": 24}
+        written = hunted(tmp_path / "s")["turns"]
+        assert any(body.cut for _, body in written)
+        HuntLog(store).reopen(first.hunt)
+        orders: list[TurnOrder] = []
+
+        class Noting(LocalCrew):
+            def screen(self, order: TurnOrder) -> list[Screened]:
+                orders.append(order)
+                return super().screen(order)
+
+        with Pool() as pool:
+            crew = Noting(pool, store, 2)
+            going = HuntLog(store).hunt(first.hunt.id)
+            Hunter(pool, store, replace(PLAN, programs=24), listener=ignore, crew=crew).run(going)
+        assert not orders and hunted(tmp_path / "s")["turns"] == written
 
 
 def test_a_hunt_whose_time_is_over_is_brought_to_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

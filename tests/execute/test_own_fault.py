@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from driftline.checking.batch_requests import ProgramRequest
 from driftline.cli import run
 from driftline.core.target import Target
 from driftline.execute import own_fault
+from driftline.execute.further_calls import FurtherCalls
 from driftline.execute.own_fault import is_ours
 from driftline.execute.pool import Pool
 from driftline.store import Store
@@ -133,3 +135,16 @@ def test_it_is_no_finding(pool: Pool, tmp_path: Path, capsys: pytest.CaptureFixt
     with Screening(pool, "onnx", plugins=(PLUGIN,)) as screening:
         (result,) = screening.screen([request], Target("broken-wrapper"))
     assert result.judgement == "inconclusive" and "AttributeError" in result.internal_error
+
+
+@pytest.mark.usefixtures("this_file_is_a_backend")
+def test_a_further_call_is_told_apart_too() -> None:
+    def called_again(work: Callable[[], Any]) -> Any:
+        backend: Any = SimpleNamespace(threads=False)
+        program: Any = SimpleNamespace(grad=False, reseed=lambda: None)
+        calls = FurtherCalls(({"x": np.ones(1)},))
+        return calls.make(backend, lambda arrays: work(), program, [{}], [], lambda arrays, index: "", {})
+
+    assert called_again(COMPILERS["what a backend reports"]).failure.message == "it failed"
+    with pytest.raises(NameError):
+        called_again(OURS["a name that is not there"])

@@ -202,3 +202,27 @@ def test_unknown_arms_have_no_program() -> None:
     assert made("torch", "no_such_operator", 0) is None
     assert made("onnx", "NoSuchOperator", 0) is None
     assert made("jax", "add", 0) is None
+
+
+_DIGEST = """
+import contextlib, hashlib
+import driftline.generate.optests_onnx as optests
+if {slowly}:
+    optests.quick_pooling = optests._without_snippets = contextlib.nullcontext
+digest = hashlib.sha256()
+for operator, tests in optests.node_tests().items():
+    for test in tests:
+        digest.update(f"{{operator}} {{test.name}}".encode() + test.model.SerializeToString(deterministic=True))
+        for array in [*test.inputs.values(), *test.outputs]:
+            digest.update(f"{{array.dtype}} {{array.shape}}".encode() + array.tobytes())
+print(len(optests.node_tests()), digest.hexdigest())
+"""
+
+
+def test_node_tests_are_those_that_onnx_makes_slowly() -> None:
+    made = [
+        subprocess.run([sys.executable, "-c", _DIGEST.format(slowly=slowly)], capture_output=True, text=True)
+        for slowly in (True, False)
+    ]
+    assert made[0].returncode == 0 and int(made[0].stdout.split()[0]) > 100, made[0].stderr
+    assert made[0].stdout == made[1].stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,3 +43,24 @@ def test_without_a_list_of_what_was_installed_nothing_beside_it_is_data(
     with recording_opened_files() as opened:
         table.read_text()
     assert not opened
+
+
+READS = """
+import sys
+sys.prefix = sys.base_prefix = sys.argv[1]
+from driftline.programs.state import recording_opened_files
+with recording_opened_files() as opened:
+    for path in sys.argv[2:]:
+        open(path).close()
+print(*opened)
+"""
+
+
+def test_a_folder_beside_the_interpreter_is_not_the_interpreter(tmp_path: Path) -> None:
+    inside, beside = tmp_path / "venv" / "share.txt", tmp_path / "venv-data" / "labels.txt"
+    for path in (inside, beside):
+        path.parent.mkdir()
+        path.write_text("x")
+    words = [sys.executable, "-c", READS, str(tmp_path / "venv"), str(inside), str(beside)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(beside)]

@@ -135,6 +135,8 @@ def test_a_hunt_that_has_gone_on_is_the_same_hunt(tmp_path: Path, clock: Any) ->
         log.add_turn(hunt, Turn("tvm", 2, TurnBody(2, 1.0, {"pass": 2})), [])
         for suspect in log.waiting(hunt, "tvm", new=True):
             log.settle(suspect, "gone")
+        log.set_limit(hunt, {**hunt.plan, "seconds": 99.0})  # it was given more time, and found out more of itself
+        log.note_left_out(hunt, ["optests makes no onnx programs here"])
         log.spend(hunt, 99.0)
     for name, order in (("x", [tmp_path / "early", a, b]), ("y", [b, tmp_path / "early", a])):
         result = merge_stores(order, tmp_path / name)
@@ -142,7 +144,8 @@ def test_a_hunt_that_has_gone_on_is_the_same_hunt(tmp_path: Path, clock: Any) ->
         with Store.open(tmp_path / name) as kept:
             log = HuntLog(kept)
             later = log.hunts()[0]
-            assert len(log.hunts()) == 2 and later.seconds == 99.0
+            assert len(log.hunts()) == 2 and later.seconds == later.plan["seconds"] == 99.0
+            assert later.environment["left_out"] and later.run == hunt.run
             assert len(list(log.turns(later))) == 3 and log.settled(later) == {"bug": 1, "gone": 5}
     assert content(tmp_path / "x") == content(tmp_path / "y")
 

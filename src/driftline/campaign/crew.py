@@ -17,6 +17,7 @@ from driftline.causes import Library
 from driftline.checking.batch import Screened, Screening
 from driftline.checking.checker import Checker
 from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
+from driftline.checking.reference_sources import PLAYER
 from driftline.core.case import CheckOptions
 from driftline.core.target import Target
 from driftline.execute.pool import Pool, WorkerKind
@@ -82,12 +83,16 @@ class LocalCrew:
         """Import the compilers while the first programs are made, as far as there are processors for both."""
         self._pool.bound(self.jobs)
         kinds: dict[WorkerKind, None] = {}
+        waiting_for = ""  # what says, beside the reference of the lanes so far, whether a wrong result is a bug
         for target, form in lanes:
             own = (
                 worker_for_framework(form, tuple(plugins)),
                 worker_for_target(BACKENDS.get(target.backend), target, tuple(plugins)),
             )
             self._kinds[target, form] = set(own)
+            if waiting_for and form != "onnx":
+                kinds |= {worker_for_framework(waiting_for, tuple(plugins)): None}
+            waiting_for = PLAYER.home if form == "onnx" else waiting_for
             kinds |= dict.fromkeys(own)
         if self.jobs < 2:
             return

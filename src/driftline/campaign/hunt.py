@@ -127,7 +127,7 @@ class Hunter:
         self._examining: set[int] = set()  # suspects
         self._given_up: set[str] = set()  # lanes whose compiler cannot be started, or on which we fail ourselves
         self._lock = threading.Lock()
-        self._opener = LaneOpener(pool, plan, author)
+        self._opener = LaneOpener(pool, plan, author, self._missed)
         self._failure: BaseException | None = None
         self._cut = False  # the time is over: of the turns in hand, what is done is written
         self._not_done: dict[str, list[Turn]] = {}  # by lane: turns of which nothing was done then
@@ -147,8 +147,10 @@ class Hunter:
             self._lanes = {lane.name: lane for lane in lanes}
             # What is asked of a model follows from all turns before.
             self._pipelines = {lane.name: Pipeline(lane, 1 if LLM in lane.arms else LAG) for lane in lanes}
-            if self._limit_of(hunt) != (self._plan.seconds, self._plan.programs):
-                self._log.drop_cut(hunt, self._plan.programs)
+            asked = HuntPlan.from_json(hunt.plan)
+            if (asked.seconds, asked.programs) != (self._plan.seconds, self._plan.programs):
+                limited = replace(asked, seconds=self._plan.seconds, programs=self._plan.programs)
+                self._log.set_limit(hunt, limited.to_json(), self._plan.programs)
             before = sum(self._rebuilt(hunt))
             self._roster = Roster(
                 [(self._pipelines[lane.name], *self._waiting(lane.name)) for lane in self._quick_first()],
@@ -178,6 +180,7 @@ class Hunter:
             self._match_waiting()
             self._log.leave_unexamined(hunt)
             self._log.spend(hunt, time.monotonic() - self._started)
+            self._log.note_left_out(hunt, self._opener.left_out)
             self._log.finish(hunt)
         return self._summed_up(hunt)
 
@@ -189,11 +192,6 @@ class Hunter:
         so_far = hunt_so_far(self._store, hunt)
         over = f"its time is over: it has run for {hunt.seconds:.0f} s of {self._plan.seconds:.0f} s"
         return replace(so_far, programs={**dict.fromkeys(self._plan.targets, 0), **so_far.programs}, no_time=over)
-
-    @staticmethod
-    def _limit_of(hunt: Hunt) -> tuple[float, int]:
-        plan = HuntPlan.from_json(hunt.plan)
-        return plan.seconds, plan.programs
 
     def _summed_up(self, hunt: Hunt) -> HuntResult:
         """What all of the hunt brought, also before it was resumed."""
@@ -224,9 +222,14 @@ class Hunter:
         finally:
             self._pool.deadline = before
 
+    def _missed(self, form: str, generator: str, reason: str) -> None:
+        for lane in self._lanes.values():
+            if lane.form == form:
+                self._listener(GeneratorStopped(lane.name, generator, reason))
+
     def _rebuilt(self, hunt: Hunt) -> Iterator[int]:
         for turn in self._log.turns(hunt):
-            if turn.lane in self._lanes:
+            if turn.lane in self._lanes and not turn.body.again:
                 self._absorb(self._lanes[turn.lane], turn)
                 self._pipelines[turn.lane].rebuild(turn)
                 self._lanes[turn.lane].timed(turn.number, turn.body.seconds, turn.body.programs)
@@ -339,6 +342,7 @@ class Hunter:
         pipeline = self._pipelines[lane.name]
         asked = pipeline.ask(self._plan.programs, lane.done_in(self._time_left()))
         if asked is None:
+            self._log.end_lane(self._hunt, lane.name, pipeline.asked)
             self._retire(lane)
             return Counter()
         suspects: Counter[bool] = Counter()
@@ -516,7 +520,8 @@ def _suspects(lane: Lane, results: Sequence[Screened], new_keys: set[str]) -> It
         if result.judgement == "fail":
             key = lane.key(result)
             request = encode(ProgramRequest, result.request)
-            yield SuspectBody(request, key in new_keys, result.kind, result.stage, result.reason[:300])
+            size = len(result.coverage)
+            yield SuspectBody(request, key in new_keys, result.kind, result.stage, result.reason[:300], operators=size)
             new_keys.discard(key)
 
 

@@ -14,6 +14,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from driftline.campaign.lane_arms import LaneArms
 from driftline.campaign.shard import WHOLE, Shard
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import ProgramRequest
@@ -37,6 +38,7 @@ SLOWEST = 3  # programs that are told of one turn
 INTERESTING = 6  # graphs kept from one turn
 SOLVED_EVERY = 8
 IN_A_ROW = 5  # programs about one arm, of a generator that takes its time over each
+PROMPT = 3  # turns without generators that are slow to start, so that something is judged as soon as a compiler is warm
 FIRST = 4  # programs of the first turn; each later one has twice as many as the one before, up to a batch
 
 
@@ -70,6 +72,7 @@ class Lane:
     needs_base: frozenset[str] = frozenset()
     focused: frozenset[str] = frozenset()  # generators that stay with an arm for a few programs
     shard: Shard = WHOLE
+    late: frozenset[str] = frozenset()  # generators that are slow to start
     closed: set[str] = field(default_factory=set)  # generators that make no more programs
     failures: int = 0  # turns that were lost by a fault of ours
     turns: int = 0
@@ -124,12 +127,33 @@ class Lane:
     @property
     def exhausted(self) -> bool:
         """Is there no generator left that makes new programs?"""
-        return not set(self._drawn) - self.needs_base and not self._untried()
+        return not set(self._left) - self.needs_base and not self._untried()
+
+    @property
+    def unlisted(self) -> bool:
+        """Has the next turn to wait until somebody says what the generators with a slow start can be asked for?"""
+        return self.turns >= PROMPT and isinstance(self.arms, LaneArms) and not self.arms.complete
+
+    def list_arms(self) -> None:
+        """Wait for it, for seconds."""
+        if isinstance(self.arms, LaneArms):
+            self.arms.list_all()
+
+    @property
+    def _left(self) -> list[str]:
+        """The generators that may make programs, now or later."""
+        names = [name for name in self.arms if name not in self.closed and name != ALONE]
+        return [name for name in names if name not in self.late or self.turns < PROMPT or self.arms[name]]
 
     @property
     def _drawn(self) -> list[str]:
-        """The generators that share what operators alone leave."""
-        return [name for name in self.arms if name not in self.closed and name != ALONE]
+        """The generators that share what operators alone leave. In the first turns those that are slow to start make
+        none, unless there would be nothing else."""
+        left = self._left
+        if self.turns >= PROMPT or self.late.isdisjoint(left):
+            return left
+        prompt = [name for name in left if name not in self.late]
+        return prompt if set(prompt) - self.needs_base or self._untried() else left
 
     def target_of(self, request: ProgramRequest) -> Target:
         """The target on which a program runs: some are about a rule that an option switches on."""

@@ -69,6 +69,12 @@ class Pipeline(Generic[Outcome]):
                 count += 1
             return count
 
+    @property
+    def asked(self) -> int:
+        """How many turns were asked for."""
+        with self._lock:
+            return self._asking.turns
+
     def may_ask(self, in_hand: int) -> bool:
         """May another turn be asked for, beside so many that are in hand?"""
         with self._lock:
@@ -77,18 +83,24 @@ class Pipeline(Generic[Outcome]):
     def ask(self, programs: int, most: int) -> AskedTurn | None:
         """The next turn, of `most` programs at most. `programs`: how many the lane has in all, 0 for no limit. `None`
         when all of them were asked for, or when no generator has another one."""
-        with self._lock:
-            asking = self._asking
-            left = programs - asking.programs if programs else asking.batch
-            # Asked of the turns in hand, not of those that are finished: when these end is a matter of the clock.
-            if left <= 0 or asking.exhausted:
-                return None
-            self._catch_up()
-            requests = asking.requests(left)
-            short = left < asking.turn_size or most < len(requests)
-            asked = AskedTurn(asking.turns, tuple(requests[:most]), Counter(asking.rejections), short)
-            asking.count(asked.number, ((*arm, count) for arm, count in asked.arms.items()))
-            return asked
+        while True:
+            with self._lock:
+                if not self._asking.unlisted:
+                    return self._ask(programs, most)
+            self._asking.list_arms()  # without the lock: who looks for work must not wait for it
+
+    def _ask(self, programs: int, most: int) -> AskedTurn | None:
+        asking = self._asking
+        left = programs - asking.programs if programs else asking.batch
+        # Asked of the turns in hand, not of those that are finished: when these end is a matter of the clock.
+        if left <= 0 or asking.exhausted:
+            return None
+        self._catch_up()
+        requests = asking.requests(left)
+        short = left < asking.turn_size or most < len(requests)
+        asked = AskedTurn(asking.turns, tuple(requests[:most]), Counter(asking.rejections), short)
+        asking.count(asked.number, ((*arm, count) for arm, count in asked.arms.items()))
+        return asked
 
     def preview(self, programs: int) -> list[ProgramRequest]:
         """What the next turn will ask for; of use where turns know all before them."""

@@ -236,9 +236,10 @@ def hunt(
                 print_json({**hunt_json(so_far, bench.store, library), "interrupted": True})
             else:
                 show_hunt(so_far, bench.store, None, library)
-            limit = ["--budget", budget] if budget else ["--programs", programs] if programs else []
-            more = limit if resume else []  # a longer time is for one run: the plan of the hunt stays as it was
-            command = shell(["driftline", "hunt", "--resume", *more, "--store", store, *plugin_words()])
+            plan = going[0].plan  # which has a new limit once the hunt goes on under it
+            limit = ["--budget", str(budget)] if seconds and plan.get("seconds") != seconds else []
+            limit += ["--programs", str(programs)] if programs and plan.get("programs") != programs else []
+            command = shell(["driftline", "hunt", "--resume", *limit, "--store", store, *plugin_words()])
             note(f"driftline: interrupted; everything so far is kept. Go on with: {command}")
             return 130
         if result.no_time:

@@ -15,6 +15,7 @@ import numpy as np
 from driftline.backends.base import Backend, Compiled
 from driftline.core.execution import Failure, Stage
 from driftline.core.tensors import Arrays
+from driftline.execute.own_fault import is_ours
 from driftline.programs.opened import OpenedProgram
 
 Keep = Callable[[Arrays, int], str]  # puts the outputs for a sample away, and says where
@@ -62,6 +63,8 @@ class FurtherCalls:
                 try:
                     returned = compiled(_copied(arrays))
                 except Exception as error:
+                    if is_ours(error):
+                        raise
                     return Repeated(tuple(places), Failure.of(error))
                 places.append(keep(returned, index))
         return Repeated(tuple(places))

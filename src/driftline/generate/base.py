@@ -61,6 +61,8 @@ class Generator:
     forms: ClassVar[tuple[str, ...]] = FORMS
     needs_base: ClassVar[bool] = False  # changes a given graph instead of making one
     on_request: ClassVar[bool] = False  # hunts do without it unless it is named: it costs money, say
+    needs_framework: ClassVar[bool] = True  # to say its arms, for which a worker is asked then
+    slow_start: ClassVar[bool] = False  # its first program in a process takes seconds: a hunt begins without it
 
     def arms(self, form: str) -> Sequence[str]:
         """Subjects it can be asked for: operators, suites."""

@@ -41,6 +41,7 @@ _TRIES = 6
 
 class Chains(Generator):
     name = CHAINS
+    needs_framework = False
 
     def arms(self, form: str) -> Sequence[str]:
         return [CHAINS] if _common(LANGUAGE[form]) else []

@@ -62,6 +62,7 @@ def _construct(form: str) -> Callable[[_Construct], _Construct]:
 
 class Constructs(Generator):
     name = "constructs"
+    needs_framework = False
     forms: ClassVar[tuple[str, ...]] = ("torch", "jax")
 
     def arms(self, form: str) -> Sequence[str]:

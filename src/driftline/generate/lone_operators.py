@@ -34,6 +34,7 @@ class Circumstance:
 
 class LoneOperators(Generator):
     name = ALONE
+    needs_framework = False
 
     def arms(self, form: str) -> Sequence[str]:
         return [name for name, operator in OPERATORS.items() if operator.form(LANGUAGE[form])]

@@ -23,6 +23,7 @@ ATTEMPTS = 40
 
 class Mutate(Generator):
     name = "mutate"
+    needs_framework = False
     needs_base = True
 
     def arms(self, form: str) -> Sequence[str]:

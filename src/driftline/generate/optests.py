@@ -16,6 +16,7 @@ class OperatorTests(Generator):
     """Arms are operators, and `pairs`: the result of one operator's test goes into another operator."""
 
     name = "optests"
+    slow_start = True
     forms: ClassVar[tuple[str, ...]] = ("torch", "onnx")
 
     def arms(self, form: str) -> Sequence[str]:

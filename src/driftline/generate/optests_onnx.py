@@ -10,6 +10,7 @@ import random
 import re
 import warnings
 from collections.abc import Iterator, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,6 +22,7 @@ from onnx import compose, helper, numpy_helper
 from driftline.core.tensors import DTYPES, Array, spec_of
 from driftline.generate.base import Blueprint, NoProgram
 from driftline.inputs.plan import InputPlan
+from driftline.programs.onnx_pool import quick_pooling
 
 PAIRS = "pairs"
 _MOST_ELEMENTS = 1 << 15
@@ -71,8 +73,8 @@ class NodeTest:
 
 @lru_cache(1)
 def node_tests() -> dict[str, list[NodeTest]]:
-    """The usable tests by operator. Importing them takes about ten seconds: onnx computes them all."""
-    with warnings.catch_warnings():
+    """The usable tests by operator. Importing them takes a second: onnx computes them all."""
+    with warnings.catch_warnings(), quick_pooling(), _without_snippets():
         warnings.simplefilter("ignore")
         from onnx.backend.test.loader import load_model_tests
 
@@ -85,6 +87,20 @@ def node_tests() -> dict[str, list[NodeTest]]:
         if test:
             found.setdefault(test.operator, []).append(test)
     return dict(sorted(found.items()))
+
+
+@contextmanager
+def _without_snippets() -> Iterator[None]:
+    """While its tests are imported, onnx looks up the source text of each one for its documentation, which takes as
+    long as all the rest."""
+    from onnx.backend.test.case import base
+
+    before = base.process_snippet
+    base.process_snippet = lambda op_name, name, export: (name, "")
+    try:
+        yield
+    finally:
+        base.process_snippet = before
 
 
 def onnx_arms() -> list[str]:

@@ -38,6 +38,7 @@ _WEIGHTS = {
 
 class RandomGraph(Generator):
     name = "graph"
+    needs_framework = False
 
     def arms(self, form: str) -> Sequence[str]:
         language = LANGUAGE[form]

@@ -16,6 +16,7 @@ from onnx.reference.ops import op_lp_pool as onnx_lp_pool
 from onnx.reference.ops import op_resize as onnx_resize
 
 from driftline.core.tensors import is_float
+from driftline.programs.onnx_pool import quick_pooling
 
 
 class Erf(OpRun):
@@ -169,27 +170,28 @@ class Resize(onnx_resize.Resize):
         return (x.reshape(-1)[np.rint(chosen).astype(np.int64)],)
 
 
-class _KeepsNan:
-    """The evaluator's own takes NaN for padding, which it leaves out of a window."""
+class _Pool:
+    """The evaluator's own takes NaN for padding, which it leaves out of a window, and is slow (`onnx_pool.py`)."""
 
     op_domain = ""
 
     def _run(self, x: Any, **attributes: Any) -> tuple[Any]:
         missing = np.isnan(x)
         run = super()._run  # type: ignore[misc]
-        if not missing.any():
-            (result,) = run(x, **attributes)
-            return (result,)
-        (result,) = run(np.where(missing, x.dtype.type(0), x), **attributes)
-        (touched,) = run(missing.astype(x.dtype), **attributes)
+        with quick_pooling():
+            if not missing.any():
+                (result,) = run(x, **attributes)
+                return (result,)
+            (result,) = run(np.where(missing, x.dtype.type(0), x), **attributes)
+            (touched,) = run(missing.astype(x.dtype), **attributes)
         return (np.where(touched > 0, x.dtype.type(np.nan), result),)
 
 
-class LpPool(_KeepsNan, onnx_lp_pool.LpPool):
+class LpPool(_Pool, onnx_lp_pool.LpPool):
     pass
 
 
-class AveragePool(_KeepsNan, onnx_average_pool.AveragePool_19):
+class AveragePool(_Pool, onnx_average_pool.AveragePool_19):
     pass
 
 

@@ -22,7 +22,7 @@ from driftline.programs.live import LiveProgram, is_tensor, to_array
 _recorders: list[set[str]] = []
 _hooked = False
 _packages: tuple[str, ...] = ()
-_INTERPRETER = (sys.prefix, sys.base_prefix)
+_INTERPRETER = tuple(os.path.join(folder, "") for folder in (sys.prefix, sys.base_prefix))  # "venv/", not "venv-data"
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/")
 
 
@@ -48,7 +48,7 @@ def _installed(folder: str) -> tuple[str, ...]:
     """What pip installed here, beside which a person's own files may lie. There is such a folder beside those of the
     interpreter after `pip install --user` and `--target`. Where a list of files is missing, as some distributions of
     Python packages remove it, all of the folder is taken for installed."""
-    if folder.startswith(_INTERPRETER):
+    if os.path.join(folder, "").startswith(_INTERPRETER):
         return ()  # nothing there counts
     names: set[str] = set()
     with contextlib.suppress(OSError):

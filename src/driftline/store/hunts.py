@@ -68,6 +68,7 @@ class TurnBody:
     tries: tuple[ModelTry, ...] = ()  # programs that a language model was asked for
     slowest: tuple[SlowProgram, ...] = ()  # those that took long, the slowest first
     cut: bool = False  # the limit of the hunt made it shorter than it would have been
+    again: bool = False  # with the present limit it is to be done again: it counts until that is done
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class SuspectBody:
     stage: str
     reason: str
     settled: str = ""  # why it is no bug
+    operators: int = 0  # of the program: what is small is examined first, since it soon is a bug or is not
 
 
 @dataclass(frozen=True)
@@ -154,28 +156,53 @@ class HuntLog:
                 "UPDATE suspects SET state = 'waiting' WHERE hunt = ? AND state = 'unexamined'", (hunt.id,)
             )
 
-    def drop_cut(self, hunt: Hunt, programs: int = 0) -> int:
-        """The hunt has another limit: of each lane, the first turn that the old one cut short and all after it are to
-        be done again, in full. Lanes that have had `programs` already are left as they are: they get no further turn.
-        What was found out about suspects is kept; those that wait stay unexamined until their turn is done again. How
-        many turns that are."""
+    def set_limit(self, hunt: Hunt, plan: Mapping[str, Any], programs: int = 0) -> int:
+        """The hunt has another limit from now on, that of `plan`: of each lane, the first turn that the old one cut
+        short and all after it are to be done again, in full. Each counts until `add_turn` replaces it, so a hunt that
+        is killed in between has lost nothing. Lanes that have had `programs` already are left as they are: they get no
+        further turn. What was found out about suspects is kept; those that wait stay unexamined until their turn is
+        done again. How many turns that are."""
         first: dict[str, int] = {}
         had: Counter[str] = Counter()
         for turn in self.turns(hunt):
             had[turn.lane] += turn.body.programs
-            if turn.body.cut:
+            if turn.body.cut or turn.body.again:
                 first.setdefault(turn.lane, turn.number)
-        dropped = 0
+        marked = 0
         with self._store.transaction() as database:
+            database.execute("UPDATE hunts SET plan = ? WHERE id = ?", (to_json(plan), hunt.id))
             for lane, number in first.items():
                 if programs and had[lane] >= programs:
                     continue
                 where, which = "WHERE hunt = ? AND lane = ? AND", (hunt.id, lane, number)
-                dropped += database.execute(f"DELETE FROM turns {where} number >= ?", which).rowcount
+                marked += database.execute(
+                    f"UPDATE turns SET body = json_set(body, '$.again', json('true')) {where} number >= ?"
+                    " AND json_valid(body)",
+                    which,
+                ).rowcount
                 database.execute(
                     f"UPDATE suspects SET state = 'unexamined' {where} turn >= ? AND state = 'waiting'", which
                 )
-        return dropped
+        return marked
+
+    def end_lane(self, hunt: Hunt, lane: str, turns: int) -> None:
+        """The lane has so many turns under its limit: those beyond, of an earlier limit, are not done again."""
+        with self._store.transaction() as database:
+            database.execute(
+                "DELETE FROM turns WHERE hunt = ? AND lane = ? AND number >= ? AND json_valid(body)"
+                " AND json_extract(body, '$.again')",
+                (hunt.id, lane, turns),
+            )
+
+    def note_left_out(self, hunt: Hunt, reasons: Sequence[str]) -> None:
+        """Generators that make nothing, of which some were found out after the hunt had begun."""
+        known = self.hunt(hunt.id).environment.get("left_out") or []
+        if more := [reason for reason in reasons if reason not in known]:
+            with self._store.transaction() as database:
+                database.execute(
+                    "UPDATE hunts SET environment = json_set(environment, '$.left_out', json(?)) WHERE id = ?",
+                    (to_json([*known, *more]), hunt.id),
+                )
 
     def spend(self, hunt: Hunt, seconds: float) -> None:
         """How long it has run in all, over every resumption."""
@@ -184,10 +211,15 @@ class HuntLog:
 
     def add_turn(self, hunt: Hunt, turn: Turn, suspects: Sequence[SuspectBody], seconds: float | None = None) -> None:
         """A turn is done, and the hunt has run for so many seconds in all. Written once: a turn that is already there
-        stays as it is."""
+        stays as it is, unless it was to be done again."""
         with self._store.transaction() as database:
             if seconds is not None:
                 database.execute("UPDATE hunts SET seconds = ? WHERE id = ?", (seconds, hunt.id))
+            database.execute(
+                "DELETE FROM turns WHERE hunt = ? AND lane = ? AND number = ? AND json_valid(body)"
+                " AND json_extract(body, '$.again')",
+                (hunt.id, turn.lane, turn.number),
+            )
             done = database.execute(
                 "INSERT OR IGNORE INTO turns VALUES (?, ?, ?, ?)",
                 (hunt.id, turn.lane, turn.number, to_json(encode(TurnBody, turn.body))),
@@ -233,11 +265,12 @@ class HuntLog:
 
     def waiting(self, hunt: Hunt, lane: str, *, new: bool | None = None, most: int = -1) -> list[Suspect]:
         """Suspects of a lane that were not examined yet: those that seem new, or those that do not; or all, turn by
-        turn and in each those that seem new first."""
+        turn and in each those that seem new first, and of these the small ones."""
         rows = self._store.query(
             "SELECT id, lane, turn, body FROM suspects WHERE hunt = ? AND state = 'waiting' AND lane = ?"
             " AND CASE WHEN json_valid(body) THEN ? IS NULL OR json_extract(body, '$.new') = ? END"
-            " ORDER BY turn, json_extract(body, '$.new') DESC, id LIMIT ?",
+            " ORDER BY turn, json_extract(body, '$.new') DESC, COALESCE(json_extract(body, '$.operators'), 0), id"
+            " LIMIT ?",
             (hunt.id, lane, new, new, most),
         )
         held = [(row, self._store.sound_json(row[3], f"The suspect {row[0]}", SuspectBody)) for row in rows]

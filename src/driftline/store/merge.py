@@ -196,19 +196,20 @@ class _Taking:
     # -- hunts and audits --------------------------------------------------------------------------------------------
 
     def runs(self, run: RunTable) -> None:
-        known = " AND ".join(f"{column} = ?" for column in run.known_by)
-        for number, *row in self._rows(f"SELECT id, {', '.join(run.columns)} FROM {run.name} ORDER BY id", run.name):
+        columns = ", ".join(run.columns)
+        for number, *row in self._rows(f"SELECT id, {columns} FROM {run.name} ORDER BY id", run.name):
             try:
                 _check_run(run, tuple(row))
             except (ValueError, TypeError, RecursionError) as error:
                 self._damaged(run.name, (number, *row), error)
                 continue
-            here = self._database.execute(
-                f"SELECT id, finished, seconds FROM {run.name} WHERE {known}", row[: len(run.known_by)]
-            ).fetchone()
+            began = self._database.execute(
+                f"SELECT id, {columns} FROM {run.name} WHERE {run.known_by[0]} = ? ORDER BY id", row[:1]
+            )
+            here = next((one for one in began.fetchall() if run.key(one[1:]) == run.key(tuple(row))), None)
             if here is None:
                 made = self._database.execute(
-                    f"INSERT INTO {run.name} ({', '.join(run.columns)}) VALUES ({', '.join('?' * len(row))})", row
+                    f"INSERT INTO {run.name} ({columns}) VALUES ({', '.join('?' * len(row))})", row
                 )
                 self._result.added[run.name] += 1
                 self._parts(run, number, int(made.lastrowid or 0), by_key=False)
@@ -232,9 +233,8 @@ class _Taking:
         if theirs > ours:
             for part in run.parts:
                 self._database.execute(f"DELETE FROM {part.name} WHERE {part.run} = ?", (here[0],))
-            self._database.execute(
-                f"UPDATE {run.name} SET finished = ?, seconds = ? WHERE id = ?", (row[-2], row[-1], here[0])
-            )
+            values = ", ".join(f"{column} = ?" for column in run.columns)
+            self._database.execute(f"UPDATE {run.name} SET {values} WHERE id = ?", (*row, here[0]))
             self._result.updated[run.name] += 1
             self._parts(run, number, here[0], by_key=False)
 
@@ -269,7 +269,8 @@ class _Taking:
             return int(next(iter(asked), (0,))[0])
 
         sizes = [count(f"SELECT COUNT(*) FROM {part.name} WHERE {part.run} = ?") for part in run.parts]
-        return (row[-1], row[-2], count(run.settled) if run.settled else 0), sizes
+        described = tuple(row[-2 - len(run.known_by) : -2])  # at one moment, any of two, but always the same
+        return (row[-1], row[-2], count(run.settled) if run.settled else 0, *described), sizes
 
     # -- reading -----------------------------------------------------------------------------------------------------
 

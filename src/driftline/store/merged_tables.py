@@ -6,12 +6,14 @@ store comes first, how stores are grouped, or how often one is merged.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from driftline.core.verdict import Fingerprint, Status
+from driftline.store.run_names import split_run_name
 from driftline.store.store import case_name
 
 StoredRow = tuple[Any, ...]
@@ -138,8 +140,9 @@ TABLES = (
 
 @dataclass(frozen=True)
 class RunTable:
-    """A table of long work (hunts, audits) with the tables that hold what it did. Its rows are known by what was asked
-    for and when; in two stores, they are the same work at two moments, and the later one is kept whole."""
+    """A table of long work (hunts, audits) with the tables that hold what it did. Its rows are known by their start and
+    name, or by what was asked for where an older release gave them none; in two stores, they are the same work at two
+    moments, and the later one is kept whole."""
 
     name: str
     known_by: tuple[str, ...]
@@ -150,6 +153,15 @@ class RunTable:
     @property
     def columns(self) -> tuple[str, ...]:
         return (*self.known_by, "finished", "seconds")
+
+    def key(self, row: StoredRow) -> StoredRow:
+        """What a row of `columns` is known by. A hunt that is given more time has another plan, and keeps its name."""
+        known = row[: len(self.known_by)]
+        for text in known[1:]:
+            with contextlib.suppress(ValueError, TypeError, RecursionError):
+                if name := split_run_name(json.loads(text))[1]:
+                    return (known[0], name)
+        return known
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ def idioms() -> list[str]:
 
 class Idioms(Generator):
     name = "idioms"
+    needs_framework = False
     forms: ClassVar[tuple[str, ...]] = ("onnx",)
 
     def arms(self, form: str) -> Sequence[str]:

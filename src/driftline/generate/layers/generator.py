@@ -26,6 +26,7 @@ _GRADIENT_SHARE = 0.25
 
 class Layers(Generator):
     name = "layers"
+    needs_framework = False
 
     def arms(self, form: str) -> Sequence[str]:
         return [name for name in sorted(BLOCKS) if self._can_make(name, form)]
@@ -33,7 +34,7 @@ class Layers(Generator):
     def _can_make(self, name: str, form: str) -> bool:
         """Has the language all operators of the block?"""
         try:
-            self.make(GeneratorRequest(form, name, 0))
+            _drawn(GeneratorRequest(form, name, 0))
         except NoProgram:
             return False
         return True
