@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,11 @@ class GuardedArray:
 
     def reset(self) -> None:
         """Every byte is the pattern again, those of the array too: what is not written shows."""
-        self._room[:] = np.resize(_PATTERN, self._room.size)
+        self._room[:] = _pattern(self._room.size)
 
     def touched(self) -> str:
         """Where bytes outside the array were changed, in words; empty when none were."""
-        wrong = self._room != np.resize(_PATTERN, self._room.size)
+        wrong = self._room != _pattern(self._room.size)
         wrong[self._start : self._start + self._size] = False
         places = np.flatnonzero(wrong)
         if not places.size:
@@ -43,6 +44,11 @@ class GuardedArray:
         return " and ".join(
             f"{count} bytes {side} it" for count, side in ((before, "before"), (after, "after")) if count
         )
+
+
+@cache  # few sizes, and numpy takes longer to make it than to compare with it
+def _pattern(size: int) -> Array:
+    return np.resize(_PATTERN, size)
 
 
 def made_inputs(

@@ -298,4 +298,6 @@ class ScheduleHunt:
 
     def _performer(self, failing: Performed, optimised: bool) -> Perform:
         build = failing.stage != Stage.SCHEDULE  # a failure of scheduling needs no compilation to be seen
-        return lambda traces, lenient: self._asker.perform(traces, lenient=lenient, build=build, optimised=optimised)
+        return lambda traces, lenient: self._asker.perform_once(
+            traces, lenient=lenient, build=build, optimised=optimised
+        )
