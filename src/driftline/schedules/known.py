@@ -59,6 +59,9 @@ def _moved(primitive: str, block: str, under: str, loop: int) -> ScheduleStep:
 _REVERSED = Trace("two_steps", _NM, (_moved("reverse_compute_at", "Y", "P", 0),))
 _BLOCKIZED = Trace("two_steps", _NM, (_step("blockize", "P", "Y"),))
 _CACHE_INDEX = _step("cache_index", "Y", word="global")
+_FACTORED = (_step("split", at=(("Y", 1),), by=(None, 3)), _step("rfactor", at=(("Y", 1),), by=(0,)))
+_ROWS_IN_PAIRS = (_step("split", at=(("Y", 0),), by=(None, 2)), _step("rfactor", at=(("Y", 2),), by=(0,)))
+_BEYOND = _step("split", at=(("Y", 1),), by=(1, 3))  # of two columns: the third needs a predicate
 _BLOCKIZED_LOOP = Trace("scale", _NM, (_step("blockize", at=(("Y", 1),)),))
 
 DEFECTS = (
@@ -100,6 +103,52 @@ DEFECTS = (
             (_step("blockize", at=(("Y", 1),)), _step("cache_write", "Y", by=(0,), word="local")),
         ),
         neighbour=Trace("row_sum", _NM, (_step("cache_write", "Y", by=(0,), word="local"),)),
+    ),
+    ScheduleDefect(
+        "rfactor-loses-a-predicate",
+        "rfactor leaves the predicate of a spatial loop out of the block that adds the parts up, which then writes"
+        " outside the result",
+        Kind.OUT_OF_BOUNDS, stage=Stage.RUN,
+        # Where the parts are few, LLVM knows that they end there and takes the writes out.
+        witness=Trace("row_sum", {"n": 17, "m": 17}, _ROWS_IN_PAIRS),
+        neighbour=Trace("row_sum", {"n": 16, "m": 17}, _ROWS_IN_PAIRS),
+    ),
+    ScheduleDefect(
+        "compute-at-loses-a-predicate",
+        "compute_at of a factored reduction whose loop has a predicate adds up numbers beyond the end",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("row_sum", _NM, (*_FACTORED, _moved("compute_at", "Y_rf", "Y", 1))),
+        neighbour=Trace("row_sum", {"n": 3, "m": 6}, (*_FACTORED, _moved("compute_at", "Y_rf", "Y", 1))),
+    ),
+    ScheduleDefect(
+        "reverse-compute-at-loses-a-predicate",
+        "reverse_compute_at of a factored reduction whose loop has a predicate adds up numbers beyond the end",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("row_sum", _NM, (*_FACTORED, _moved("reverse_compute_at", "Y_rf", "Y", 1))),
+        neighbour=Trace("row_sum", {"n": 3, "m": 6}, (*_FACTORED, _moved("reverse_compute_at", "Y_rf", "Y", 1))),
+    ),
+    ScheduleDefect(
+        "blockize-loses-a-predicate",
+        "blockize of a fused loop leaves out the predicate that a split beyond the extent needs",
+        Kind.OUT_OF_BOUNDS, stage=Stage.RUN,
+        witness=Trace(
+            "scale", {"n": 2, "m": 2},
+            (_BEYOND, _step("fuse", at=(("Y", 0), ("Y", 1))), _step("blockize", at=(("Y", 0),))),
+        ),
+        neighbour=Trace("scale", {"n": 2, "m": 2}, (_BEYOND, _step("blockize", at=(("Y", 0),)))),
+    ),
+    ScheduleDefect(
+        "blockize-inside-a-partition",
+        "blockize of a part that loop_partition made forgets the loops around it, and computes the first row only",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace(
+            "scale", _NM,
+            (_step("loop_partition", at=(("Y", 1),), by=(1, None)), _step("blockize", at=(("Y_j1", 0),))),
+        ),
+        neighbour=Trace(
+            "scale", _NM,
+            (_step("loop_partition", at=(("Y", 0),), by=(1, None)), _step("blockize", at=(("Y_i1", 0),))),
+        ),
     ),
     ScheduleDefect(
         "loop-partition-of-a-merged-loop",

@@ -148,7 +148,7 @@ class ScheduleBench:
         return made_inputs(shapes, self.trace.seed, below, self.function.distinct)
 
     def _run(self, module: Any) -> tuple[dict[str, GuardedArray], dict[str, Array]]:
-        guarded = {name: GuardedArray(*shape) for name, shape in self._shapes.items()}
+        guarded = {name: GuardedArray(*shape, mark) for mark, (name, shape) in enumerate(self._shapes.items())}
         given = self.inputs
         for name, array in given.items():
             guarded[name].array[...] = array
