@@ -72,6 +72,8 @@ _ROWS_IN_THREES = _step("split", at=(("Y", 0),), by=(1, 3))
 _IN_ORDER = _step("reindex_cache_write", "Y", by=(0, 0, 1), word="permute")
 _TRANSPOSED = _step("reindex_cache_read", "Y", by=(0, 1, 0), word="permute")
 _WRITE_LATER = _step("cache_write", "Y", by=(0,), word="global")
+_SPLIT_AGAIN = (_step("fuse", at=(("Y", 0), ("Y", 1))), _step("split", at=(("Y", 0),), by=(3, None)))
+_REPEATED = _moved("compute_at", "M", "Y", 2)
 _EPILOGUE = _step("fuse_reduction_epilogue", "M", "Y")
 _BEYOND = _step("split", at=(("Y", 1),), by=(1, 3))  # of two columns: the third needs a predicate
 _BLOCKIZED_LOOP = Trace("scale", _NM, (_step("blockize", at=(("Y", 1),)),))
@@ -198,6 +200,43 @@ DEFECTS = (
         Kind.WRONG_VALUE, stage=Stage.RUN,
         witness=Trace("two_steps", _NM, (_PARTITION, _step("cache_read", "Y", by=(0,), word="global"))),
         neighbour=Trace("two_steps", _NM, (_PARTITION,)),
+    ),
+    ScheduleDefect(
+        "vectorize-of-let-variables",
+        "vectorize of a loop around let variables, as those of an argmax, gives other results",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("argmax", {"n": 3, "m": 2}, (_step("vectorize", at=(("Y", 0),)),)),
+        neighbour=Trace("row_max", {"n": 3, "m": 2}, (_step("vectorize", at=(("Y", 0),)),)),
+    ),
+    ScheduleDefect(
+        "reorder-before-the-initialisation",
+        "reorder of what a fused loop over rows and sums was split into adds up a part before the sum is initialised",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("row_sum", {"n": 2, "m": 3}, (*_SPLIT_AGAIN, _step("reorder", at=(("Y", 1), ("Y", 0))))),
+        neighbour=Trace("row_sum", {"n": 2, "m": 3}, _SPLIT_AGAIN),
+    ),
+    ScheduleDefect(
+        "decompose-reduction-of-a-repeated-block",
+        "decompose_reduction initialises once what compute_at lets compute several times, so it is added up again",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("two_matmuls", _NMK, (_REPEATED, _step("decompose_reduction", "M", at=(("M", 0),)))),
+        neighbour=Trace("two_matmuls", _NMK, (_REPEATED, _step("decompose_reduction", "M", at=(("M", 3),)))),
+    ),
+    ScheduleDefect(
+        "reindex-behind-the-consumer",
+        "reindex of what a block writes puts the copy behind the consumer that shares a loop with it",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace(
+            "two_steps", _NM, (_moved("compute_at", "P", "Y", 1), _step("reindex", "P", by=(0,), word="write"))
+        ),
+        neighbour=Trace("two_steps", _NM, (_step("reindex", "P", by=(0,), word="write"),)),
+    ),
+    ScheduleDefect(
+        "pad-einsum-inside-a-block",
+        "pad_einsum of a block inside a blockized one forgets the loop around it, and copies rows not yet computed",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("scale", _NM, (_step("blockize", at=(("Y", 1),)), _step("pad_einsum", "Y", by=(3,)))),
+        neighbour=Trace("scale", _NM, (_step("pad_einsum", "Y", by=(1, 3)),)),
     ),
     ScheduleDefect(
         "cache-inplace-leaves-variables-undefined",
