@@ -2,8 +2,9 @@
 
     python benchmarks/perf.py                                # all of it: hours, on a machine that does nothing else
     python benchmarks/perf.py --only same --programs 10      # eager against itself: every finding is false
-    python benchmarks/perf.py --only planted --programs 5    # a compiler that is 1.5, 2 and 5 times too slow
-    python benchmarks/perf.py --only growth                  # compile time that grows with the square, or does not
+    python benchmarks/perf.py --only planted --programs 13   # 52 plants: 1.5, 2 and 5 times too slow, and compile
+                                                             # time that grows with the square of the program
+    python benchmarks/perf.py --only growth                  # compile time and memory that grow so, and that do not
     python benchmarks/perf.py --only hunt --budget 20m       # a hunt, and every finding of it measured again
     python benchmarks/perf.py --results perf.jsonl --minutes 5   # a piece of it; the same command goes on from there
 
@@ -34,12 +35,13 @@ from driftline.core.errors import DriftlineError
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target, parse_targets
 from driftline.core.times import parse_budget
+from driftline.core.verdict import Kind
 from driftline.execute.pool import Pool
 from driftline.measure.words import times
 from driftline.perf.candidates import candidate, candidate_case
 from driftline.perf.check import EAGER, answered
 from driftline.perf.comparison import LIMIT, SLOW, TOO_SHORT, UNCONFIRMED, Effort, Side, Stopwatch
-from driftline.perf.growth import EXPONENT, Grower, GrowthEffort
+from driftline.perf.growth import EXPONENT, Grower, GrowthEffort, sizes_to
 from driftline.perf.hunt import NO_PROGRAM, PerfHunt
 from driftline.perf.journal import PerfJournal, PerfPlan
 from driftline.perf.replay import replay_cost
@@ -50,7 +52,14 @@ from driftline.store import Store
 PLUGIN = str(Path(driftline.testing.__file__).with_name("slow.py"))
 OPTIONS = CheckOptions(plugins=(PLUGIN,))
 FACTORS = ("1.5", "2", "5")
-GROWTHS = {"quadratic": True, "linear": False}  # how compile time is made to grow -> is that a finding?
+QUADRATIC, MISSED = "quadratic", "missed"
+GROWTHS = {  # what is made to grow, and how -> the finding
+    "compile=quadratic": (str(Kind.SLOW_COMPILE),),
+    "compile=linear": (),
+    "memory=quadratic": (str(Kind.MEMORY),),
+    "memory=linear": (),
+}
+PLANTED_SIZES = GrowthEffort(sizes_to(160))
 PARTS = ("same", "planted", "growth", "hunt")
 
 
@@ -145,31 +154,44 @@ def same(checker: Checker, results: Results, seed: int, count: int) -> None:
 
 
 def planted(checker: Checker, results: Results, seed: int, count: int) -> None:
+    """Each program with a compiler that is slow by every factor, and with one that takes ever longer to compile."""
     watch = Stopwatch(checker, Effort())
     for number, make in numbers(checker, seed, count):
         for factor in FACTORS:
             target = f"planted-slow:factor={factor}"
             question = f"planted {factor}x: seed {seed}, program {number}"
             results.ask(question, partial(conclusion, watch, make, target))
-    for factor in FACTORS:
-        said = results.counts(f"planted {factor}x")
+        question = f"planted {QUADRATIC}: seed {seed}, program {number}"
+        results.ask(question, partial(grown, checker, make, "compile=quadratic", PLANTED_SIZES))
+    for plant in (*(f"{factor}x" for factor in FACTORS), QUADRATIC):
+        said = results.counts(f"planted {plant}")
         # Of those that are too short, eager itself takes no longer than a call costs.
         judged = sum(said.values()) - said[TOO_SHORT] - said[NO_PROGRAM]
-        print(f"planted {factor}x: {said[SLOW]} of {judged} found; {dict(said)}")
+        print(f"planted {plant}: {said[SLOW] + said[Kind.SLOW_COMPILE]} of {judged} found; {dict(said)}")
+
+
+def grown(checker: Checker, make: Callable[[], Case], plant: str, effort: GrowthEffort) -> str:
+    """What is found of a plant, and the exponents."""
+    try:
+        case = make()
+    except DriftlineError:  # eager itself does not take it
+        return NO_PROGRAM
+    row = Grower(checker, case, effort, EXPONENT, lambda words: None).measure(
+        Target.parse(f"planted-slow:factor=1:{plant}")
+    )
+    if row.problem:
+        return f"not measured ({case.program.name}: {row.problem})"
+    return f"{', '.join(row.found) or MISSED} ({case.program.name}: {growth_words(row)})"
 
 
 def growth(checker: Checker, results: Results, seed: int) -> None:
     _, make = next(numbers(checker, seed, 1))
-    for grown, finding in GROWTHS.items():
-
-        def measured(grown: str = grown, finding: bool = finding) -> str:
-            grower = Grower(checker, make(), GrowthEffort(), EXPONENT, lambda words: None)
-            row = grower.measure(Target.parse(f"planted-slow:factor=1:compile={grown}"))
-            return f"{growth_words(row)} ({'as it should be' if bool(row.found) == finding else 'WRONG'})"
-
-        results.ask(f"growth, {grown}: seed {seed}", measured)
-        for answer in results.of(f"growth, {grown}"):
-            print(f"growth, {grown}: {answer}")
+    for plant, finding in GROWTHS.items():
+        part = f"growth, {plant}"
+        results.ask(f"{part}: seed {seed}", partial(grown, checker, make, plant, GrowthEffort()))
+        for answer in results.of(part):
+            right = answer.startswith(f"{', '.join(finding) or MISSED} (")
+            print(f"{part}: {answer}: {'as it should be' if right else 'WRONG'}")
 
 
 def hunted(checker: Checker, results: Results, targets: str, seed: int, seconds: float) -> None:

@@ -22,7 +22,9 @@ from driftline.core.errors import DriftlineError
 from driftline.core.plugins import load_plugins
 from driftline.core.program import SourceBundle
 from driftline.core.target import Target
+from driftline.diagnose.ablate.ablator import ablate_case
 from driftline.diagnose.reduce.reducer import DoesNotFail
+from driftline.diagnose.trials import TrialWords
 from driftline.measure.estimate import Estimate
 from driftline.perf.check import sample_case
 from driftline.perf.comparison import SLOW, Effort, RatioMeasured, Side, Stopwatch
@@ -111,6 +113,37 @@ def test_the_pass_that_makes_a_program_slow_is_found(checker: Checker, case: Cas
     assert "--target planted-slow:factor=6:skip=tile" in found.body["cures"][0]["command"]
     answer, why = inquiry.releases(case)(checker, cure.target)
     assert answer == "good" and "noise" in why
+
+
+@pytest.mark.parametrize("cures", [True, False])
+def test_what_nothing_switches_off_is_asked_with_loops_made_in_another_way(
+    cures: bool, checker: Checker, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inductor computes a row again for every row that it is added to, unless it is told to keep it in memory."""
+    asked: list[Target] = []
+
+    class Threshold:
+        usual = 6.0
+        message = ""
+
+        def ask(
+            self, checker: Checker, case: Case, target: Target, *, sure: bool = False, twin_on: Target | None = None
+        ) -> CostAnswer:
+            asked.append(target)
+            fast = cures and dict(target.options).get("realize_opcount_threshold") == "1"
+            return CostAnswer(not fast, "told", 1.0 if fast else 6.0)
+
+    monkeypatch.setattr("driftline.diagnose.ablate.ablator._AblationRun._at_work", lambda self, target: [])
+    slow = case.only(Target("inductor"))
+    words = TrialWords("take too long", "is fast", "makes it fast", measured=True)
+    found = ablate_case(checker, slow, CostTrials(checker, slow, Threshold(), words), budget=300)
+    if cures:
+        (cure,) = found.cures
+        assert (str(cure.target), cure.confirmed) == ("inductor:realize_opcount_threshold=1", True)
+        assert cure.sentence == "It is fast with realize_opcount_threshold=1." and len(asked) < 20
+    else:
+        assert not found.cures and "nothing that can be switched off makes it fast" in found.note
+        assert len(dict(asked[-1].options)) > 20  # all of them at once, and no more questions
 
 
 def twin_of(checker: Checker, case: Case) -> Case:

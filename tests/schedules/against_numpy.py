@@ -18,8 +18,8 @@ def main() -> None:
         for function in FUNCTIONS:
             sizes = dict(zip(function.sizes, (3, 5, 4, 2), strict=False))
             bench = ScheduleBench(Trace(function.name, sizes), Path(folder))
-            found = bench.expected(bench.inputs())
-            wanted = computed(function, bench.inputs())
+            found = bench.expected(bench.inputs)
+            wanted = computed(function, bench.inputs)
             assert wanted and wanted.keys() == found.keys()
             for name, right in wanted.items():
                 assert right.dtype == found[name].dtype, function.name

@@ -81,6 +81,13 @@ def test_a_write_beside_an_array_is_seen() -> None:
     assert guarded.touched() == "4 bytes after it"
 
 
+def test_a_number_computed_from_the_bytes_beside_one_array_shows_beside_another() -> None:
+    read, written = (GuardedArray((4,), "float32", mark) for mark in (0, 1))
+    outside = [np.lib.stride_tricks.as_strided(one.array, (5,), (4,)) for one in (read, written)]
+    outside[1][4] = outside[0][4] * 2 + 1  # a NaN keeps its bits
+    assert np.isnan(outside[1][4]) and written.touched()
+
+
 def test_inputs_are_small_integers_the_same_each_time() -> None:
     shapes = {"A": ((4, 4), "float32"), "I": ((9,), "int32")}
     made, again = (made_inputs(shapes, 0, {"I": 4}, False) for _ in range(2))

@@ -15,9 +15,12 @@ from driftline.core.target import Target
 from driftline.core.verdict import Fingerprint, Judgement, Kind, Status
 from driftline.core.wire import WireError, decode
 from driftline.perf.comparison import Side
+from driftline.perf.growth import LEAST_BYTES, LEAST_SECONDS
+from driftline.perf.repeated import own_nodes
 from driftline.perf.result import GrowthRow, PerfRow
 from driftline.perf.words import growth_sentence, slow_sentence
 from driftline.programs.operators import operators_of
+from driftline.report.export.growing import export_growth
 from driftline.report.export.script import Exported
 from driftline.report.export.timing import export_timing
 from driftline.store import Bug, Finding, Store
@@ -84,14 +87,20 @@ def measurement_of(bug: Bug, finding: Finding | None = None) -> SlowMeasurement 
 def timing_script(store: Store, bug: Bug) -> Exported:
     """The script that shows a finding, as far as there is one."""
     kept = measurement_of(bug)
-    if not isinstance(kept, SlowMeasurement) or kept.baseline_case:
+    if isinstance(kept, SlowMeasurement) and kept.baseline_case:
         return Exported("", False, "only a program that is slow by itself has a script; driftline replay measures it")
     case_id, sentence = bug.findings[0].case_id, bug.summary
     smaller = Reductions(store).of(bug.id)
     if smaller and smaller["verdict"]:
         case_id, sentence = smaller["case"], smaller["verdict"]["reason"]
-    case = case_to_run(store, case_id)
-    return export_timing(Target.parse(bug.findings[0].target), case, Target.parse(kept.baseline), kept.limit, sentence)
+    case, target = case_to_run(store, case_id), Target.parse(bug.findings[0].target)
+    if isinstance(kept, SlowMeasurement):
+        return export_timing(target, case, Target.parse(kept.baseline), kept.limit, sentence)
+    kind, own = bug.fingerprint.kind, own_nodes(case.program)
+    copies = sorted({max(1, round(nodes / own)) for nodes in kept.row.nodes})
+    least = LEAST_BYTES if kind == Kind.MEMORY else LEAST_SECONDS
+    sizes = {count * own: count for count in copies}
+    return export_growth(target, case, sizes, kind, limit=kept.limit, least=least, sentence=sentence)
 
 
 def _fingerprint(case: Case, target: Target, kind: Kind) -> Fingerprint:

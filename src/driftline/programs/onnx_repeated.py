@@ -19,7 +19,7 @@ def repeated_model(model: onnx.ModelProto, copies: int) -> onnx.ModelProto:
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in weights]
     result = model.graph.output[0]
-    place = next((value.name for value in inputs if _fits(result, value)), "")
+    place = fed_input(model)
     floats = [value for value in inputs if value.type.tensor_type.elem_type in _FLOATS]
     if not place and not floats:
         raise ValueError("no input takes the result, nor is one of floats: the copies would all be the same")
@@ -38,6 +38,13 @@ def repeated_model(model: onnx.ModelProto, copies: int) -> onnx.ModelProto:
         if not place or copy == copies - 1:
             made.graph.output.extend(_output(value, names, bool(place)) for value in model.graph.output)
     return made
+
+
+def fed_input(model: onnx.ModelProto) -> str:
+    """The input that takes the result; nothing where there is none."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in weights]
+    return next((value.name for value in inputs if _fits(model.graph.output[0], value)), "")
 
 
 def count_nodes(model: onnx.ModelProto) -> int:

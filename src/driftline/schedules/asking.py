@@ -39,10 +39,11 @@ def schedule_worker(space: str = RANDOM, target: Target = TVM) -> WorkerKind:
     """A worker of TVM with several threads; for MetaSchedule's spaces, with that imported."""
     kind = worker_for_target(BACKENDS.get("tvm"), target, ())
     variables = (*kind.variables, ("TVM_NUM_THREADS", str(THREADS)))
+    warm = (*kind.warm, ("driftline.schedules.warming:warm_schedules", None))
     if space == META:
-        warm = (*kind.warm, ("driftline.schedules.meta:import_meta", None))
-        return replace(kind, name=f"{kind.name} schedules, meta", warm=warm, variables=variables)
-    return replace(kind, name=f"{kind.name} schedules", variables=variables)
+        warm = (*warm, ("driftline.schedules.meta:import_meta", None))
+    name = f"{kind.name} schedules, meta" if space == META else f"{kind.name} schedules"
+    return replace(kind, name=name, warm=warm, variables=variables)
 
 
 class ScheduleAsker:
@@ -54,6 +55,7 @@ class ScheduleAsker:
         self._space = space
         self._worker = schedule_worker(space, target)
         self._shared = pool.workspace.job_folder()
+        self._answers: dict[tuple[str, bool, bool, bool], Performed] = {}
 
     def draw(
         self,
@@ -89,6 +91,23 @@ class ScheduleAsker:
             return PerformRequest(some, folder, self._shared, lenient, build, optimised, faithful=fresh)
 
         return self._all(PERFORM, list(range(len(traces))), request, renumbered=True, fresh=fresh)
+
+    def perform_once(self, traces: Sequence[Trace], *, lenient: bool, build: bool, optimised: bool) -> list[Performed]:
+        """The same, by memory where it was asked before: reductions of failures that are alike come to the same traces.
+        Parallel loops are run again, since a race does not show every time."""
+        how = (lenient, build, optimised)
+        new = [one for one in traces if (one.digest, *how) not in self._answers]
+        found = dict(
+            zip(
+                (one.digest for one in new),
+                self.perform(new, lenient=lenient, build=build, optimised=optimised) if new else (),
+                strict=True,
+            )
+        )
+        for one in new:
+            if "parallel" not in one.primitives:
+                self._answers[one.digest, *how] = found[one.digest]
+        return [found.get(one.digest) or self._answers[one.digest, *how] for one in traces]
 
     def _all(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,29 +13,31 @@ from driftline.core.tensors import Array
 
 GUARD = 4096  # bytes on each side
 ALIGNMENT = 64  # bytes, as TVM's generated code assumes
-_PATTERN = np.frombuffer(b"\xc5\xff", np.uint8)  # as float32 NaN, as an integer one that no function computes
+_MARKS = 7  # different patterns
 LARGEST = 4
 
 
 class GuardedArray:
-    """An array inside a larger buffer whose other bytes are known."""
+    """An array inside a larger buffer whose other bytes are known. Arrays with different marks have different ones:
+    what is computed from the NaN beside one array, and written beside another, is a NaN of the same bits."""
 
-    def __init__(self, shape: Sequence[int], dtype: str) -> None:
+    def __init__(self, shape: Sequence[int], dtype: str, mark: int = 0) -> None:
         kind = np.dtype(dtype)
         self._size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
         room = np.empty(self._size + 2 * GUARD + ALIGNMENT, np.uint8)
         self._start = -room.ctypes.data % ALIGNMENT + GUARD
         self._room = room
+        self._pattern = _pattern(room.size, mark % _MARKS)
         self.array: Array = room[self._start : self._start + self._size].view(kind).reshape(tuple(shape))
         self.reset()
 
     def reset(self) -> None:
         """Every byte is the pattern again, those of the array too: what is not written shows."""
-        self._room[:] = np.resize(_PATTERN, self._room.size)
+        self._room[:] = self._pattern
 
     def touched(self) -> str:
         """Where bytes outside the array were changed, in words; empty when none were."""
-        wrong = self._room != np.resize(_PATTERN, self._room.size)
+        wrong = self._room != self._pattern
         wrong[self._start : self._start + self._size] = False
         places = np.flatnonzero(wrong)
         if not places.size:
@@ -43,6 +46,12 @@ class GuardedArray:
         return " and ".join(
             f"{count} bytes {side} it" for count, side in ((before, "before"), (after, "after")) if count
         )
+
+
+@cache  # few sizes, and numpy takes longer to make it than to compare with it
+def _pattern(size: int, mark: int) -> Array:
+    """As float32 NaN, as an integer one that no function computes."""
+    return np.resize(np.array([0xC5 + 8 * mark, 0xFF], np.uint8), size)
 
 
 def made_inputs(

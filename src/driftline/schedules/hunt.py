@@ -142,7 +142,7 @@ class ScheduleHunt:
         self._pool.deadline = self._begun + plan.seconds
         try:
             self._require_target(plan.target)
-            self._functions, self._kernels = expanded(plan.functions, self._pool)
+            self._functions, self._kernels = expanded(plan.functions, self._pool, plan.space)
             self._work_side_by_side()
         except PoolExpired as error:
             busy = "TVM made kernels of the models" if any(map(is_model, plan.functions)) else "TVM was being started"
@@ -298,4 +298,6 @@ class ScheduleHunt:
 
     def _performer(self, failing: Performed, optimised: bool) -> Perform:
         build = failing.stage != Stage.SCHEDULE  # a failure of scheduling needs no compilation to be seen
-        return lambda traces, lenient: self._asker.perform(traces, lenient=lenient, build=build, optimised=optimised)
+        return lambda traces, lenient: self._asker.perform_once(
+            traces, lenient=lenient, build=build, optimised=optimised
+        )

@@ -16,7 +16,7 @@ from driftline.programs.convert import accepts_directly, find_converter
 from driftline.schedules.asking import TVM, schedule_worker
 from driftline.schedules.functions import function_named
 from driftline.schedules.requests import KERNELS, KernelRequest
-from driftline.schedules.trace import ModelKernel
+from driftline.schedules.trace import RANDOM, ModelKernel
 
 OPEN_SIZE = 2  # of what a model leaves open
 _SECONDS = 300.0
@@ -27,13 +27,14 @@ def is_model(name: str) -> bool:
     return name.startswith(MODEL) or name.endswith(".onnx")
 
 
-def expanded(names: Sequence[str], pool: Pool) -> tuple[tuple[str, ...], dict[str, ModelKernel]]:
-    """The functions that are meant, models replaced by their kernels, and these kernels."""
+def expanded(names: Sequence[str], pool: Pool, space: str = RANDOM) -> tuple[tuple[str, ...], dict[str, ModelKernel]]:
+    """The functions that are meant, models replaced by their kernels, and these kernels. They are asked of the workers
+    that draw from `space`: others would have to import TVM, too."""
     kernels: dict[str, ModelKernel] = {}
     functions: list[str] = []
     for name in names:
         if is_model(name):
-            found = kernels_of(name, pool)
+            found = kernels_of(name, pool, space)
             kernels |= found
             functions += found
         else:
@@ -41,7 +42,7 @@ def expanded(names: Sequence[str], pool: Pool) -> tuple[tuple[str, ...], dict[st
     return tuple(functions), kernels
 
 
-def kernels_of(text: str, pool: Pool) -> dict[str, ModelKernel]:
+def kernels_of(text: str, pool: Pool, space: str = RANDOM) -> dict[str, ModelKernel]:
     """The kernels of a model, by `MODEL/KERNEL`."""
     options = CheckOptions(timeout=_SECONDS)
     loaded = open_program(text, pool, options)
@@ -59,7 +60,7 @@ def kernels_of(text: str, pool: Pool) -> dict[str, ModelKernel]:
     shapes = pool.workspace.job_folder() / "example"
     save_tensors(shapes, example)
     request = KernelRequest(program.path, shapes)
-    report = pool.run(schedule_worker(), KERNELS, request, timeout=_SECONDS)
+    report = pool.run(schedule_worker(space), KERNELS, request, timeout=_SECONDS)
     if report.answer is None:
         raise DriftlineError(f"{text}: TVM makes no kernels of it: {report.detail or report.ending}.")
     if not report.answer.kernels:

@@ -56,9 +56,26 @@ def _moved(primitive: str, block: str, under: str, loop: int) -> ScheduleStep:
     return _step(primitive, block, at=((under, loop),), by=(0, -1))
 
 
+def _flat(block: str) -> ScheduleStep:
+    """What it writes, with rows of four numbers, as one row."""
+    return _step("transform_layout", block, by=(0, 2, 0, 4), word="fuse")
+
+
 _REVERSED = Trace("two_steps", _NM, (_moved("reverse_compute_at", "Y", "P", 0),))
 _BLOCKIZED = Trace("two_steps", _NM, (_step("blockize", "P", "Y"),))
 _CACHE_INDEX = _step("cache_index", "Y", word="global")
+_FACTORED = (_step("split", at=(("Y", 1),), by=(None, 3)), _step("rfactor", at=(("Y", 1),), by=(0,)))
+_ROWS_IN_PAIRS = (_step("split", at=(("Y", 0),), by=(None, 2)), _step("rfactor", at=(("Y", 2),), by=(0,)))
+_PARTITION = _step("loop_partition", at=(("P", 0),), by=(1, None))
+_COLUMNS_IN_PAIRS = _step("split", at=(("Y", 1),), by=(None, 2))
+_ROWS_IN_THREES = _step("split", at=(("Y", 0),), by=(1, 3))
+_IN_ORDER = _step("reindex_cache_write", "Y", by=(0, 0, 1), word="permute")
+_TRANSPOSED = _step("reindex_cache_read", "Y", by=(0, 1, 0), word="permute")
+_WRITE_LATER = _step("cache_write", "Y", by=(0,), word="global")
+_SPLIT_AGAIN = (_step("fuse", at=(("Y", 0), ("Y", 1))), _step("split", at=(("Y", 0),), by=(3, None)))
+_REPEATED = _moved("compute_at", "M", "Y", 2)
+_EPILOGUE = _step("fuse_reduction_epilogue", "M", "Y")
+_BEYOND = _step("split", at=(("Y", 1),), by=(1, 3))  # of two columns: the third needs a predicate
 _BLOCKIZED_LOOP = Trace("scale", _NM, (_step("blockize", at=(("Y", 1),)),))
 
 DEFECTS = (
@@ -100,6 +117,189 @@ DEFECTS = (
             (_step("blockize", at=(("Y", 1),)), _step("cache_write", "Y", by=(0,), word="local")),
         ),
         neighbour=Trace("row_sum", _NM, (_step("cache_write", "Y", by=(0,), word="local"),)),
+    ),
+    ScheduleDefect(
+        "rfactor-loses-a-predicate",
+        "rfactor leaves the predicate of a spatial loop out of the block that adds the parts up, which then writes"
+        " outside the result",
+        Kind.OUT_OF_BOUNDS, stage=Stage.RUN,
+        # Where the parts are few, LLVM knows that they end there and takes the writes out.
+        witness=Trace("row_sum", {"n": 17, "m": 17}, _ROWS_IN_PAIRS),
+        neighbour=Trace("row_sum", {"n": 16, "m": 17}, _ROWS_IN_PAIRS),
+    ),
+    ScheduleDefect(
+        "compute-at-loses-a-predicate",
+        "compute_at of a factored reduction whose loop has a predicate adds up numbers beyond the end",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("row_sum", _NM, (*_FACTORED, _moved("compute_at", "Y_rf", "Y", 1))),
+        neighbour=Trace("row_sum", {"n": 3, "m": 6}, (*_FACTORED, _moved("compute_at", "Y_rf", "Y", 1))),
+    ),
+    ScheduleDefect(
+        "reverse-compute-at-loses-a-predicate",
+        "reverse_compute_at of a factored reduction whose loop has a predicate adds up numbers beyond the end",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("row_sum", _NM, (*_FACTORED, _moved("reverse_compute_at", "Y_rf", "Y", 1))),
+        neighbour=Trace("row_sum", {"n": 3, "m": 6}, (*_FACTORED, _moved("reverse_compute_at", "Y_rf", "Y", 1))),
+    ),
+    ScheduleDefect(
+        "blockize-loses-a-predicate",
+        "blockize of a fused loop leaves out the predicate that a split beyond the extent needs",
+        Kind.OUT_OF_BOUNDS, stage=Stage.RUN,
+        witness=Trace(
+            "scale", {"n": 2, "m": 2},
+            (_BEYOND, _step("fuse", at=(("Y", 0), ("Y", 1))), _step("blockize", at=(("Y", 0),))),
+        ),
+        neighbour=Trace("scale", {"n": 2, "m": 2}, (_BEYOND, _step("blockize", at=(("Y", 0),)))),
+    ),
+    ScheduleDefect(
+        "blockize-inside-a-partition",
+        "blockize of a part that loop_partition made forgets the loops around it, and computes the first row only",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace(
+            "scale", _NM,
+            (_step("loop_partition", at=(("Y", 1),), by=(1, None)), _step("blockize", at=(("Y_j1", 0),))),
+        ),
+        neighbour=Trace(
+            "scale", _NM,
+            (_step("loop_partition", at=(("Y", 0),), by=(1, None)), _step("blockize", at=(("Y_i1", 0),))),
+        ),
+    ),
+    ScheduleDefect(
+        "reindex-cache-write-loses-a-predicate",
+        "reindex_cache_write leaves the block's predicate out of the stage that it makes, which writes outside the"
+        " result",
+        Kind.OUT_OF_BOUNDS, stage=Stage.RUN,
+        witness=Trace("scale", {"n": 17, "m": 17}, (_COLUMNS_IN_PAIRS, _IN_ORDER)),
+        neighbour=Trace("scale", {"n": 17, "m": 16}, (_COLUMNS_IN_PAIRS, _IN_ORDER)),
+    ),
+    ScheduleDefect(
+        "reindex-cache-read-loses-a-predicate",
+        "reindex_cache_read leaves the block's predicate out of the stage that it makes, which copies what is outside",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("scale", {"n": 2, "m": 2}, (_ROWS_IN_THREES, _TRANSPOSED)),
+        neighbour=Trace("scale", {"n": 3, "m": 2}, (_ROWS_IN_THREES, _TRANSPOSED)),
+    ),
+    ScheduleDefect(
+        "blockize-drops-an-initialisation",
+        "blockize of several blocks drops the initialisation of a reduction among them",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("softmax", _NM, (_step("blockize", "P", "S"),)),
+        neighbour=_BLOCKIZED,
+    ),
+    ScheduleDefect(
+        "cache-index-misplaces-the-next-stage",
+        "after cache_index, cache_write puts its copy before the block that computes what is copied",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("concat", _NM, (_step("cache_index", "P", word="global"), _WRITE_LATER)),
+        neighbour=Trace("concat", _NM, (_WRITE_LATER,)),
+    ),
+    ScheduleDefect(
+        "loop-partition-hides-what-it-accesses",
+        "the block that loop_partition makes says that it reads and writes nothing, so a later cache_read copies a"
+        " buffer before it is written",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("two_steps", _NM, (_PARTITION, _step("cache_read", "Y", by=(0,), word="global"))),
+        neighbour=Trace("two_steps", _NM, (_PARTITION,)),
+    ),
+    ScheduleDefect(
+        "vectorize-of-let-variables",
+        "vectorize of a loop around let variables, as those of an argmax, gives other results",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("argmax", {"n": 3, "m": 2}, (_step("vectorize", at=(("Y", 0),)),)),
+        neighbour=Trace("row_max", {"n": 3, "m": 2}, (_step("vectorize", at=(("Y", 0),)),)),
+    ),
+    ScheduleDefect(
+        "reorder-before-the-initialisation",
+        "reorder of what a fused loop over rows and sums was split into adds up a part before the sum is initialised",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("row_sum", {"n": 2, "m": 3}, (*_SPLIT_AGAIN, _step("reorder", at=(("Y", 1), ("Y", 0))))),
+        neighbour=Trace("row_sum", {"n": 2, "m": 3}, _SPLIT_AGAIN),
+    ),
+    ScheduleDefect(
+        "decompose-reduction-of-a-repeated-block",
+        "decompose_reduction initialises once what compute_at lets compute several times, so it is added up again",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("two_matmuls", _NMK, (_REPEATED, _step("decompose_reduction", "M", at=(("M", 0),)))),
+        neighbour=Trace("two_matmuls", _NMK, (_REPEATED, _step("decompose_reduction", "M", at=(("M", 3),)))),
+    ),
+    ScheduleDefect(
+        "reindex-behind-the-consumer",
+        "reindex of what a block writes puts the copy behind the consumer that shares a loop with it",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace(
+            "two_steps", _NM, (_moved("compute_at", "P", "Y", 1), _step("reindex", "P", by=(0,), word="write"))
+        ),
+        neighbour=Trace("two_steps", _NM, (_step("reindex", "P", by=(0,), word="write"),)),
+    ),
+    ScheduleDefect(
+        "pad-einsum-inside-a-block",
+        "pad_einsum of a block inside a blockized one forgets the loop around it, and copies rows not yet computed",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("scale", _NM, (_step("blockize", at=(("Y", 1),)), _step("pad_einsum", "Y", by=(3,)))),
+        neighbour=Trace("scale", _NM, (_step("pad_einsum", "Y", by=(1, 3)),)),
+    ),
+    ScheduleDefect(
+        "cache-inplace-leaves-variables-undefined",
+        "cache_inplace uses the variables of a block outside it, and the result cannot be built",
+        Kind.ERROR, stage=Stage.COMPILE, message="are used, but are not passed in",
+        witness=Trace("in_place", _NM, (_step("cache_inplace", "Y", by=(0,), word="global"),)),
+        neighbour=Trace("in_place", _NM, (_step("unroll", at=(("Y", 1),)),)),
+    ),
+    ScheduleDefect(
+        "loop-partition-repeats-let-variables",
+        "loop_partition of a block with let variables uses the same ones in both parts, and the result cannot be built",
+        Kind.ERROR, stage=Stage.COMPILE, message="Trying to update var",
+        witness=Trace("argmax", _NM, (_step("loop_partition", at=(("Y", 0),), by=(1, None)),)),
+        neighbour=Trace("row_sum", _NM, (_step("loop_partition", at=(("Y", 0),), by=(1, None)),)),
+    ),
+    ScheduleDefect(
+        "transform-layout-keeps-an-alignment",
+        "transform_layout to fewer axes keeps what storage_align said of an axis that is gone: it cannot be built",
+        Kind.ERROR, stage=Stage.COMPILE, message="_M_range_check",
+        witness=Trace("two_steps", {"n": 2, "m": 4}, (_step("storage_align", "P", by=(0, 1, 1, 0)), _flat("P"))),
+        neighbour=Trace("two_steps", {"n": 2, "m": 4}, (_flat("P"),)),
+    ),
+    ScheduleDefect(
+        "merge-of-a-loop-with-itself",
+        "merge of a loop with itself dereferences nothing",
+        Kind.CRASH,
+        witness=Trace("scale", _NM, (_step("merge", at=(("Y", 0), ("Y", 0))),)),
+        neighbour=Trace("matmul_bias", _NMK, (_step("merge", at=(("M", 0), ("Y", 0))),)),
+    ),
+    ScheduleDefect(
+        "fuse-reduction-epilogue-of-another-layout",
+        "fuse_reduction_epilogue of a reduction whose layout was transformed fails a check instead of a ScheduleError",
+        Kind.ERROR, message="cannot be indexed with",
+        witness=Trace("matmul_bias", _NMK, (_flat("M"), _EPILOGUE)),
+        neighbour=Trace("matmul_bias", _NMK, (_EPILOGUE,)),
+    ),
+    ScheduleDefect(
+        "decompose-padding-in-a-shared-loop",
+        "decompose_padding of a block that shares a loop with another fails a check instead of a ScheduleError",
+        Kind.ERROR, message="in_bound_filling_pos",
+        witness=Trace(
+            "two_steps", _NM, (_moved("compute_at", "P", "Y", 1), _step("decompose_padding", "P", at=(("P", 0),)))
+        ),
+        neighbour=Trace("two_steps", _NM, (_moved("compute_at", "P", "Y", 1),)),
+    ),
+    ScheduleDefect(
+        "rfactor-beside-a-partition",
+        "rfactor fails a check where another loop of the function was partitioned",
+        Kind.ERROR, message="old_block_realize_",
+        witness=Trace(
+            "softmax", _NM,
+            (_step("loop_partition", at=(("M", 0),), by=(None, 1)), _step("rfactor", at=(("S", 1),), by=(0,))),
+        ),
+        neighbour=Trace("softmax", _NM, (_step("rfactor", at=(("S", 1),), by=(0,)),)),
+    ),
+    ScheduleDefect(
+        "loop-partition-of-a-blockized-block",
+        "loop_partition of a loop whose block was blockized looks up a variable that it does not know",
+        Kind.ERROR, message="key is not in Map",
+        witness=Trace(
+            "scale", _NM, (_step("blockize", at=(("Y", 1),)), _step("loop_partition", at=(("Y", 0),), by=(1, None)))
+        ),
+        neighbour=_BLOCKIZED_LOOP,
     ),
     ScheduleDefect(
         "loop-partition-of-a-merged-loop",

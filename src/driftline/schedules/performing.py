@@ -1,8 +1,9 @@
 """Inside a worker: a trace is applied, compiled, run between guard bytes and held against the unscheduled function.
 
-Most schedules are right, and many are tried to reduce a failure, so they are compiled without the checks of arguments
-and held against numpy. A `faithful` run, which confirms every finding in a fresh process, compiles as a user does and
-holds the result against the unscheduled function.
+Most schedules are right, and many are tried to reduce a failure, so they are compiled without the checks of arguments,
+most of them without LLVM's optimisations, held against numpy, and not at all where the same module was tried before
+(`answered.py`). A `faithful` run, which confirms every finding in a fresh process, compiles as a user does and holds
+the result against the unscheduled function.
 
 `ScheduleError` is how TVM refuses a step. Anything else that a primitive raises is a finding, and so is a schedule that
 was accepted and cannot be built.
@@ -14,6 +15,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from driftline.core.execution import Failure, Stage
 from driftline.core.sentences import ended
 from driftline.core.tensors import Array, Arrays, load_tensors, save_tensors
 from driftline.core.verdict import Kind
+from driftline.schedules.answered import AnsweredModules
 from driftline.schedules.drawing import ScheduleView
 from driftline.schedules.functions import TensorFunction, function_of
 from driftline.schedules.guarded import GuardedArray, as_tensor, made_inputs
@@ -91,7 +94,18 @@ class ScheduleBench:
         return None
 
     def finish(self, tell: TellStep = quiet) -> Performed:
-        """Compile what the schedule has become, run it, compare."""
+        """Compile what the schedule has become, run it, compare; where that may be taken for granted, remember it."""
+        if self._faithful or "parallel" in self.trace.primitives:
+            return self._tried(tell)
+        answered = AnsweredModules(self._shared)
+        path = answered.path(self.schedule.mod, self.trace.with_steps(()), self._target)
+        known = answered.known(path, self.trace)
+        if known is None:
+            known = self._tried(tell)
+            answered.keep(path, known)
+        return known
+
+    def _tried(self, tell: TellStep) -> Performed:
         tell(None, Stage.COMPILE)
         try:
             module = self._compiled(self.schedule.mod, self._target)
@@ -126,6 +140,7 @@ class ScheduleBench:
 
     # -- running and comparing ---------------------------------------------------------------------------------------
 
+    @cached_property
     def inputs(self) -> dict[str, Array]:
         shapes = {name: self._shapes[name] for name in self.function.inputs}
         limits = self.function.index_below or {}
@@ -133,8 +148,8 @@ class ScheduleBench:
         return made_inputs(shapes, self.trace.seed, below, self.function.distinct)
 
     def _run(self, module: Any) -> tuple[dict[str, GuardedArray], dict[str, Array]]:
-        guarded = {name: GuardedArray(*shape) for name, shape in self._shapes.items()}
-        given = self.inputs()
+        guarded = {name: GuardedArray(*shape, mark) for mark, (name, shape) in enumerate(self._shapes.items())}
+        given = self.inputs
         for name, array in given.items():
             guarded[name].array[...] = array
         module(*(as_tensor(one.array) for one in guarded.values()))
@@ -193,17 +208,24 @@ def unoptimised(target: str) -> str | dict[str, Any]:
 
 def prim_func(function: TensorFunction, sizes: Mapping[str, int]) -> Any:
     """The function as TVM has it."""
+    import textwrap
+
+    if function.form == "te":
+        return _made(function.form, "\n".join(function.lines(sizes)), ())
+    return _made(function.form, textwrap.dedent(function.text).strip(), tuple(sizes.items()))
+
+
+@lru_cache(maxsize=256)  # a schedule copies the function that it changes, so one serves many
+def _made(form: str, text: str, sizes: tuple[tuple[str, int], ...]) -> Any:
     import tvm
     from tvm import te
     from tvm.script import tirx
 
     known = {"tvm": tvm, "te": te, "T": tirx}
-    if function.form == "te":
-        exec("\n".join(function.lines(sizes)), known)  # our own text
+    if form == "te":
+        exec(text, known)  # our own text
         return known["func"]
-    import textwrap
-
-    return tvm.script.from_source(textwrap.dedent(function.text).strip(), {**known, **sizes})
+    return tvm.script.from_source(text, {**known, **dict(sizes)})
 
 
 def perform(

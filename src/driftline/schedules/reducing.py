@@ -67,8 +67,9 @@ class TraceReduction:
 
     def _take(self, candidates: Sequence[Trace], *, lenient: bool = False) -> bool:
         """Is there a candidate that fails in the same way? The first of them becomes the best."""
-        for start in range(0, len(candidates), _AT_ONCE):
-            some = candidates[start : start + _AT_ONCE]
+        new = [one for at, one in enumerate(candidates) if one not in candidates[:at] and one != self.best.trace]
+        for start in range(0, len(new), _AT_ONCE):
+            some = new[start : start + _AT_ONCE]
             self.asked += len(some)
             for found in self.perform(some, lenient):
                 if found.fails and FailureLike.of(found) == self._like and found.trace != self.best.trace:
@@ -109,7 +110,12 @@ def _on_simpler_functions(trace: Trace) -> Iterator[Trace]:
 
 
 def _with_smaller_sizes(trace: Trace) -> Iterator[Trace]:
+    """All of them at once, or one."""
     function = function_of(trace)
+    for smaller in _SIZES[:2]:
+        sizes = {name: min(size, max(function.least, smaller)) for name, size in trace.sizes.items()}
+        if sizes != trace.sizes:
+            yield replace(trace, sizes=sizes)
     for name, size in trace.sizes.items():
         for smaller in _SIZES:
             if function.least <= smaller < size:

@@ -5,6 +5,7 @@
     planted-slow:factor=1                    a sound twin
     planted-slow:skip=tile                   without the pass that makes it slow
     planted-slow:factor=1:compile=quadratic  compile time grows with the square of the number of operators
+    planted-slow:factor=1:memory=quadratic   the memory of compiling does
 
 What it computes is what eager computes. `driftline perf` is tested, and measured (benchmarks/perf.py), on it.
 """
@@ -31,7 +32,8 @@ def slowed(function):
 """
 _PASSES = ("fold", "tile", "unroll")
 _GUILTY = "tile"
-_SECONDS = {"": 0.0, "linear": 3e-3, "quadratic": 1e-5}  # of compiling, for one operator or for one pair of them
+_SECONDS = {"linear": 3e-3, "quadratic": 1e-5}  # of compiling, for one operator or for one pair of them
+_BYTES = {"linear": 1 << 20, "quadratic": 4 << 10}
 
 
 def _slowed(function: Callable[[], Any], factor: float) -> Any:
@@ -50,6 +52,11 @@ def _burn(seconds: float) -> None:
         pass
 
 
+def _use(size: int) -> None:
+    """Touch so many bytes, and let them go."""
+    bytearray(b"\1") * size
+
+
 class PlantedSlow(Backend):
     """Eager, with CPU time burnt beside it."""
 
@@ -66,6 +73,7 @@ class PlantedSlow(Backend):
         "op": Option("the operator that is slow; default: the whole program"),
         "skip": Option("passes to skip, with + between them: fold, tile (which makes it slow), unroll"),
         "compile": Option("how compile time grows with the program", ("linear", "quadratic")),
+        "memory": Option("how the memory of compiling grows with the program", ("linear", "quadratic")),
     }
 
     def plainest(self, options: Options) -> Options:
@@ -84,9 +92,12 @@ class PlantedSlow(Backend):
         only = options.get("op", "")
         factor = 1.0 if _GUILTY in listed(options, "skip") else float(options.get("factor", "2"))
         function = program.live.function
-        if growth := options.get("compile", ""):
+        if "compile" in options or "memory" in options:
             count = _count(program)
-            _burn(_SECONDS[growth] * (count * count if growth == "quadratic" else count))
+            amount = {"": 0, "linear": count, "quadratic": count * count}
+            time_grows, memory_grows = options.get("compile", ""), options.get("memory", "")
+            _burn(_SECONDS.get(time_grows, 0) * amount[time_grows])
+            _use(_BYTES.get(memory_grows, 0) * amount[memory_grows])
 
         def run(*args: Any, **kwargs: Any) -> Any:
             if factor <= 1:

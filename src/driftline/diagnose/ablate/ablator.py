@@ -2,6 +2,7 @@
 
 Names come first, the sharpest kind before the others: a rewrite rule says more than the pass that applies it, a pass
 more than an option. Where one kind cures the case, broader kinds of names are not asked; single options always are.
+What is slow, and is so whatever is switched off, is asked about the settings that say how loops are made.
 """
 
 from __future__ import annotations
@@ -116,6 +117,8 @@ class _AblationRun:
         try:
             self._ablate_names(names)
             self._ablate_settings([knob for knob in known if not knob.listed])
+            if self._trials.words.measured and not self._cures:
+                self._ablate_loops()
         except (BudgetEnded, PoolExpired):
             note = "the budget ended before everything was asked"
         if not self._cures and not note:
@@ -214,6 +217,17 @@ class _AblationRun:
             else:
                 self._unclear.append((knob, reply.reason))
         if not cured and not self._cures and (cure := smallest_cure(plainest, self._ask)):
+            self._add(cure)
+
+    def _ablate_loops(self) -> None:
+        """What is slow and is so whatever is switched off may still be fast with its loops made in another way."""
+        given = dict(self._target.options)
+        others: dict[str, Knob] = {}
+        for options in resolve(self._target).loop_settings():
+            for option, value in options.items():
+                if option not in given:
+                    others.setdefault(option, Knob(option, value, about="how loops are made"))
+        if others and (cure := smallest_cure(list(others.values()), self._ask)):
             self._add(cure)
 
     def _add(self, knobs: Sequence[Knob]) -> None:

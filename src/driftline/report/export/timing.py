@@ -4,6 +4,7 @@ valid."""
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from driftline.core.case import Case
@@ -24,7 +25,7 @@ _REPLAY = "driftline replay measures it"
 
 
 @dataclass(frozen=True)
-class _Call:
+class SideCall:
     """How a script runs one side: the compiler's call, and whether it takes the ONNX model."""
 
     target: Target
@@ -51,7 +52,7 @@ def export_timing(target: Target, case: Case, baseline: Target, limit: float, se
         return Exported("", False, f"a script times compiled code on the CPU alone; {_REPLAY}")
     if target.version or baseline.version:
         return Exported("", False, f"a script has one release of a compiler; {_REPLAY}")
-    sides = [_call(one, framework) for one in (target, baseline)]
+    sides = [call_of(one, framework) for one in (target, baseline)]
     for side in sides:
         if side is None:
             name = target if sides[0] is None else baseline
@@ -60,7 +61,7 @@ def export_timing(target: Target, case: Case, baseline: Target, limit: float, se
     if target.backend == baseline.backend and _setup(own) != _setup(other):
         return Exported("", False, f"a setting of {target.backend} holds for all that a script compiles; {_REPLAY}")
     other = _with_own_names(other) if other.text == own.text or _defines(own) & _defines(other) else other
-    recipe, arguments = _recipe(case, (own, other))
+    recipe, arguments = recipe_of(case, (own, other))
     if any(side.through_model for side in (own, other)) and arguments != "*inputs" and framework == "torch":
         return Exported("", False, f"its inputs are no plain list, which an exporter needs; {_REPLAY}")
     setup = dict.fromkeys((*_setup(own), *_setup(other)))
@@ -76,22 +77,22 @@ def export_timing(target: Target, case: Case, baseline: Target, limit: float, se
     return Exported(text, True, "run in a clean process: it shows the difference, exit status 1", ran.output)
 
 
-def _call(target: Target, framework: str) -> _Call | None:
+def call_of(target: Target, framework: str) -> SideCall | None:
     """How a target is run; nothing where that takes more than a few lines."""
     if target.backend == _EAGER.backend:
-        return _Call(target, None) if framework == "torch" else None
+        return SideCall(target, None) if framework == "torch" else None
     call = first_call(target, framework)
     if framework == "torch" and call and not call.gives_results:
-        return _Call(target, call)
+        return SideCall(target, call)
     call = first_call(target, "onnx")
-    return _Call(target, call, through_model=True) if call and call.prepared else None
+    return SideCall(target, call, through_model=True) if call and call.prepared else None
 
 
-def _setup(side: _Call) -> tuple[str, ...]:
+def _setup(side: SideCall) -> tuple[str, ...]:
     return side.call.setup if side.call else ()
 
 
-def _recipe(case: Case, sides: tuple[_Call, _Call]) -> tuple[Recipe, str]:
+def recipe_of(case: Case, sides: Sequence[SideCall]) -> tuple[Recipe, str]:
     """The program and its inputs with what both sides define, and how a call of the program takes its inputs."""
     program, sample = case.program, case.samples[0]
     recipe = make_recipe(
@@ -118,7 +119,7 @@ def _recipe(case: Case, sides: tuple[_Call, _Call]) -> tuple[Recipe, str]:
     return recipe, arguments
 
 
-def _timed(side: _Call, arguments: str, framework: str) -> TimedSide:
+def _timed(side: SideCall, arguments: str, framework: str) -> TimedSide:
     name = str(side.target)
     if side.call is None:
         return TimedSide(name, f"lambda: function({arguments})")
@@ -140,11 +141,11 @@ def _arguments(recipe: Recipe) -> tuple[list[str], str]:
     return lines, "*args, **kwargs"
 
 
-def _defines(side: _Call) -> set[str]:
+def _defines(side: SideCall) -> set[str]:
     return set(re.findall(r"^(?:def|class) (\w+)", side.text, re.MULTILINE))
 
 
-def _with_own_names(side: _Call) -> _Call:
+def _with_own_names(side: SideCall) -> SideCall:
     """The side with other names for what it defines: two forms of one compiler call theirs alike."""
     call = side.call
     if call is None:

@@ -1,0 +1,46 @@
+"""What a scheduled module did, kept in a folder that the workers of a hunt share: different steps often lead to the
+same module, and what is known of it need not be compiled again.
+
+Only quick looks ask here. What confirms a finding is always compiled and run, and so is a module with parallel loops,
+whose races do not show every time. An answer has no trace: that belongs to the one who asks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from driftline.core.wire import decode, encode
+from driftline.schedules.requests import Performed
+from driftline.schedules.trace import Trace
+
+_NOBODY = Trace("")
+
+
+class AnsweredModules:
+    """The answers of one hunt, a file for each module."""
+
+    def __init__(self, shared: Path) -> None:
+        self._folder = shared
+
+    def path(self, module: Any, plain: Trace, target: str | dict[str, Any]) -> Path:
+        """Of a module, by its structure, made from the unscheduled function of `plain` and built for `target`. The
+        function, its sizes and its seed are part of the name since they say what is right."""
+        from tvm_ffi import structural_hash
+
+        asked = f"{structural_hash(module):x} {plain.digest} {json.dumps(target, sort_keys=True)}"
+        return self._folder / f"module-{hashlib.sha256(asked.encode()).hexdigest()[:32]}"
+
+    def known(self, path: Path, trace: Trace) -> Performed | None:
+        if not path.exists():
+            return None
+        return replace(decode(Performed, json.loads(path.read_text())), trace=trace)
+
+    def keep(self, path: Path, found: Performed) -> None:
+        part = path.with_suffix(f".{os.getpid()}")  # another worker may be writing the same
+        part.write_text(json.dumps(encode(Performed, replace(found, trace=_NOBODY))))
+        part.replace(path)
