@@ -232,6 +232,13 @@ DEFECTS = (
         neighbour=Trace("two_steps", _NM, (_step("reindex", "P", by=(0,), word="write"),)),
     ),
     ScheduleDefect(
+        "pad-einsum-of-a-maximum",
+        "pad_einsum pads what a maximum goes over with zeros, which are greater than negative numbers",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("row_max", {"n": 17, "m": 3}, (_step("pad_einsum", "Y", by=(1, 2)),)),
+        neighbour=Trace("row_sum", {"n": 17, "m": 3}, (_step("pad_einsum", "Y", by=(1, 2)),)),
+    ),
+    ScheduleDefect(
         "pad-einsum-inside-a-block",
         "pad_einsum of a block inside a blockized one forgets the loop around it, and copies rows not yet computed",
         Kind.WRONG_VALUE, stage=Stage.RUN,
