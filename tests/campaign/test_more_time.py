@@ -254,6 +254,7 @@ def test_killed_before_a_turn_is_done_again_nothing_is_lost(uninterrupted: dict[
 
 def test_a_limit_that_was_given_once_is_not_given_again(tmp_path: Path) -> None:
     """Each resumption did the last turn again that the raised limit had cut, since it counted as another limit."""
+    load_plugins([PLUGIN])
     with Store.create(tmp_path / "s") as store:
         first = hunt(store, replace(PLAN, programs=20))
         cut = [turn.number for turn in HuntLog(store).turns(first.hunt) if turn.body.cut]
