@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import psutil
@@ -68,9 +70,8 @@ def suspect(*operators: str) -> SuspectOrder:
 
 
 def children() -> set[int]:
-    return {
-        process.pid for process in psutil.Process().children() if "driftline.campaign.examiner" in process.cmdline()
-    }
+    running = psutil.Process().children()
+    return {process.pid for process in running if "driftline.campaign.examiner" in " ".join(process.cmdline())}
 
 
 def test_it_finds_what_the_hunt_records_and_a_killed_one_is_missed_by_nobody(crew: LocalCrew, tmp_path: Path) -> None:
@@ -89,6 +90,15 @@ def test_it_finds_what_the_hunt_records_and_a_killed_one_is_missed_by_nobody(cre
         crew._examiner.examine(suspect("exp"), ())
 
 
+def test_what_the_hunt_found_by_itself_is_known_to_it(crew: LocalCrew) -> None:
+    """It would look closely at what is known, and record it as often again, depending on when it had imported."""
+    kinds = crew._kinds.pop((TARGET, "torch"))  # as long as it has not imported them, the hunt examines by itself
+    ((bug, new),) = crew.examine(suspect("exp", "abs")).bugs
+    assert new and crew._taker
+    crew._kinds[TARGET, "torch"] = kinds
+    assert [(one.id, len(one.findings)) for one in crew._taker.known(TARGET)] == [(bug.id, 1)]
+
+
 def test_interrupted_it_gives_up_what_it_is_at_and_goes_on(crew: LocalCrew) -> None:
     examiner, over = crew._examiner, threading.Event()
     assert examiner
@@ -104,6 +114,43 @@ def test_interrupted_it_gives_up_what_it_is_at_and_goes_on(crew: LocalCrew) -> N
     over.set()
     thread.join()
     assert examiner.examine(suspect("exp", "abs"), ()).examined.state == "bug"
+
+
+def test_it_imports_nothing_from_the_folder_of_the_hunt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "driftline.py").write_text("raise SystemExit('a file of the user')")
+    monkeypatch.chdir(tmp_path)
+    kind = worker_for_framework("onnx")
+    examiner = Examiner(1, None, [kind])
+    try:
+        wait_for(lambda: examiner.knows([kind]) or examiner._is_lost)
+        assert not examiner._is_lost
+        assert os.getsid(examiner._process.pid) != os.getsid(0), "Ctrl-C is for the hunt"
+    finally:
+        examiner.close()
+
+
+def test_who_waits_for_an_answer_that_cannot_be_read_waits_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(connection: Connection) -> object:
+        received.wait(60)
+        raise AttributeError("there is no such class")
+
+    def ask() -> None:
+        with contextlib.suppress(ExaminerLost):
+            examiner.examine(suspect("exp"), ())
+
+    received = threading.Event()
+    monkeypatch.setattr(Connection, "recv", unreadable)
+    monkeypatch.setattr(threading, "excepthook", lambda told: None)
+    examiner = Examiner(1, None)
+    try:
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        wait_for(lambda: bool(examiner._waiting))
+        received.set()
+        asking.join(10)
+        assert not asking.is_alive()
+    finally:
+        examiner.close()
 
 
 def test_it_ends_when_the_hunt_is_killed() -> None:

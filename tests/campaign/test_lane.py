@@ -97,6 +97,13 @@ def test_they_come_at_once_where_nothing_else_makes_programs(others: tuple[str, 
     assert ("alone" in asked[0]) == ("alone" in others)
 
 
+def test_one_that_turns_out_to_have_no_arms_is_not_asked_for_a_program() -> None:
+    """Of a shard that has no operator to try alone, nothing else could be asked in the first turns."""
+    arms = LaneArms(["alone", "optests"], {"alone": ()}, dict)
+    lane = replace(make_lane(), late=frozenset({"optests"}), arms=arms)
+    assert lane.requests(4) == [] and lane.exhausted
+
+
 @pytest.mark.parametrize("listed", [("Abs", "Exp"), ()], ids=["which has arms", "which has none"])
 def test_what_is_listed_later_gives_the_same_programs(listed: tuple[str, ...]) -> None:
     late = frozenset({"optests"})

@@ -17,6 +17,7 @@ from test_hunt import PLUGIN, command, resumption
 
 from driftline.campaign.crew import LocalCrew
 from driftline.campaign.hunt import Hunter, HuntResult, hunt_so_far
+from driftline.campaign.lane import Lane
 from driftline.campaign.orders import TurnOrder
 from driftline.campaign.plan import HuntPlan, resumed_plan
 from driftline.checking.batch import Screened
@@ -189,6 +190,24 @@ def test_turns_beyond_the_new_limit_are_forgotten_when_the_lane_has_reached_it(t
         assert [turn.body.programs for turn in log.turns(hunt)] == [4, 8, 8]
 
 
+def test_turns_that_a_lane_does_not_do_again_are_forgotten_when_nothing_is_left_to_make(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one job nobody asks for a further turn when the last one has brought the lane to its end."""
+    monkeypatch.setattr(Lane, "exhausted", property(lambda lane: lane.programs >= 12))
+    load_plugins([PLUGIN])
+    limited = replace(PLAN, programs=10)  # turns of 4 and 6
+    with Store.create(tmp_path / "s") as store, Pool() as pool:
+        first = hunt(store, limited)
+        log = HuntLog(store)
+        log.add_turn(first.hunt, Turn("wrong-abs", 2, TurnBody(programs=4, cut=True)), ())
+        log.reopen(first.hunt)
+        plan = replace(limited, programs=30)
+        again = Hunter(pool, store, plan, listener=ignore, crew=LocalCrew(pool, store, 1)).run(log.hunt(first.hunt.id))
+        assert [turn.body.programs for turn in log.turns(first.hunt)] == [4, 8]
+        assert again.programs == {"wrong-abs": 12}
+
+
 class Dying(LocalCrew):
     """The process is killed when it takes a turn of so many programs."""
 
@@ -235,6 +254,7 @@ def test_killed_before_a_turn_is_done_again_nothing_is_lost(uninterrupted: dict[
 
 def test_a_limit_that_was_given_once_is_not_given_again(tmp_path: Path) -> None:
     """Each resumption did the last turn again that the raised limit had cut, since it counted as another limit."""
+    load_plugins([PLUGIN])
     with Store.create(tmp_path / "s") as store:
         first = hunt(store, replace(PLAN, programs=20))
         cut = [turn.number for turn in HuntLog(store).turns(first.hunt) if turn.body.cut]

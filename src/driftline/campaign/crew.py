@@ -130,7 +130,10 @@ class LocalCrew:
         if self._taker and self._examiner and kinds and self._examiner.knows(kinds):
             with contextlib.suppress(ExaminerLost):  # killed, for its memory perhaps: this process can do it too
                 return self._taker.taken(self._examiner.examine(order, self._taker.known(order.target)))
-        return self._triage.examine(order)
+        examined = self._triage.examine(order)
+        if self._taker:
+            self._taker.note(bug for bug, _ in examined.bugs)
+        return examined
 
     def match(
         self, suspects: Sequence[Suspect], target: Target, form: str, options: CheckOptions

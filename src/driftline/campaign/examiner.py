@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -31,6 +30,10 @@ from driftline.execute.pool import Pool, WorkerKind
 from driftline.store import Bug
 
 _GONE = (EOFError, OSError)
+# As for workers, the working folder is no place to import from: a file there may have the name of a module.
+_BOOTSTRAP = (
+    "import sys; sys.path[:] = [p for p in sys.path if p]; from driftline.campaign.examiner import main; main()"
+)
 
 
 class ExaminerLost(Exception):
@@ -68,15 +71,20 @@ class Examiner:
     def __init__(self, jobs: int, library: Library | None, kinds: Iterable[WorkerKind] = ()) -> None:
         self._socket, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-m", __name__, str(theirs.fileno())]
-            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _BOOTSTRAP, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the hunt, which ends this one
+            )
         self._connection = Connection(os.dup(self._socket.fileno()))
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._waiting: dict[int, Future[Carried[ExaminedApart]]] = {}
         self._imported: frozenset[WorkerKind] = frozenset()
         self._is_lost = False
-        self._send(_Start(jobs, library, tuple(kinds)))
+        with contextlib.suppress(ExaminerLost):  # the hunt can do without it
+            self._send(_Start(jobs, library, tuple(kinds)))
         threading.Thread(target=self._listen, name="examiner", daemon=True).start()
 
     def knows(self, kinds: Iterable[WorkerKind]) -> bool:
@@ -116,21 +124,23 @@ class Examiner:
             raise ExaminerLost from error
 
     def _listen(self) -> None:
-        with contextlib.suppress(*_GONE):
-            while True:
-                told: _Imported | _Answer = self._connection.recv()
-                if isinstance(told, _Imported):
-                    self._imported = self._imported | {told.kind}
-                    continue
-                with self._lock:
-                    answer = self._waiting.pop(told.number)
-                answer.set_result(told.carried)
-        with self._lock:
-            self._is_lost = True
-            left = list(self._waiting.values())
-        self._connection.close()
-        for answer in left:
-            answer.set_exception(ExaminerLost())
+        try:
+            with contextlib.suppress(*_GONE):
+                while True:
+                    told: _Imported | _Answer = self._connection.recv()
+                    if isinstance(told, _Imported):
+                        self._imported = self._imported | {told.kind}
+                        continue
+                    with self._lock:
+                        answer = self._waiting.pop(told.number)
+                    answer.set_result(told.carried)
+        finally:  # also after a message that cannot be read: nobody may wait for ever
+            with self._lock:
+                self._is_lost = True
+                left = list(self._waiting.values())
+            self._connection.close()
+            for answer in left:
+                answer.set_exception(ExaminerLost())
 
 
 def _serve(connection: Connection) -> None:
@@ -170,9 +180,6 @@ def _serve(connection: Connection) -> None:
         pool.close()
 
 
-if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the hunt is asked to end, and ends this one
-    from driftline.campaign import examiner  # the module, not this copy of it: what is sent is of its classes
-
-    examiner._serve(Connection(int(sys.argv[1])))
+def main() -> None:
+    _serve(Connection(int(sys.argv[1])))
     os._exit(0)  # threads that still wait for a worker do not matter any more

@@ -324,6 +324,11 @@ class Hunter:
             self._retire(task.lane, f"cannot start: {error}")
         return Counter()
 
+    def _end(self, lane: Lane) -> None:
+        """The lane has no further turn; nor has it those that an earlier limit cut short, beyond its last one."""
+        self._log.end_lane(self._hunt, lane.name, self._pipelines[lane.name].asked)
+        self._retire(lane)
+
     def _retire(self, lane: Lane, reason: str = "") -> None:
         self._roster.retire(lane, at_once=bool(reason))
         with self._lock:
@@ -342,8 +347,7 @@ class Hunter:
         pipeline = self._pipelines[lane.name]
         asked = pipeline.ask(self._plan.programs, lane.done_in(self._time_left()))
         if asked is None:
-            self._log.end_lane(self._hunt, lane.name, pipeline.asked)
-            self._retire(lane)
+            self._end(lane)
             return Counter()
         suspects: Counter[bool] = Counter()
 
@@ -436,7 +440,7 @@ class Hunter:
         """The model is asked for what the next turn needs while others work."""
         if lane.exhausted:
             why = self._result.no_more.get(f"{LLM} for {lane.name}", "every operator was tried alone in every way")
-            self._retire(lane)
+            self._end(lane)
             self._result.stopped.setdefault(lane.name, f"no generator is left that makes programs: {why}")
         elif self._author and LLM in lane.arms:
             self._author.ask_ahead(lane.name, self._pipelines[lane.name].preview(self._plan.programs))

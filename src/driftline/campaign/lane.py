@@ -141,19 +141,21 @@ class Lane:
 
     @property
     def _left(self) -> list[str]:
-        """The generators that may make programs, now or later."""
+        """The generators that may make programs, now or later. Those that are slow to start are listed when they are
+        needed, and may turn out to have no arms."""
         names = [name for name in self.arms if name not in self.closed and name != ALONE]
-        return [name for name in names if name not in self.late or self.turns < PROMPT or self.arms[name]]
+        return names if self._is_prompt else [name for name in names if name not in self.late or self.arms[name]]
 
     @property
     def _drawn(self) -> list[str]:
-        """The generators that share what operators alone leave. In the first turns those that are slow to start make
-        none, unless there would be nothing else."""
-        left = self._left
-        if self.turns >= PROMPT or self.late.isdisjoint(left):
-            return left
-        prompt = [name for name in left if name not in self.late]
-        return prompt if set(prompt) - self.needs_base or self._untried() else left
+        """The generators that share what operators alone leave."""
+        return [name for name in self._left if name not in self.late or not self._is_prompt]
+
+    @property
+    def _is_prompt(self) -> bool:
+        """In the first turns generators that are slow to start make none, unless there would be nothing else."""
+        prompt = set(self.arms) - self.closed - self.late - self.needs_base - {ALONE}
+        return self.turns < PROMPT and bool(prompt or self._untried())
 
     def target_of(self, request: ProgramRequest) -> Target:
         """The target on which a program runs: some are about a rule that an option switches on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +28,11 @@ class Taker:
         """The bugs of a compiler, as an examiner has to know them."""
         with self._lock:
             return tuple(bug for bug in self._known.values() if bug.fingerprint.backend == target.backend)
+
+    def note(self, bugs: Iterable[Bug]) -> None:
+        """The hunt has recorded these by itself: whoever examines elsewhere must know them too."""
+        with self._lock:
+            self._known |= {bug.id: slim(self._store.bug(bug.id)) for bug in bugs}
 
     def taken(self, there: ExaminedApart) -> ExaminedSuspect:
         """Record here what was found there. One bug may have been found by two at once: it is new once."""
