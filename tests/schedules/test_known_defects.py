@@ -32,3 +32,11 @@ def test_a_defect_explains_no_other_failure(defect: object) -> None:
     assert not one.explains(more, one.kind, one.stage, said)
     assert not one.explains(Trace("scale"), one.kind, one.stage, said)
     assert one.explains(witness, one.kind, one.stage, said) != bool(one.message)
+
+
+def test_what_cannot_be_built_needs_all_steps_of_the_witness() -> None:
+    (one,) = [each for each in DEFECTS if each.name == "transform-layout-keeps-an-alignment"]
+    message = "vector::_M_range_check: __n (which is #) >= this->size() (which is #)"
+    aligned, flat = one.witness.steps
+    for steps, known in (((aligned, flat), True), ((aligned, ScheduleStep("unroll"), flat), True), ((flat,), False)):
+        assert one.explains(one.witness.with_steps(steps), one.kind, one.stage, message) == known
