@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx
 import pytest
-from onnx import parser
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_program
@@ -18,6 +20,7 @@ from driftline.perf.recording import record_growth, timing_script
 from driftline.perf.result import GrowthRow
 from driftline.report.export.clean_run import CleanRun
 from driftline.report.export.script import Exported
+from driftline.report.scripts.growth import REPEATED_MODEL
 from driftline.store import Store
 
 GROWING = """
@@ -66,9 +69,13 @@ def programs(tmp_path: Path) -> dict[str, str]:
     [
         ("onnxruntime", "onnx", "slow-compile", "    prepared(model, inputs)()", "CPU time grows"),
         ("inductor", "torch", "slow-compile", "    torch.compile(repeated)(*inputs)", "CPU time grows"),
+        (
+            "inductor:enable_auto_functionalized_v2=0", "torch", "slow-compile",
+            "    torch.compile(repeated, options={'enable_auto_functionalized_v2': 0})(*inputs)", "CPU time grows",
+        ),
         ("openvino", "torch", "memory", "    prepared(model, arrays)()", "memory grows"),
     ],
-)
+)  # fmt: skip
 def test_a_script_compiles_every_size_with_the_compiler_and_then_without_it(
     target: str, form: str, kind: str, compiles: str, printed: str, checker: Checker, tmp_path: Path,
     programs: dict[str, str], monkeypatch: pytest.MonkeyPatch,
@@ -94,6 +101,18 @@ def test_the_script_of_a_model_runs_by_itself_and_prints_every_size(
     made = script(checker, tmp_path, "onnxruntime", programs["onnx"], "slow-compile", limit=-9.0)
     assert made.text and "80 nodes: " in made.output, made.reason
     assert made.output.count("s of CPU time") == 4
+
+
+def test_values_that_are_left_out_stay_out_in_every_copy() -> None:
+    node = helper.make_node("LSTM", ["x", "w", "r", "", "", "x"], ["", "y"], hidden_size=3)
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 2, 3)) for name in "xy")
+    weights = [numpy_helper.from_array(np.ones((1, 12, 3), np.float32), name) for name in "wr"]
+    model = helper.make_model(helper.make_graph([node], "lstm", [x], [y], weights))
+    defined: dict[str, Any] = {"onnx": onnx}
+    exec(REPEATED_MODEL, defined)
+    made = defined["repeated_model"](model, "x", 3)
+    onnx.checker.check_model(made, full_check=True)
+    assert [list(one.output) for one in made.graph.node] == [["", f"y__{copy}"] for copy in range(3)]
 
 
 def test_what_has_no_growth_script_says_why(checker: Checker, tmp_path: Path, programs: dict[str, str]) -> None:

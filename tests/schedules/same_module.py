@@ -7,6 +7,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from driftline.schedules.naming import FailureLike
 from driftline.schedules.performing import perform
 from driftline.schedules.trace import LoopAt, ScheduleStep, Trace
 
@@ -14,6 +15,9 @@ SPLIT = ScheduleStep("split", loops=(LoopAt("Y", 0),), numbers=(None, 4))
 UNROLL = ScheduleStep("unroll", loops=(LoopAt("Y", 1),))
 PARALLEL = ScheduleStep("parallel", loops=(LoopAt("Y", 0),))
 PARTITION = ScheduleStep("loop_partition", loops=(LoopAt("Y", 1),), numbers=(1, None))
+ARGMAX = Trace("argmax", {"n": 3, "m": 5})
+LET_TWICE = ScheduleStep("loop_partition", loops=(LoopAt("Y", 0),), numbers=(1, None))
+RENAME = ScheduleStep("transform_block_layout", ("Y",), numbers=(0, 1), word="permute")
 PLAIN = Trace("scale", {"n": 4, "m": 8})
 
 
@@ -38,6 +42,9 @@ def main() -> None:
         print(compiled(PLAIN.with_steps((PARALLEL,)), shared))
     for _ in range(2):
         print(compiled(Trace("row_sum", {"n": 3, "m": 5}, (PARTITION,)), shared))
+    for steps in ((LET_TWICE,), (RENAME, LET_TWICE)):  # the same module, but for the names of its variables
+        looked, confirmed = (perform(ARGMAX.with_steps(steps), shared, faithful=faithful) for faithful in (False, True))
+        print(looked.kind, FailureLike.of(looked) == FailureLike.of(confirmed))
 
 
 if __name__ == "__main__":

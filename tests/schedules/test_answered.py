@@ -32,6 +32,8 @@ def test_a_module_is_compiled_once_unless_it_confirms_something_or_may_race(tmp_
         "compiled right",
         "compiled wrong-value",
         "known wrong-value",
+        "error True",
+        "error True",  # not the message of the other, which has other names
     ]
 
 

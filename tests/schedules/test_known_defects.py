@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from driftline.execute.pool import Pool
 from driftline.schedules.asking import ScheduleAsker
 from driftline.schedules.known import DEFECTS, defect_of
+from driftline.schedules.script import script_of
 from driftline.schedules.trace import ScheduleStep, Trace
 
 
@@ -32,3 +38,20 @@ def test_a_defect_explains_no_other_failure(defect: object) -> None:
     assert not one.explains(more, one.kind, one.stage, said)
     assert not one.explains(Trace("scale"), one.kind, one.stage, said)
     assert one.explains(witness, one.kind, one.stage, said) != bool(one.message)
+
+
+def test_what_cannot_be_built_needs_all_steps_of_the_witness() -> None:
+    (one,) = [each for each in DEFECTS if each.name == "transform-layout-keeps-an-alignment"]
+    message = "vector::_M_range_check: __n (which is #) >= this->size() (which is #)"
+    aligned, flat = one.witness.steps
+    for steps, known in (((aligned, flat), True), ((aligned, ScheduleStep("unroll"), flat), True), ((flat,), False)):
+        assert one.explains(one.witness.with_steps(steps), one.kind, one.stage, message) == known
+
+
+@pytest.mark.parametrize("function", ["row_sum", "row_max"])
+def test_a_script_shows_a_write_outside_also_of_the_number_that_the_inputs_hold(function: str, tmp_path: Path) -> None:
+    (one,) = [each for each in DEFECTS if each.name == "rfactor-loses-a-predicate"]
+    script = tmp_path / "script.py"
+    script.write_text(script_of(replace(one.witness, function=function), kind=one.kind, stage=one.stage))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert done.returncode == 1 and "wrote outside an array" in done.stderr

@@ -2,7 +2,9 @@
 same module, and what is known of it need not be compiled again.
 
 Only quick looks ask here. What confirms a finding is always compiled and run, and so is a module with parallel loops,
-whose races do not show every time. An answer has no trace: that belongs to the one who asks.
+whose races do not show every time, or one that cannot be built: the message names variables, which modules of the
+same structure call differently, and a confirmation would not recognise it. An answer has no trace: that belongs to the
+one who asks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Known defects of TVM's schedule primitives, each with a witness that shows it and a neighbour that is right.
 
 They annotate bugs that a hunt finds, and never identify or hide one. A defect explains a failing step by its primitive
-and message, a crash only by the very steps of the witness, a wrong result by these on a function of the same kind.
+and message, what cannot be built by its message and all steps of the witness among its own, a crash only by the very
+steps of the witness, a wrong result by these on a function of the same kind.
 The files of `causes/` have programs of frameworks as witnesses, which a schedule is not.
 """
 
@@ -37,9 +38,17 @@ class ScheduleDefect:
             return False
         if self.message:
             same = trace.primitives[-1] == self.witness.primitives[-1]
+            if self.stage == Stage.COMPILE:
+                same = same and _in_this_order(self.witness.primitives, trace.primitives)
             return same and re.search(self.message, message) is not None
         same_function = self.kind == Kind.CRASH or function_of(trace).kind == function_of(self.witness).kind
         return same_function and trace.primitives == self.witness.primitives
+
+
+def _in_this_order(few: tuple[str, ...], many: tuple[str, ...]) -> bool:
+    """Are all of the few among the many, in the same order?"""
+    left = iter(many)
+    return all(one in left for one in few)
 
 
 def defect_of(trace: Trace, kind: str, stage: str, message: str) -> ScheduleDefect | None:

@@ -102,7 +102,8 @@ class ScheduleBench:
         known = answered.known(path, self.trace)
         if known is None:
             known = self._tried(tell)
-            answered.keep(path, known)
+            if known.kind != Kind.ERROR:  # its message has the names of variables, which differ in the same module
+                answered.keep(path, known)
         return known
 
     def _tried(self, tell: TellStep) -> Performed:

@@ -3,6 +3,7 @@ before it is called valid, and so is the same script without the compiler, which
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from driftline.core.case import Case
@@ -41,7 +42,7 @@ def export_growth(
         plain = Compiling(REPEATED_MODEL, (repeat,), "onnx.checker.check_model(model)")
     elif program.form == "source" and arguments == "*inputs":
         repeat = "repeated = Repeated(function, inputs, copies)"
-        call = f"{side.call.call.replace('function', 'repeated')}(*inputs)"
+        call = re.sub(r"\bfunction\b", "repeated", side.call.call) + "(*inputs)"  # options may have it in their names
         compiling = Compiling(REPEATED, (*side.call.setup, repeat), call)
         if side.through_model:
             export = "model, arrays = exported(repeated, *inputs)"

@@ -44,7 +44,7 @@ def repeated_model(model, place, copies):
     made = onnx.ModelProto()
     made.CopyFrom(model)
     del made.graph.node[:], made.graph.value_info[:], made.graph.output[1:]
-    own, names = {name for node in model.graph.node for name in node.output}, {}
+    own, names = {name for node in model.graph.node for name in node.output if name}, {}
     for copy in range(copies):
         given = {place: names[model.graph.output[0].name]} if names else {}
         names = {name: f"{name}__{copy}" for name in own}
