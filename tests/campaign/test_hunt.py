@@ -243,6 +243,7 @@ def test_what_is_right_in_a_first_call_alone(tmp_path: Path) -> None:
     assert "still fails" in again.stdout
     with Store.open(tmp_path / "s") as store:
         shown = next(bug for bug in gather_store(store).bugs if bug.id == stale["id"])
+        assert store.bug(stale["id"]).findings[0].verdict["sighting"]["later_call"]
     assert shown.script.startswith("# A first call is right")
 
 

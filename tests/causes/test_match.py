@@ -44,6 +44,7 @@ sightings = st.builds(
     operators=_some("abs", "matmul", "constant").map(frozenset),
     dtypes=_some("int64", "float32").map(frozenset),
     empty=st.booleans(),
+    later_call=st.booleans(),
     options=st.sampled_from(({}, {"opt": "all"})),
     answers=st.dictionaries(st.sampled_from(QUESTIONS), st.booleans()),
 )
@@ -60,6 +61,7 @@ conditions = st.fixed_dictionaries(
         "rounded_to": st.just("float32"),
         "off_by": st.sampled_from(((0, 10), (600, 700))),
         "empty": st.just(True),
+        "later_call": st.just(True),
         "regions": _some(*Region),
         "got": st.sampled_from(((0,), (0, 700), (float("nan"),))),
         "expected": st.just((5,)),
@@ -217,6 +219,13 @@ def test_how_far_off_every_element_is() -> None:
     for wrong in ((1.0, 1.1), (1.0, 1.0001), (float("nan"), 1.0), (float("inf"), 1.0)):
         assert not explains(cause, _worst((2e-09, 0.0003970285), wrong)), wrong
     assert not explains(cause, _worst())
+
+
+def test_a_cause_of_later_calls_leaves_what_is_wrong_in_the_first() -> None:
+    cause = replace(PLAIN, later_call=True)
+    seen = _worst((1, 0))
+    assert "later_call" in mismatch(cause, seen)
+    assert explains(cause, replace(seen, later_call=True))
 
 
 def test_a_cause_of_nothing_asks_for_an_empty_input() -> None:

@@ -9,7 +9,7 @@ from driftline.causes import Library, Sighting
 from driftline.causes.sighting import machine_name
 from driftline.checking.checker import Checker, TargetResult
 from driftline.core.case import Case
-from driftline.core.identity import identify
+from driftline.core.identity import AFTER_ANOTHER_CALL, identify
 from driftline.core.spelling import spelled_alike
 from driftline.programs.operators import operators_of
 
@@ -30,6 +30,7 @@ def sighting_of(case: Case, result: TargetResult) -> Sighting:
         operators=spelled_alike(operators),
         dtypes=frozenset(dtypes - {""}),
         empty=any(not array.size for sample in case.samples for array in sample.arrays.values()),
+        later_call=AFTER_ANOTHER_CALL in case.runs.circumstances,
         options=dict(result.target.options),
     )
 

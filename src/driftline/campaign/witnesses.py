@@ -116,13 +116,17 @@ def _run(
     opened = open_source(bundle, checker.pool, options, name=f"{what} of {cause.id}")
     case = Case(opened.program, (Inputs(opened.example, "example"),), (target,), options)
     # Only a cause of less precise arithmetic asks which arithmetic explains a row; the others judge strictly.
-    outcome = checker.check(case, review=partial(reviewed, checker)) if cause.policies else checker.check(case)
+    again = cause.later_call
+    if cause.policies:
+        outcome = checker.check(case, review=partial(reviewed, checker), call_again=again)
+    else:
+        outcome = checker.check(case, call_again=again)
     if not outcome.results:
         raise DriftlineError(f"{target}: {outcome.skipped[0].reason}")
     (result,) = outcome.results
     if result.internal_error:
         raise DriftlineError(f"its {what} made Driftline itself fail: {result.internal_error.splitlines()[-1]}")
-    return case, result
+    return result.seen_in.case if result.seen_in else case, result
 
 
 def why_missing(cause: Cause, target: Target) -> str:

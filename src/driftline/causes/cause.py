@@ -82,6 +82,7 @@ class Cause:
     rounded_to: str = ""  # a float type that the wrong integers went through
     off_by: tuple[Number, ...] = ()  # the least and the largest distance of what came from what is expected
     empty: bool = False  # an input has no elements
+    later_call: bool = False  # the first call of the compiled program is right
     regions: tuple[Region, ...] = ()
     got: tuple[Number, ...] = ()
     expected: tuple[Number, ...] = ()
@@ -114,6 +115,7 @@ class Cause:
             or self.rounded_to
             or self.off_by
             or self.empty
+            or self.later_call
             or self.got
             or self.needs
             or self.policies
@@ -137,6 +139,7 @@ class Cause:
             ("machines", self.machines), ("options", tuple(f"{key}={value}" for key, value in self.options)),
             ("faults", self.faults), ("narrower", self.narrower), ("rounded_to", self.rounded_to),
             ("off_by", self.off_by), ("empty", "an input has no elements" if self.empty else ""),
+            ("later_call", "the first call is right" if self.later_call else ""),
             ("regions", self.regions), ("got", self.got),
             ("expected", self.expected), ("policies", self.policies), ("exception", self.exception),
             ("message", self.message), ("signal", self.signal), ("tried on the case", self.questions),

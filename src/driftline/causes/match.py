@@ -93,6 +93,8 @@ def _evidence(cause: Cause, seen: Sighting) -> str:
         return f"off_by {cause.off_by[0]} to {cause.off_by[1]}: an element is off by less, or by more"
     if cause.empty and not seen.empty:
         return "empty: no input is, as far as is known"
+    if cause.later_call and not seen.later_call:
+        return "later_call: it fails in its first call, as far as is known"
     if cause.regions and not set(found.regions) & set(cause.regions):
         return f"regions {', '.join(cause.regions)}: it has {', '.join(found.regions) or 'none'}"
     for name, wanted in (("got", cause.got), ("expected", cause.expected)):

@@ -56,7 +56,7 @@ class _Reader:
             "machines": self._texts, "kinds": self._of(KINDS), "stages": self._of(map(str, Stage)),
             "operators": self._texts, "dtypes": self._of(DTYPES), "faults": self._of(Fault),
             "narrower": self._one_of(DTYPES), "rounded_to": self._one_of(SPACINGS), "off_by": self._range,
-            "empty": self._flag, "regions": self._of(Region), "got": self._numbers,
+            "empty": self._flag, "later_call": self._flag, "regions": self._of(Region), "got": self._numbers,
             "expected": self._numbers, "needs": self._of(InputClass), "policies": self._of(POLICIES),
             "exception": self._text, "message": self._pattern, "signal": self._text, "options": self._options,
             "experiment": self._experiment, "reported": self._text, "debatable": self._text,
@@ -111,8 +111,8 @@ class _Reader:
         if kinds & set(OF_VALUES) and not cause.telling:
             raise self._wrong(
                 "it would explain any wrong number there; say what is special about this one: faults without"
-                " finite-value, narrower, rounded_to, off_by, empty, got, regions (tail-of-axis, head-of-axis,"
-                " whole-slices), needs, policies, or"
+                " finite-value, narrower, rounded_to, off_by, empty, later_call, got, regions (tail-of-axis,"
+                " head-of-axis, whole-slices), needs, policies, or"
                 " an experiment that passes_with an option, passes_without a class of inputs, or, of float64, passes_in"
                 " float32"
             )

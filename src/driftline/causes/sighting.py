@@ -34,6 +34,7 @@ class Sighting:
     options: Mapping[str, str] = field(default_factory=dict)
     answers: Mapping[Question, bool] = field(default_factory=dict)
     empty: bool = False  # an input of the failing program has no elements
+    later_call: bool = False  # the first call of the compiled program is right
 
     def passes(self, question: Question) -> bool | None:
         """The answer to a question; `None`: it was not asked."""
@@ -48,6 +49,7 @@ class Sighting:
             "operators": sorted(self.operators),
             "dtypes": sorted(self.dtypes),
             **({"empty": True} if self.empty else {}),
+            **({"later_call": True} if self.later_call else {}),
             "answers": [
                 {"passes": one.what, "value": one.value, "answer": said} for one, said in sorted(self.answers.items())
             ],

@@ -36,6 +36,7 @@ def sighting_in(bug: Bug, finding: Finding) -> Sighting:
         operators=frozenset(facts.get("operators") or ()),
         dtypes=frozenset(facts.get("dtypes") or ()),
         empty=bool(facts.get("empty")),
+        later_call=bool(facts.get("later_call")),
         options=options,
         answers=answers_from(facts.get("answers")),
     )
