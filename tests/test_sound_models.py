@@ -46,6 +46,7 @@ def test_a_sound_model_raises_no_alarm(model: str, target: Target, pool: Pool, c
         assert row.verdict != "inconclusive" or "chance cannot be ruled out" in row.reason, row.reason
 
 
+@pytest.mark.slow
 def test_a_wrong_model_does_raise_one(pool: Pool, checker: Checker) -> None:
     """The other way round: Inductor's own planted bug in relu is seen in a model that is otherwise sound."""
     (row,) = sound_models.run_model(

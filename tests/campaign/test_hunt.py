@@ -140,6 +140,7 @@ def test_killed_fifty_times(undisturbed: tuple[Path, dict[str, Any]], tmp_path: 
         assert hunted(tmp_path / f"s{number}") == hunted(undisturbed[0])
 
 
+@pytest.mark.slow
 def test_two_hunts_share_a_store(tmp_path: Path) -> None:
     store = tmp_path / "s"
     processes = [
@@ -247,6 +248,7 @@ def test_what_is_right_in_a_first_call_alone(tmp_path: Path) -> None:
     assert shown.script.startswith("# A first call is right")
 
 
+@pytest.mark.slow
 def test_less_precision_is_no_finding_once_it_is_accepted(tmp_path: Path) -> None:
     """And counts as a bug of its own kind before."""
     plugin = str(Path(__file__).parent / "narrow_double.py")

@@ -47,6 +47,7 @@ def test_a_jax_construct(pool: Pool, tmp_path: Path) -> None:
     assert [bug.fingerprint.kind for bug, _ in found.bugs] == ["wrong-value"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not BACKENDS.get("xla").installed().available, reason="JAX is not installed")
 def test_a_jax_operator_that_fails_under_a_transformation_alone(pool: Pool, tmp_path: Path) -> None:
     tried = circumstances(OPERATORS["exp"], "jnp")

@@ -97,6 +97,7 @@ def test_more_time_judges_what_was_dropped(uninterrupted: dict[str, Any], tmp_pa
     assert sum(again["settled"].values()) == sum(uninterrupted["settled"].values()), "no suspect is there twice"
 
 
+@pytest.mark.slow
 def test_more_programs_are_those_of_a_hunt_that_had_them_from_the_start(
     uninterrupted: dict[str, Any], tmp_path: Path
 ) -> None:

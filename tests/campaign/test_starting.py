@@ -56,7 +56,10 @@ def test_most_arms_are_known_without_a_framework() -> None:
 
 
 def test_they_are_those_that_a_worker_lists(pool: Pool) -> None:
-    names = tuple(name for name in usual_generators() if not GENERATORS.get(name).needs_framework)
+    # By name: other tests load plugins with generators of their own.
+    built_in = ("alone", "chains", "constructs", "graph", "idioms", "layers", "mutate")
+    names = tuple(name for name in built_in if not GENERATORS.get(name).needs_framework)
+    assert len(names) > 5
     for form in ("torch", "onnx"):
         listed = pool.ask(worker_for_framework(form), ARMS, ArmsRequest(form, names, ()))
         here = {n: tuple(GENERATORS.get(n).arms(form)) for n in names if form in GENERATORS.get(n).forms}

@@ -141,6 +141,7 @@ def test_avoided_dtypes_are_not_used(form: str) -> None:
     assert "int8" in free and len(free) > 3 and rest == {"int8"}
 
 
+@pytest.mark.slow
 def test_the_text_does_not_depend_on_the_process() -> None:
     arms = ["meshgrid:list_of_tensors", "nn.functional.conv2d", "scatter", "linalg.solve", "pairs", "einsum"]
     code = (
@@ -219,6 +220,7 @@ print(len(optests.node_tests()), digest.hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_node_tests_are_those_that_onnx_makes_slowly() -> None:
     made = [
         subprocess.run([sys.executable, "-c", _DIGEST.format(slowly=slowly)], capture_output=True, text=True)

@@ -47,6 +47,7 @@ def test_every_rule_is_listed_once(inductor: list[Rule]) -> None:
     assert all(rule.where and rule.text for rule in inductor)
 
 
+@pytest.mark.slow
 def test_ids_are_the_same_in_another_process_that_has_compiled_before(inductor: list[Rule]) -> None:
     """Ids name rules on the command line and in stores: whatever ran before must not change them."""
     code = (
@@ -93,6 +94,7 @@ def test_a_wrong_rewrite_shows_and_goes_when_its_rules_are_forbidden() -> None:
     assert not any(name.startswith("_sfdp") for name in fired) and same
 
 
+@pytest.mark.slow
 def test_what_rewrites_outside_the_tables_is_counted_too() -> None:
     text = ATTENTION.replace("softmax(q @", "softmax(q.clone() @").replace("DIM", "-1")
     _, _, rewrites = _passes(text)

@@ -87,6 +87,7 @@ def test_a_relative_plugin_is_found_beside_the_test_file_and_one_that_is_not_the
     assert "skipped" not in missing and "passed" not in missing
 
 
+@pytest.mark.slow
 def test_one_bug_in_two_forms_has_one_name_and_a_report(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     plugin = ["--plugin", "leaky.py", "--store", "store"]
     for program in ("program.py:program", "model.onnx"):

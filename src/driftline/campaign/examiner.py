@@ -48,7 +48,7 @@ class _Start:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _AskedExaminer:
     number: int
     order: SuspectOrder
     known: tuple[Bug, ...]
@@ -93,7 +93,7 @@ class Examiner:
 
     def examine(self, order: SuspectOrder, known: tuple[Bug, ...]) -> ExaminedApart:
         """Raises what a `Pool` raises, and `ExaminerLost`."""
-        asked = _Asked(next(self._numbers), order, known)
+        asked = _AskedExaminer(next(self._numbers), order, known)
         answer: Future[Carried[ExaminedApart]] = Future()
         with self._lock:
             self._waiting[asked.number] = answer
@@ -160,7 +160,7 @@ def _serve(connection: Connection) -> None:
                 pool.warm(kind)
                 tell(_Imported(kind))
 
-        def examine(asked: _Asked) -> None:
+        def examine(asked: _AskedExaminer) -> None:
             plugins = asked.order.options.plugins
             try:
                 carried = carried_out(lambda: examine_apart(pool, asked.order, start.library, asked.known), plugins)
@@ -171,7 +171,7 @@ def _serve(connection: Connection) -> None:
         threading.Thread(target=imports, name="imports", daemon=True).start()
         with contextlib.suppress(*_GONE):
             while True:
-                asked: _Asked | None = connection.recv()
+                asked: _AskedExaminer | None = connection.recv()
                 if asked is None:
                     pool.interrupt()
                 else:

@@ -32,6 +32,8 @@ from driftline.store.store import now
 
 WAITING, RUNNING, STOPPING, STOPPED, DONE, FAILED = "waiting", "running", "stopping", "stopped", "done", "failed"
 LOG = 8_000  # characters of a log that a page shows
+# Seconds. When a process was born is reckoned from when the machine was, in whole seconds by a clock that is set.
+_SAME_BIRTH = 5.0
 _PATIENCE = 20.0  # seconds that jobs have to stop when the server ends
 _DIED = "Its process died; what it had found is in the store."
 _OVER = (0, 1, 5)  # exit codes of work that came to its end
@@ -134,7 +136,7 @@ class JobKeeper:
             return None
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(record.pid)
-            if abs(process.create_time() - record.born) < 1 and process.status() != psutil.STATUS_ZOMBIE:
+            if abs(process.create_time() - record.born) < _SAME_BIRTH and process.status() != psutil.STATUS_ZOMBIE:
                 return process
         return None
 
