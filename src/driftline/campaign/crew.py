@@ -24,7 +24,7 @@ from driftline.execute.pool import Pool, WorkerKind
 from driftline.store import Store
 from driftline.store.hunts import Suspect
 
-MANY_JOBS = 8  # from here on the hunt's own process would be what the others wait for
+MANY_JOBS = 8  # half of those with which the hunt's own process was busy for nine tenths of the time
 EXAMINING = 8  # one worker of an examiner for so many jobs
 
 

@@ -15,6 +15,7 @@ from driftline.core.case import Case, Inputs
 from driftline.core.errors import DriftlineError
 from driftline.core.program import Program, SourceBundle
 from driftline.programs.operators import operators_of
+from driftline.report.scripts.growth import TENSORS
 
 _FILE = "driftline_repeated.py"
 _TEXT = '''"""{module}.{entry}, {copies} times."""
@@ -24,12 +25,7 @@ import importlib
 import torch
 
 
-def tensors(value):
-    if isinstance(value, torch.Tensor):
-        return [value]
-    values = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()
-    return [found for one in values for found in tensors(one)]
-
+{tensors}
 
 class Repeated(torch.nn.Module):
     def __init__(self, function, place):
@@ -114,5 +110,5 @@ def _model(program: Program) -> Any:
 def _repeated_bundle(program: Program, copies: int) -> SourceBundle:
     bundle = SourceBundle.load(program.path.read_bytes())
     module = PurePath(bundle.entry_file).stem
-    text = _TEXT.format(module=module, entry=bundle.entry_name, copies=copies)
+    text = _TEXT.format(tensors=TENSORS, module=module, entry=bundle.entry_name, copies=copies)
     return SourceBundle(_FILE, "program", {**bundle.files, _FILE: text})

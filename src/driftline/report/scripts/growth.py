@@ -8,13 +8,16 @@ from dataclasses import dataclass
 
 from driftline.report.scripts.recipe import Check
 
-REPEATED = '''\
+# What a program returned, whatever it is packed into. Without braces: it is a part of texts that are formatted.
+TENSORS = """\
 def tensors(value):
     if isinstance(value, torch.Tensor):
         return [value]
     values = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()
     return [found for one in values for found in tensors(one)]
-
+"""
+REPEATED = f'''\
+{TENSORS}
 
 class Repeated(torch.nn.Module):
     """The program so many times: each copy takes the result of the one before, or they stand side by side."""
