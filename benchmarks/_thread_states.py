@@ -25,6 +25,8 @@ _MEANING = {
     ("pipeline", "finish"): "writes a turn",
     ("screener", "_side_by_side"): "",  # waits for threads that are counted themselves
     ("checker", "check"): "",  # so does this
+    ("pool", "_run_on"): "has a place and runs nothing",
+    ("pool", "_acquire"): "has a place and runs nothing",
     ("screener", "screen"): "the parent's own work",
     ("hunt", "_turn"): "the parent's own work",
     ("hunt", "_examine"): "the parent's own work",

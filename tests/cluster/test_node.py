@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from driftline.campaign.orders import SuspectOrder, TurnOrder
-from driftline.campaign.taking import slim, take_over
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.cluster import node
 from driftline.cluster.node import examine_there, screen_there
+from driftline.cluster.taking import slim, take_over
 from driftline.core.case import CheckOptions
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from driftline.backends import BACKENDS
-from driftline.campaign.examiner import Examiner, ExaminerLost
 from driftline.campaign.matching import Matching
 from driftline.campaign.orders import SuspectOrder, TurnOrder
-from driftline.campaign.taking import Taker
 from driftline.campaign.triage import ExaminedSuspect, Triage
 from driftline.causes import Library
 from driftline.checking.batch import Screened, Screening
@@ -23,9 +20,6 @@ from driftline.core.target import Target
 from driftline.execute.pool import Pool, WorkerKind
 from driftline.store import Store
 from driftline.store.hunts import Suspect
-
-MANY_JOBS = 8  # half of those with which the hunt's own process was busy for nine tenths of the time
-EXAMINING = 8  # one worker of an examiner for so many jobs
 
 
 def start_seconds(target: Target, form: str) -> float:
@@ -61,21 +55,15 @@ class Crew(Protocol):
     def interrupt(self) -> None:
         """End what runs; who waits for it gets a `PoolInterrupted`."""
 
-    def end(self) -> None:
-        """No order follows; what is known may still be matched."""
-
 
 class LocalCrew:
-    """The processes of this machine. With many jobs, suspects are examined in a process of their own
-    (`examiner.py`)."""
+    """The processes of this machine. Suspects are examined by the hunt's own process: with 16 jobs it is busy for two
+    thirds of the time, and one beside it for that alone was slower, since everybody waited for it at the end."""
 
     def __init__(self, pool: Pool, store: Store, jobs: int, library: Library | None = None) -> None:
         self.jobs = jobs
         self._pool = pool
         self._triage = Triage(Checker(pool, jobs=1), store, library)
-        self._library = library
-        self._taker = Taker(store) if jobs >= MANY_JOBS else None
-        self._examiner: Examiner | None = None
         self._kinds: dict[tuple[Target, str], set[WorkerKind]] = {}
         self._cold: set[WorkerKind] = set()  # those that somebody is importing, or will
 
@@ -96,8 +84,6 @@ class LocalCrew:
             kinds |= dict.fromkeys(own)
         if self.jobs < 2:
             return
-        if self._taker:
-            self._examiner = Examiner(self.jobs // EXAMINING, self._library, kinds)
         self._cold = set(kinds)
         waiting = iter(kinds)
         lock = threading.Lock()
@@ -126,14 +112,7 @@ class LocalCrew:
         return screened(self._pool, order)
 
     def examine(self, order: SuspectOrder) -> ExaminedSuspect:
-        kinds = self._kinds.get((order.target, order.form))
-        if self._taker and self._examiner and kinds and self._examiner.knows(kinds):
-            with contextlib.suppress(ExaminerLost):  # killed, for its memory perhaps: this process can do it too
-                return self._taker.taken(self._examiner.examine(order, self._taker.known(order.target)))
-        examined = self._triage.examine(order)
-        if self._taker:
-            self._taker.note(bug for bug, _ in examined.bugs)
-        return examined
+        return self._triage.examine(order)
 
     def match(
         self, suspects: Sequence[Suspect], target: Target, form: str, options: CheckOptions
@@ -142,13 +121,6 @@ class LocalCrew:
 
     def interrupt(self) -> None:
         self._pool.interrupt()
-        if self._examiner:
-            self._examiner.interrupt()
-
-    def end(self) -> None:
-        if self._examiner:
-            self._examiner.close()
-            self._examiner = None
 
 
 def screened(pool: Pool, order: TurnOrder) -> list[Screened]:

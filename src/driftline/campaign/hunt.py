@@ -272,8 +272,6 @@ class Hunter:
             self._roster.stop()
             self._wait_for(threads, at_once=True)
             raise
-        finally:
-            self._crew.end()
         if self._failure:
             raise self._failure
 

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from driftline.campaign.following import follows
 from driftline.campaign.part_screening import PartScreening
 from driftline.campaign.smallest_parts import SmallestParts
-from driftline.campaign.triage import VALUE_KINDS, ExaminedSuspect, Triage, operators_in
+from driftline.campaign.triage import ExaminedSuspect, Triage, operators_in
 from driftline.checking.batch import Screened, Screening
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.core.case import CheckOptions
 from driftline.core.identity import operators_named_in
 from driftline.core.spelling import spelled_alike
 from driftline.core.target import Target
+from driftline.core.verdict import VALUE_KINDS
 from driftline.core.wire import decode
 from driftline.diagnose.reduce.cutting import keep
 from driftline.diagnose.reduce.generated import read_generated, write_generated

@@ -10,7 +10,7 @@ from driftline.campaign.target_settings import targets_without
 from driftline.checking.batch import Screened, Screening, case_of, native_of
 from driftline.checking.batch_requests import PreparedProgram, ProgramRequest
 from driftline.checking.screener import own_results
-from driftline.core.case import CheckOptions
+from driftline.core.case import Case, CheckOptions
 from driftline.core.target import Target
 from driftline.core.tensors import Array, Arrays
 from driftline.diagnose.reduce.generated import everything_returned
@@ -18,7 +18,7 @@ from driftline.execute.shelf import Shelf
 from driftline.generate.graph import Graph
 from driftline.generate.random_graph import GROWTH, resized
 
-_PART = ProgramRequest("part", "", 0, strategies=("part",), seed="")
+PART = ProgramRequest("part", "", 0, strategies=("part",), seed="")
 
 
 class PartScreening:
@@ -63,15 +63,25 @@ class PartScreening:
         return self._written(arrays | {str(first + at): array for at, array in enumerate(results)})
 
     def on_inputs(self, graph: Graph, arrays: Arrays) -> ProgramRequest:
-        return replace(_PART, graph=graph, inputs=self._written(arrays))
+        return replace(PART, graph=graph, inputs=self._written(arrays))
 
     def on_values(self, graph: Graph, values: str, sources: Sequence[int]) -> ProgramRequest:
         """A part of a program whose values are in a file. `sources[i]` is the number there of leaf i."""
-        return replace(_PART, graph=graph, values=values, sources=tuple(sources))
+        return replace(PART, graph=graph, values=values, sources=tuple(sources))
 
     def on_arrays(self, graph: Graph, values: Arrays, sources: Sequence[int]) -> ProgramRequest:
         """The same with values in memory."""
         return self.on_values(graph, self._written(values), sources)
+
+    def of_model(self, made: PreparedProgram, coverage: tuple[tuple[str, str], ...]) -> ProgramRequest:
+        """A part of an ONNX model, which was written as one."""
+        place, strategies = str(made.program.path), PART.strategies * len(made.origins)
+        return replace(PART, model=place, inputs=made.tensors, strategies=strategies, coverage=coverage)
+
+    def calls(self, failing: Screened) -> Case:
+        """The program with its inputs, up to those that it failed on."""
+        assert failing.made
+        return case_of(failing.made, self._target, self._options, range(failing.sample + 1))
 
     def first_results(self, requests: Sequence[ProgramRequest]) -> list[list[Array] | None]:
         """What the target returns."""
@@ -91,12 +101,12 @@ class PartScreening:
         answer = self._screening.prepare([request])[0]
         return own_results(native_of(answer)[0]) if isinstance(answer, PreparedProgram) else None
 
-    def again(self, failing: Screened) -> ProgramRequest:
-        """The request that makes this very program on this very sample once more."""
+    def again(self, failing: Screened, instead: Arrays | None = None) -> ProgramRequest:
+        """The request that makes this very program on this very sample once more, or on others."""
         assert failing.made
         graph = self.graph_as_it_failed(failing) or failing.request.graph
         origin = failing.made.origins[failing.sample]
-        inputs = self._written(self.inputs(failing))
+        inputs = self._written(self.inputs(failing) if instead is None else instead)
         return replace(failing.request, graph=graph, inputs=inputs, strategies=(origin,))
 
     def needed_settings(self, failing: Screened) -> tuple[str, ...]:

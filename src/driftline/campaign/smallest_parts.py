@@ -7,7 +7,7 @@ on the values that the whole computed, so any failure counts, of whatever kind: 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,9 +22,8 @@ from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph
 from driftline.diagnose.reduce.search import BudgetEnded, CandidateAnswer, Reply, Search
 from driftline.diagnose.reduce.small_parts import MOST_PARTS, fewer_operators, small_parts
 from driftline.execute.pool import PoolExpired
-from driftline.generate.graph import Graph
 from driftline.generate.mutate import retyped
-from driftline.generate.naming import pattern
+from driftline.generate.naming import named, pattern
 
 MOST_REPORTED = 4  # parts of one suspect
 IMPRECISE = 2  # of them, parts that are merely less precise, beside one that is wrong
@@ -48,7 +47,15 @@ class SmallestParts:
         through = [self._screening.on_values(value, values, [number]) for number, value in handed_through(graph)]
         if crude := [result for result in self._screening.screen(through) if result.judgement == "fail"]:
             return _by_pattern(crude)
-        return _Cutting(self._screening, whole, graph, values, self._deadline).parts()
+
+        def ask(parts: Sequence[ProgramGraph]) -> list[Screened]:
+            requests = [
+                self._screening.on_values(write_generated(part, graph), values, [leaf.number for leaf in part.leaves])
+                for part in parts
+            ]
+            return self._screening.screen(requests)
+
+        return Cutting(whole, read_generated(graph), ask, self._deadline).parts()
 
     def canonical(self, part: Screened) -> Screened:
         """The part without its gradients or transformation and in the plainest dtype, as far as it still fails in the
@@ -64,7 +71,7 @@ class SmallestParts:
                 if plain is not None:
                     options.append(self._screening.on_inputs(plain, _cast(self._screening.inputs(part), old, new)))
             results = self._screening.screen(options)
-            same = next((result for result in results if _same_failure(result, part)), None)
+            same = next((result for result in results if same_failure(result, part)), None)
             if same is None:
                 return part
             part = same
@@ -76,21 +83,29 @@ class SmallestParts:
             return part
         request = self._screening.on_inputs(replace(graph, grad=False, transform=""), self._screening.inputs(part))
         plain = self._screening.screen([request])[0]
-        return plain if _same_failure(plain, part) else part
+        return plain if same_failure(plain, part) else part
 
 
-class _Cutting:
-    """The search in one program."""
+class Cutting:
+    """The search in one program whose values are known. `ask` runs parts of it on what the whole computed there."""
 
-    def __init__(self, screening: PartScreening, whole: Screened, graph: Graph, values: str, deadline: float) -> None:
-        self._screening = screening
+    def __init__(
+        self,
+        whole: Screened,
+        base: Evaluated,
+        ask: Callable[[Sequence[ProgramGraph]], list[Screened]],
+        deadline: float,
+        explains: Callable[[Screened], bool] | None = None,
+    ) -> None:
+        """`explains`: may a failing part be why the whole fails? Without it, all but less precision in a whole that is
+        plainly wrong."""
         self._whole = whole
-        self._graph = graph
-        self._values = values
-        self._base = read_generated(graph)
+        self._base = base
+        self._screen = ask
+        self._explains = explains or self._is_as_wrong
         self._screened: dict[str, Screened] = {}
         self._search = Search(
-            self._ask, self._base.graph, deadline=deadline, batch=MOST_PARTS, least=MOST_PARTS
+            self._ask, base.graph, deadline=deadline, batch=MOST_PARTS, least=MOST_PARTS
         )  # a batch is three jobs, however many programs it has
 
     def parts(self) -> list[Screened]:
@@ -114,23 +129,19 @@ class _Cutting:
         return [self._screened[part.key] for part, reply in zip(parts, replies, strict=True) if reply.answer is answer]
 
     def _ask(self, parts: Sequence[ProgramGraph]) -> list[Reply]:
-        requests = [
-            self._screening.on_values(
-                write_generated(part, self._graph), self._values, [leaf.number for leaf in part.leaves]
-            )
-            for part in parts
-        ]
-        results = self._screening.screen(requests)
+        results = self._screen(parts)
         self._screened |= {part.key: result for part, result in zip(parts, results, strict=True)}
         return [self._reply(result) for result in results]
 
     def _reply(self, result: Screened) -> Reply:
-        """Any failure counts; but a part that is merely less precise does not explain a whole that is wrong."""
         if result.judgement != "fail":
             passes = result.judgement == "pass"
             return Reply(CandidateAnswer.PASS if passes else CandidateAnswer.NEITHER, result.reason)
-        explains = bool(self._whole.evidence.policies) or not result.evidence.policies
-        return Reply(CandidateAnswer.SAME if explains else CandidateAnswer.OTHER, result.reason, result.kind)
+        answer = CandidateAnswer.SAME if self._explains(result) else CandidateAnswer.OTHER
+        return Reply(answer, result.reason, result.kind)
+
+    def _is_as_wrong(self, part: Screened) -> bool:
+        return bool(self._whole.evidence.policies) or not part.evidence.policies
 
     def _evaluate(self, part: ProgramGraph) -> Evaluated:
         """What its values are is known: those of the whole."""
@@ -142,7 +153,7 @@ def _cast(arrays: Arrays, old: str, new: str) -> Arrays:
         return {n: a.astype(numpy_dtype(new)) if a.dtype.name == old else a for n, a in arrays.items()}
 
 
-def _same_failure(result: Screened, part: Screened) -> bool:
+def same_failure(result: Screened, part: Screened) -> bool:
     if result.judgement != "fail" or result.kind != part.kind:
         return False
     if bool(result.evidence.policies) != bool(part.evidence.policies):
@@ -154,6 +165,7 @@ def _by_pattern(failing: Sequence[Screened]) -> list[Screened]:
     """One part for each pattern and kind."""
     found: dict[tuple[str, str], Screened] = {}
     for result in failing:
-        assert result.made and result.made.graph
-        found.setdefault((result.kind, pattern(result.made.graph)), result)
+        assert result.made
+        graph = result.made.graph
+        found.setdefault((result.kind, pattern(graph) if graph else named(result.coverage)), result)
     return list(found.values())

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from driftline.campaign.annotation import examined
+from driftline.campaign.model_parts import ModelParts
 from driftline.campaign.orders import SuspectOrder
 from driftline.campaign.part_screening import PartScreening
 from driftline.campaign.session import fingerprint, record
@@ -31,7 +32,7 @@ from driftline.core.identity import AFTER_ANOTHER_CALL, identify, operators_name
 from driftline.core.program import Program
 from driftline.core.spelling import spelled_alike
 from driftline.core.target import Target
-from driftline.core.verdict import Judgement, Kind, Status, Verdict
+from driftline.core.verdict import VALUE_KINDS, Judgement, Kind, Status, Verdict
 from driftline.execute.pool import Pool, PoolInterrupted, WorkerStartError
 from driftline.generate.blueprint import LANGUAGE
 from driftline.generate.naming import circumstances_of, named, operators_named, pattern, usual_names
@@ -41,7 +42,6 @@ from driftline.oracle.judge import Reference
 from driftline.store import Bug, Store
 from driftline.store.store import Finding
 
-VALUE_KINDS = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE, Kind.WRONG_SHAPE, Kind.WRONG_DTYPE)
 OTHER_INPUTS = 4
 CHECKED_FINDINGS = 2  # of one bug; what looks the same after that is not checked by itself again
 KEPT_FINDINGS = 5  # of one bug and target, with their programs and tensors; further sightings are counted only
@@ -171,7 +171,7 @@ class _Examination:
         try:
             smallest = SmallestParts(self._parts, LANGUAGE[self._form], self._deadline)
             for part in map(smallest.canonical, smallest.of(whole)):
-                flaky |= self._look_at(part, found, doubts)
+                flaky |= self._look_into(part, found, doubts)
         except PoolInterrupted:
             if not found:  # what was recorded before the time was over counts
                 raise
@@ -182,6 +182,19 @@ class _Examination:
         if self._accepted:
             return ExaminedSuspect("accepted", reason=self._accepted)
         return ExaminedSuspect("unclear", reason="it fails among others, and not when it is checked by itself")
+
+    def _look_into(self, part: Screened, found: dict[str, tuple[Bug, bool]], doubts: list[str]) -> bool:
+        """Look at the nodes of its model that fail by themselves, or else at the part as it is. Is it flaky?"""
+        if known := self._triage.known_value(self._target, part, self._parts.needed_settings(part)):
+            found.setdefault(known.id, (known, False))
+            return False
+        before, flaky = len(found), False
+        for node in ModelParts(self._checker.pool, self._parts, self._deadline).of(part):
+            if known := self._triage.known_error(self._target, node):
+                found.setdefault(known.id, (known, False))
+            else:
+                flaky |= self._look_at(node, found, doubts)
+        return flaky if len(found) > before else self._look_at(part, found, doubts)
 
     def _look_at(self, part: Screened, found: dict[str, tuple[Bug, bool]], doubts: list[str]) -> bool:
         """Check a part by itself, and add the bug or the doubt. Is it flaky?"""
@@ -322,10 +335,9 @@ class _Examination:
             return ()
         given = self._parts.inputs(part)
         options = [(sort, changed) for sort in InputClass if (changed := without(given, sort)) is not None]
-        graph = self._parts.graph_as_it_failed(part)
-        if graph is None or not options:
+        if not options or not (part.made and (part.made.graph or part.request.model)):
             return ()
-        requests = [self._parts.on_inputs(graph, changed) for _, changed in options]
+        requests = [self._parts.again(part, changed) for _, changed in options]
         answers = self._parts.screen(requests)
         return tuple(sort for (sort, _), answer in zip(options, answers, strict=True) if answer.judgement == "pass")
 

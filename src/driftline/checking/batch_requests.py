@@ -46,7 +46,7 @@ ARMS = Task(f"{_TASKS}:arms", ArmsRequest, ArmsAnswer)
 
 @dataclass(frozen=True)
 class ProgramRequest:
-    """A program that is asked for: of a generator, or one whose graph is there already (a part of another program).
+    """A program that is asked for: of a generator, or one whose graph or model is there already (a part of another).
 
     Kept in the store with a suspect: fields may be added, with a default."""
 
@@ -65,6 +65,8 @@ class ProgramRequest:
     mode: str = ""  # what it was asked to do
     copy: bool = False  # its text is known: it is wanted on other sizes
     options: tuple[tuple[str, str], ...] = ()  # of the target, besides the lane's own
+    model: str = ""  # the place of this very program, an ONNX model
+    coverage: tuple[tuple[str, str], ...] = ()  # its operators, with dtypes
 
 
 @dataclass(frozen=True)

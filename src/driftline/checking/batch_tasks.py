@@ -54,6 +54,7 @@ from driftline.generate.base import Blueprint, GeneratorRequest, NoProgram
 from driftline.generate.blueprint import blueprint
 from driftline.generate.features import depends_on_memory, features_of, pairs_of
 from driftline.generate.graph import value_name
+from driftline.generate.model_blueprint import blueprint_of_model
 from driftline.inputs.plan import InputPlan
 from driftline.inputs.strategies import INPUTS
 from driftline.oracle.arithmetic import declared
@@ -150,6 +151,10 @@ def _prepare_one(item: ProgramRequest, batch: PrepareRequest, path: Path, shelf:
 def _make(item: ProgramRequest, batch: PrepareRequest) -> Blueprint:
     if item.graph:  # made already: a part of another program
         return blueprint(item.graph, batch.form)
+    if item.model:  # likewise
+        import onnx
+
+        return replace(blueprint_of_model(onnx.load_model(item.model)), coverage=item.coverage)
     request = GeneratorRequest(
         batch.form, item.arm, item.number, batch.seed, frozenset(item.avoid), item.base, item.text, item.mode, item.copy
     )

@@ -7,11 +7,11 @@ import atexit
 from dataclasses import dataclass
 
 from driftline import __version__
-from driftline.campaign.apart import Carried, ExaminedApart, carried_out, examine_apart
 from driftline.campaign.crew import screened
 from driftline.campaign.orders import SuspectOrder, TurnOrder
 from driftline.causes import Library
 from driftline.checking.batch import Screened
+from driftline.cluster.apart import Carried, ExaminedApart, carried_out, examine_apart
 from driftline.execute.pool import Pool
 from driftline.store import Bug
 

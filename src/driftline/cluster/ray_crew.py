@@ -14,15 +14,15 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from driftline.campaign.apart import Carried, ExaminedApart
 from driftline.campaign.orders import SuspectOrder, TurnOrder
-from driftline.campaign.taking import Taker
 from driftline.campaign.triage import ExaminedSuspect
 from driftline.causes import Library
 from driftline.checking.batch import Screened
 from driftline.checking.precision import runs_on_gpu
+from driftline.cluster.apart import Carried, ExaminedApart
 from driftline.cluster.node import examine_there, screen_there
 from driftline.cluster.resources import pinned
+from driftline.cluster.taking import Taker
 from driftline.core.case import CheckOptions
 from driftline.core.errors import InternalError
 from driftline.core.target import Target
@@ -74,9 +74,6 @@ class RayCrew:
     def interrupt(self) -> None:
         with self._lock:
             self._interruptions += 1
-
-    def end(self) -> None:
-        """The cluster is left by whoever joined it."""
 
     def _on_nodes(self, task: Any, target: Target) -> Any:
         return task.options(

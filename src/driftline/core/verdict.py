@@ -41,6 +41,7 @@ class Kind(StrEnum):
     MEMORY = "memory"  # memory grows faster than the program
 
 
+VALUE_KINDS = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE, Kind.WRONG_SHAPE, Kind.WRONG_DTYPE)
 COSTS = (Kind.SLOW, Kind.SLOW_COMPILE, Kind.MEMORY)
 
 

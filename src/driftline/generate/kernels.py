@@ -25,6 +25,13 @@ _PLUMBING = frozenset(
     GatherND Identity Mul Neg Not Or Pad Range Reshape Shape Size Slice Split Squeeze Sub Transpose Unsqueeze Where Xor
     """.split()
 )
+# What computes nothing: which dtype the elements have is no matter to it.
+MOVEMENT = frozenset(
+    """
+    Concat Constant ConstantOfShape DepthToSpace Expand Flatten Gather GatherElements GatherND Identity Pad Range
+    Reshape Shape Size Slice SpaceToDepth Split Squeeze Tile Transpose Unsqueeze
+    """.split()
+)
 _FAMILIES = {
     "a matrix product": "Gemm MatMul Einsum",
     "a logarithm": "Log LogSoftmax ReduceLogSum ReduceLogSumExp",
@@ -65,6 +72,16 @@ def kernels(operator: str) -> frozenset[str]:
         with contextlib.suppress(NoProgram):
             return _in_words(_nodes(operator))
     return _in_words([_DIMENSIONS.sub("", operator.removeprefix("nn.functional."))])
+
+
+@cache
+def only_moves(operator: str) -> bool:
+    """Does the operator move elements, and compute nothing?"""
+    known = OPERATORS.get(operator)
+    if known and known.onnx:
+        with contextlib.suppress(NoProgram):
+            return MOVEMENT.issuperset(_nodes(operator))
+    return False
 
 
 def _in_words(names: Iterable[str]) -> frozenset[str]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, ProgramNode, ValueType
 from driftline.generate.graph import Graph, Leaf, Node
+from driftline.generate.kernels import only_moves
 from driftline.generate.table import OPERATORS
 from driftline.generate.transforms import under
 
@@ -89,12 +90,19 @@ def everything_returned(whole: Graph) -> Graph:
     return replace(whole, outputs=tuple(range(first, len(whole.types()))), grad=False, transform="")
 
 
+def plainer_than(dtype: str, *, moved: bool) -> tuple[str, ...]:
+    """What a dtype is tried as, the plainest first. `moved`: nothing is computed with the elements."""
+    tried = _TRIED_AS.get(dtype, ())
+    return tried if not moved or dtype == "float32" or "float32" in tried else ("float32", *tried)
+
+
 def in_plainer_dtypes(part: Graph) -> list[tuple[Graph, str, str]]:
     """The same program in plainer dtypes, the plainest first: (graph, old dtype, new dtype). The types of its results
     are still the old ones."""
     found = []
-    for old in sorted({leaf.type.dtype for leaf in part.leaves} & set(_TRIED_AS)):
-        for new in _TRIED_AS[old]:
+    moved = all(only_moves(node.op) for node in part.nodes)
+    for old in sorted({leaf.type.dtype for leaf in part.leaves}):
+        for new in plainer_than(old, moved=moved):
             leaves = tuple(
                 replace(leaf, type=leaf.type.with_dtype(new)) if leaf.type.dtype == old else leaf
                 for leaf in part.leaves

@@ -10,14 +10,13 @@ import importlib
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from driftline.core.tensors import ANY_SIZE, TensorSpec
 from driftline.generate.base import Blueprint, Generator, GeneratorRequest, NoProgram
 from driftline.generate.changes import CHANGES
 from driftline.generate.changes.model import settled
 from driftline.generate.idioms.sketch import IDIOMS, Sketch
-from driftline.inputs.plan import InputPlan
+from driftline.generate.model_blueprint import blueprint_of_model
 
 _FAMILIES = (
     "attention", "broadcast", "control", "convolution", "linear", "movement", "normalisation", "pointwise", "quantised",
@@ -69,7 +68,7 @@ def _drawn(base: str, request: GeneratorRequest, last: str = "") -> Blueprint:
     outputs = [drawn] if isinstance(drawn, str) else list(drawn)
     if last:
         outputs = [sketch.node(last, output) for output in outputs]
-    return _blueprint(settled(sketch.model(outputs), types=_typed(request.number)), sketch.plans)
+    return blueprint_of_model(settled(sketch.model(outputs), types=_typed(request.number)), sketch.plans)
 
 
 def _typed(number: int) -> bool:
@@ -92,40 +91,5 @@ def changed(made: Blueprint, change: str, rng: random.Random, *, types: bool = F
             reason = error
             continue
         if model.SerializeToString(deterministic=True) != made.content:
-            return _blueprint(model, made.inputs)
+            return blueprint_of_model(model, made.inputs)
     raise reason
-
-
-def _blueprint(model: Any, plans: Sequence[InputPlan]) -> Blueprint:
-    from onnx import helper
-
-    known = {plan.spec.name: plan for plan in plans}
-    constants = {tensor.name for tensor in model.graph.initializer}
-    inputs = []
-    for info in model.graph.input:
-        if info.name in constants:
-            continue
-        tensor = info.type.tensor_type
-        dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
-        sizes = tuple(d.dim_value if d.HasField("dim_value") else ANY_SIZE for d in tensor.shape.dim)
-        inputs.append(_plan(known.get(info.name), TensorSpec(info.name, dtype, sizes)))
-    operators = tuple(node.op_type for node in model.graph.node)
-    first = inputs[0].spec.dtype if inputs else "float32"
-    return Blueprint(
-        form="onnx",
-        content=model.SerializeToString(deterministic=True),
-        inputs=tuple(inputs),
-        operators=operators,
-        coverage=tuple((operator, first) for operator in operators),
-    )
-
-
-def _plan(old: InputPlan | None, spec: TensorSpec) -> InputPlan:
-    """Sizes that are open get those the model was drawn with; an example is kept while it fits."""
-    if old is None:
-        return InputPlan(spec, "like")
-    shape = tuple(
-        was if size == ANY_SIZE else size for size, was in zip(spec.shape, old.spec.shape, strict=True)
-    ) if len(spec.shape) == len(old.spec.shape) else spec.shape  # fmt: skip
-    example = old.example if old.example is not None and old.example.shape == shape else None
-    return InputPlan(TensorSpec(spec.name, spec.dtype, shape), old.values, example)

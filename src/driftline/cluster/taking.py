@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from driftline.campaign.apart import ExaminedApart
 from driftline.campaign.triage import ExaminedSuspect
+from driftline.cluster.apart import ExaminedApart
 from driftline.core.target import Target
 from driftline.core.verdict import Kind
 from driftline.store import Bug, Store

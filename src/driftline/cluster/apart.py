@@ -1,4 +1,4 @@
-"""An examination in another process than the hunt's: by a node of a cluster, or by an examiner of this machine.
+"""An examination in another process than the hunt's, by a node of a cluster.
 
 What it finds is recorded in a store of its own, which goes back whole: it is small, and holds tensors of failures only.
 What must be told apart by the hunt is a value, since an exception is told by the name of its class alone.
