@@ -11,7 +11,8 @@ hunt knows nothing of them but the name of its target. It is ended when the plan
 later: what is left of its time would be spent on more of the same. A line is written when a hunt is over, and what has
 a line with the same seed and time is not hunted again: stop and start it as you like. A plant is *found* when a bug of
 its hunt names one of its operators; its bugs are its *names*; it is *blamed right* when all of them do. A twin is asked
-for every program that failed on its plant, and hunted for a short time; it is *silent* when none of that fails.
+for every program that failed on its plant, and hunted for a short time; it is *silent* when none of that fails. What
+fails on eager or the ONNX evaluator themselves, of which plants and twins are copies, is neither's, and told apart.
 Found within three minutes is read off the time of the first report of the same hunt.
 """
 
@@ -28,7 +29,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -37,10 +38,11 @@ from _detection_plants import PLANTS, Plant
 from _detection_reach import reach
 from _lines import append_line, read_lines
 
+from driftline.checking.kinds import HOME
 from driftline.core.errors import DriftlineError
 from driftline.core.identity import operators_named_in
 from driftline.core.spelling import spelled_alike
-from driftline.store import Store
+from driftline.store import Bug, Store
 from driftline.store.hunts import HuntLog
 
 PLUGIN = Path(__file__).parent / "_detection_plants.py"
@@ -67,6 +69,7 @@ class Hunted:
     minutes: float = 0.0  # the budget; 0 in lines that an older version wrote
     load: float = 0.0  # of the machine when it was over: processes that wanted to run, ours among them
     asked: int = 0  # programs that failed on the plant and were run on this twin
+    inherited: tuple[str, ...] = ()  # further bugs, of what it is a copy of
 
     @property
     def name(self) -> str:
@@ -122,13 +125,16 @@ def hunted(plant: Plant, arguments: argparse.Namespace) -> Iterator[Hunted]:
     with tempfile.TemporaryDirectory() as folder:
         store, target = Path(folder) / "store", f"plant-{plant.name}"
         problems = _hunt(store, target, plant, arguments.minutes, arguments)
-        yield noted(_read_store(store, target, plant, arguments.seed, problems))
+        copied = _failing_on(HOME[plant.language], store, _names(store))
+        yield noted(_read_store(store, target, plant, arguments.seed, problems, copied))
         if not arguments.no_twins:
             beside, twin = Path(folder) / "beside", f"twin-{plant.name}"
             problems = _hunt(beside, twin, plant, arguments.twin_minutes, arguments)
-            found = _read_store(beside, twin, plant, arguments.seed, problems)
-            failing, asked = _failing_on_twin(store, twin)
-            yield noted(replace(found, bugs=(*found.bugs, *failing), asked=asked))
+            of_home = _failing_on(HOME[plant.language], beside, _names(beside))
+            found = _read_store(beside, twin, plant, arguments.seed, problems, of_home)
+            names = _names(store, without=copied)
+            failing = [f"{name} of the plant" for name in _failing_on(twin, store, names)]
+            yield noted(replace(found, bugs=(*found.bugs, *failing), asked=len(names)))
 
 
 def _hunt(store: Path, target: str, plant: Plant, minutes: float, arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -161,26 +167,35 @@ def _is_reported(store: Path, plant: Plant) -> bool:
     return any(names_one_of(detail, plant.blames) for detail in details)
 
 
-def _failing_on_twin(store: Path, twin: str) -> tuple[list[str], int]:
-    """Which bugs of the plant fail on its twin too, and how many were tried."""
-    with Store.open(store) as opened:
-        names = list(HuntLog(opened).sightings(None))
-    command = [sys.executable, "-m", "driftline", "replay", "--plugin", str(PLUGIN), "--target", twin]
-    codes = {
-        name: subprocess.run([*command, name, "--store", str(store), "--quiet"], capture_output=True).returncode
+def _failing_on(target: str, store: Path, names: Iterable[str]) -> set[str]:
+    """Which bugs of a store fail on this target too."""
+    command = [sys.executable, "-m", "driftline", "replay", "--plugin", str(PLUGIN), "--target", target]
+    return {
+        name
         for name in names
+        if subprocess.run([*command, name, "--store", str(store), "--quiet"], capture_output=True).returncode == 1
     }
-    return [f"{name} of the plant" for name, code in codes.items() if code], len(names)
 
 
-def _read_store(store: Path, target: str, plant: Plant, seed: int, problems: tuple[str, ...]) -> Hunted:
+def _names(store: Path, without: Collection[str] = ()) -> list[str]:
+    """The bugs of a store."""
+    with Store.open(store) as opened:
+        return [name for name in HuntLog(opened).sightings(None) if name not in without]
+
+
+def _read_store(
+    store: Path, target: str, plant: Plant, seed: int, problems: tuple[str, ...], copied: Collection[str]
+) -> Hunted:
+    """`copied`: the bugs of what it is a copy of."""
     with Store.open(store) as opened:
         log = HuntLog(opened)
         hunt = next(iter(log.hunts()), None)
         if hunt is None:
             problems = problems or ("its time was over before it began",)
             return Hunted(target, plant.kind, plant.language, 0.0, seed, 0, (), 0, -1.0, 0, problems)
-        found = [opened.bug(name) for name in log.sightings(hunt)]
+        names = list(log.sightings(hunt))
+        found = [opened.bug(name) for name in names if name not in copied]
+        inherited = [opened.bug(name) for name in names if name in copied]
         details = [str(bug.fingerprint.detail) for bug in found]
         right = [names_one_of(detail, plant.blames) for detail in details]
         since = [_seconds(hunt.started, bug.first_seen) for bug, fits in zip(found, right, strict=True) if fits]
@@ -191,12 +206,17 @@ def _read_store(store: Path, target: str, plant: Plant, seed: int, problems: tup
             hunt.seconds,
             seed,
             sum(turn.body.programs for turn in log.turns(hunt)),
-            tuple(f"{bug.fingerprint.kind}: {bug.fingerprint.detail}" for bug in found),
+            tuple(map(_named, found)),
             sum(right),
             min(since, default=-1.0),
             sum(count for state, count in log.settled(hunt).items() if state in ("unexamined", "waiting")),
             problems,
+            inherited=tuple(map(_named, inherited)),
         )
+
+
+def _named(bug: Bug) -> str:
+    return f"{bug.fingerprint.kind}: {bug.fingerprint.detail}"
 
 
 def names_one_of(detail: str, operators: Sequence[str]) -> bool:
@@ -210,7 +230,8 @@ def _seconds(start: str, end: str) -> float:
 
 def read(path: Path) -> list[Hunted]:
     lines = read_lines(path)
-    made = [Hunted(**line | {"bugs": tuple(line["bugs"]), "problems": tuple(line["problems"])}) for line in lines]
+    lists = ("bugs", "problems", "inherited")
+    made = [Hunted(**line | {name: tuple(line.get(name, ())) for name in lists}) for line in lines]
     return list({(one.target, one.seed, one.minutes): one for one in made}.values())  # the last try of each
 
 
@@ -232,6 +253,10 @@ def show(lines: Sequence[Hunted]) -> int:
         print(f"blamed right: {sum(one.right == len(one.bugs) for one in found)} of {len(found)}")
     loud = [one for one in twins if one.bugs]
     print(f"twins silent: {len(twins) - len(loud)} of {len(twins)}")
+    copied = Counter(name for one in lines for name in one.inherited)
+    print(
+        f"bugs of what they are copies of: {', '.join(f'{name} ({count})' for name, count in copied.items()) or 'none'}"
+    )
     print(f"suspects that nobody looked at: {sum(one.unexamined for one in plants)}")
     for one in (*loud, *(one for one in lines if one.problems)):
         print(f"  {one.target}: {', '.join((*one.bugs, *one.problems))}")
