@@ -9,6 +9,7 @@ met.
 from __future__ import annotations
 
 import operator
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -82,9 +83,10 @@ class _FailingModel:
         self._pool = pool
         self._screening = screening
         self._case = screening.calls(failing)
-        self._folder = pool.workspace.job_folder()
-        request = ReadRequest(write_case(pool.workspace, self._case), self._folder / "values")
-        read = self._run(READ, request)
+        self._folder = screening.new_folder()
+        files = write_case(pool.workspace, self._case)
+        read = self._run(READ, ReadRequest(files, self._folder / "values"))
+        shutil.rmtree(files.folder, ignore_errors=True)
         self.base: Evaluated | None = read.evaluated if read else None
 
     def in_plainer_dtypes(self) -> Iterator[ProgramGraph]:
@@ -119,7 +121,7 @@ class _FailingModel:
     def _written(self, parts: Sequence[ProgramGraph]) -> Sequence[Prepared | None]:
         options, program = self._case.options, self._case.program
         request = WriteRequest(
-            self._pool.workspace.job_folder(),
+            self._screening.new_folder(),
             self._folder / "values",
             tuple(map(GraphCandidate, parts)),
             refer=False,

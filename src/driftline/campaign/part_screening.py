@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from driftline.backends import BACKENDS
 from driftline.campaign.target_settings import targets_without
@@ -72,6 +74,10 @@ class PartScreening:
     def on_arrays(self, graph: Graph, values: Arrays, sources: Sequence[int]) -> ProgramRequest:
         """The same with values in memory."""
         return self.on_values(graph, self._written(values), sources)
+
+    def new_folder(self) -> Path:
+        """For files that live as long as the screening."""
+        return Path(tempfile.mkdtemp(dir=self._screening.folder))
 
     def of_model(self, made: PreparedProgram, coverage: tuple[tuple[str, str], ...]) -> ProgramRequest:
         """A part of an ONNX model, which was written as one."""
