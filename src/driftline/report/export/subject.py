@@ -14,6 +14,7 @@ from driftline.backends import BACKENDS
 from driftline.causes import Cause
 from driftline.core.case import Case
 from driftline.core.evidence import Evidence
+from driftline.core.identity import AFTER_ANOTHER_CALL
 from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
@@ -59,6 +60,11 @@ class Subject:
     def pooled(self) -> bool:
         """Does it show over all its inputs together only?"""
         return self.evidence.pooled_z is not None
+
+    @property
+    def after_another_call(self) -> bool:
+        """Is a first call right, as far as is known?"""
+        return AFTER_ANOTHER_CALL in self.case.program.circumstances
 
     @property
     def arrays(self) -> Arrays:
