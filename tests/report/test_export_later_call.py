@@ -101,6 +101,7 @@ def test_a_model_is_compiled_once_and_called_again(tmp_path: Path, checker: Chec
     assert subject.after_another_call
     exported = export_script(subject)
     assert is_seen_without_driftline(exported)
+    assert ": Add after another call\n" in exported.text
     assert exported.text.count("compile_once(model, inputs)") == 2 and exported.text.count("\ninputs = {") == 2
     sound = run_clean(on_another(subject, "onnxruntime"))
     assert sound.status == 0 and "got:" in sound.output, sound.errors

@@ -30,6 +30,7 @@ CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "NUM_ST
 # From 2024.1 to 2026.4; each stands in the middle of a long report.
 REJECTIONS = (
     "No conversion rule found for operations|OpenVINO does not support the following ONNX operations|Unsupported |"
+    "unsupported element type|"
     "(is|are|only) (not )?supported|not supported|doesn't support|does not support|Not Implemented|not implemented|"
     r"must be a [^.]*constant\.|`fmod` attribute must be set to 1|Supported \w+ executor is not found"
 )

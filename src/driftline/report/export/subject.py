@@ -101,7 +101,8 @@ class Subject:
         told = words.title(
             self.blamed, self.kind, stage, (pattern,) if pattern else self.operators, self.case.program.name, raised
         )
-        return f"{told}{self._of_one_dtype()}"
+        later = f" {AFTER_ANOTHER_CALL}" if self.after_another_call and AFTER_ANOTHER_CALL not in told else ""
+        return f"{told}{later}{self._of_one_dtype()}"
 
     def _of_one_dtype(self) -> str:
         """The dtype of all inputs, where it is not the ordinary one: a reduction keeps another only if it matters."""
