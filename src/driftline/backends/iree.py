@@ -11,6 +11,7 @@ import ctypes
 import os
 import re
 from collections.abc import Sequence
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -83,8 +84,8 @@ _TRACKER = Tracker(
         ("Version information", "{versions}"),
     ),
 )
-_SCRIPT = """\
-def compiled(model, inputs):
+_COMPILING = """\
+def {name}(model, inputs):
     model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     model.graph.name = "main"
     info = onnx_importer.ModelInfo(model)
@@ -92,12 +93,17 @@ def compiled(model, inputs):
     onnx_importer.NodeImporter.define_function(info.main_graph, module).import_all()
     args = [{flags}]
     code = iree.compiler.compile_str(module.get_asm(), target_backends=["llvm-cpu"], input_type="onnx", extra_args=args)
-    result = iree.runtime.load_vm_flatbuffer(code, driver="local-sync").main(*inputs.values())
-    parts = result if isinstance(result, (tuple, list)) else [result]
+    main = iree.runtime.load_vm_flatbuffer(code, driver="local-sync").main
     # Integers have no sign in IREE: the model says what the bits mean.
     dtypes = [onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type) for value in model.graph.output]
-    return [np.array(part.to_host()).view(dtype) for part, dtype in zip(parts, dtypes)]
 """
+_RESULTS = """\
+result = main(*inputs.values())
+parts = result if isinstance(result, (tuple, list)) else [result]
+return [np.array(part.to_host()).view(dtype) for part, dtype in zip(parts, dtypes)]
+"""
+_SCRIPT = f"{_COMPILING}{indent(_RESULTS, '    ')}"
+_ONCE = f"{_COMPILING}\n    def run(inputs):\n{indent(_RESULTS, '        ')}\n    return run\n"
 _SCRIPT_IMPORTS = (
     "import iree.compiler",
     "import iree.runtime",
@@ -184,9 +190,10 @@ class Iree(Backend):
         named = {flag.partition("=")[0] for flag in flags}
         usual = ("iree-llvmcpu-target-cpu=host", "iree-input-demote-f64-to-f32=false")
         flags = [*(flag for flag in usual if flag.partition("=")[0] not in named), *flags]
-        text = _SCRIPT.format(flags=", ".join(string(f"--{flag}") for flag in flags))
+        told = ", ".join(string(f"--{flag}") for flag in flags)
+        text, once = _SCRIPT.format(name="compiled", flags=told), _ONCE.format(name="compile_once", flags=told)
         packages = ("iree-base-compiler", "iree-base-runtime")
-        return [ScriptCall("compiled(model, inputs)", text, _SCRIPT_IMPORTS, packages, own_process=True)]
+        return [ScriptCall("compiled(model, inputs)", text, _SCRIPT_IMPORTS, packages, own_process=True, once=once)]
 
     def settings_text(self, options: Options) -> str:
         return " ".join(f"--{flag}" for flag in self.flags(options)[0 if "opt" in options else 1 :])

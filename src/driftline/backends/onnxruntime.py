@@ -114,22 +114,34 @@ _TRACKER = Tracker(
         ("Execution Provider Library Version", "_none_"),
     ),
 )
-_SCRIPT = """\
-def compiled(model, inputs):
-    options = onnxruntime.SessionOptions()
+_SESSION = """\
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{level}
 {entries}\
     session = onnxruntime.InferenceSession(model.SerializeToString(), options{disabled})
+"""
+_SCRIPT = f"""\
+def compiled(model, inputs):
+    options = onnxruntime.SessionOptions()
+{_SESSION}\
     return session.run(None, inputs)
 """
-_PREPARED = """\
+_PREPARED = f"""\
 def prepared(model, inputs):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.{level}
-{entries}\
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options{disabled})
+{_SESSION}\
     return lambda: session.run(None, inputs)
+"""
+_ONCE = f"""\
+def compile_once(model, inputs):
+    options = onnxruntime.SessionOptions()
+{_SESSION}\
+    return lambda inputs: session.run(None, inputs)
+"""
+_PLAIN_ONCE = """\
+def compile_once(model, inputs):
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return lambda inputs: session.run(None, inputs)
 """
 _ENTRY = """\
     options.add_session_config_entry({name}, {value})
@@ -213,17 +225,17 @@ class OnnxRuntime(Backend):
         imports, packages = ("import onnxruntime",), ("onnxruntime",)
         disabled = ", ".join(string(name) for name in listed(options, "disable"))
         own = self.own_settings(options)
-        text, prepared = (
+        text, prepared, once = (
             script.format(
                 level=_LEVELS[option(options, self, "opt")],
                 disabled=f", disabled_optimizers=[{disabled}]" if disabled else "",
                 entries="".join(_ENTRY.format(name=string(k), value=string(_entry(v))) for k, v in own.items()),
             )
-            for script in (_SCRIPT, _PREPARED)
+            for script in (_SCRIPT, _PREPARED, _ONCE)
         )
         if not disabled and not own and option(options, self, "opt") == "all":
-            return [ScriptCall(_PLAIN_CALL, imports=imports, packages=packages, prepared=prepared)]
-        return [ScriptCall("compiled(model, inputs)", text, imports, packages, prepared=prepared)]
+            return [ScriptCall(_PLAIN_CALL, imports=imports, packages=packages, prepared=prepared, once=_PLAIN_ONCE)]
+        return [ScriptCall("compiled(model, inputs)", text, imports, packages, prepared=prepared, once=once)]
 
     def settings_text(self, options: Options) -> str:
         level = options.get("opt", "all")

@@ -30,6 +30,7 @@ CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "NUM_ST
 # From 2024.1 to 2026.4; each stands in the middle of a long report.
 REJECTIONS = (
     "No conversion rule found for operations|OpenVINO does not support the following ONNX operations|Unsupported |"
+    "unsupported element type|"
     "(is|are|only) (not )?supported|not supported|doesn't support|does not support|Not Implemented|not implemented|"
     r"must be a [^.]*constant\.|`fmod` attribute must be set to 1|Supported \w+ executor is not found"
 )
@@ -76,6 +77,12 @@ def prepared(model, inputs):
     network = openvino.Core().read_model(model.SerializeToString(), b"")
     network = openvino.compile_model(network, "CPU", @CONFIG@ | {"INFERENCE_NUM_THREADS": 1})
     return lambda: network(inputs)
+"""
+_ONCE = """\
+def compile_once(model, inputs):
+    network = openvino.Core().read_model(model.SerializeToString(), b"")
+    network = openvino.compile_model(network, "CPU", @CONFIG@)
+    return lambda inputs: network(inputs).to_tuple()
 """
 # numpy does not know bfloat16: such arrays go and come as bits.
 _SCRIPT_WITH_BITS = """\
@@ -151,13 +158,14 @@ class OpenVino(Backend):
         imports: tuple[str, ...] = ("import openvino",)
         config = {"INFERENCE_PRECISION_HINT": "f32", **_settings(options), **self.own_settings(options)}
         told = "{" + ", ".join(f"{string(name)}: {string(value)}" for name, value in config.items()) + "}"
-        text, with_bits, prepared = (
-            script.replace("@CONFIG@", told) for script in (_SCRIPT, _SCRIPT_WITH_BITS, _PREPARED)
+        text, with_bits, prepared, once = (
+            script.replace("@CONFIG@", told) for script in (_SCRIPT, _SCRIPT_WITH_BITS, _PREPARED, _ONCE)
         )
         setup: tuple[str, ...] = ()
         for name, value in self.variables(options).items():
             imports, setup = ("import os", *imports), (*setup, f"os.environ[{string(name)}] = {string(value)}")
-        return [ScriptCall(call, text, imports, packages, setup, text_for={"bfloat16": with_bits}, prepared=prepared)]
+        others = {"bfloat16": with_bits}
+        return [ScriptCall(call, text, imports, packages, setup, text_for=others, prepared=prepared, once=once)]
 
     def warm(self) -> None:
         forbid_telemetry()

@@ -82,6 +82,16 @@ _PREPARED = f"""\
     main, given = tvm.relax.VirtualMachine(built, tvm.cpu())["main"], [*map(tvm.runtime.tensor, inputs.values())]
     return lambda: main(*given)
 """
+_ONCE = f"""\
+{_COMPILING}\
+    main = tvm.relax.VirtualMachine(built, tvm.cpu())["main"]
+
+    def run(inputs):
+        result = main(*map(tvm.runtime.tensor, inputs.values()))
+        return [part.numpy() for part in ([result] if hasattr(result, "numpy") else result)]
+
+    return run
+"""
 _SKIPPING = """\
 @tvm.instrument.pass_instrument
 class Skipping:
@@ -203,10 +213,9 @@ class Tvm(Backend):
             "config": f", config={_typed(own)!r}" if (own := self.own_settings(options)) else "",
             "building": (_TRANSFORMED if steps else _BUILT).format(names=steps, target=_target_text(options)),
         }
-        text, prepared = (
-            script.format(name=name, **parts) for script, name in ((_SCRIPT, "compiled"), (_PREPARED, "prepared"))
-        )
-        return [ScriptCall("compiled(model, inputs)", text, imports, ("apache-tvm",), prepared=prepared)]
+        named = {"compiled": _SCRIPT, "prepared": _PREPARED, "compile_once": _ONCE}
+        text, prepared, once = (script.format(name=name, **parts) for name, script in named.items())
+        return [ScriptCall("compiled(model, inputs)", text, imports, ("apache-tvm",), prepared=prepared, once=once)]
 
     def settings_text(self, options: Options) -> str:
         own = self.own_settings(options)

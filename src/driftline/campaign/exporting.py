@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from driftline.backends import resolve
 from driftline.campaign import bisection
@@ -13,6 +15,7 @@ from driftline.checking.checker import Checker
 from driftline.checking.convert import Conversions
 from driftline.core.case import Case
 from driftline.core.errors import StoreError
+from driftline.core.evidence import Evidence
 from driftline.core.execution import Stage
 from driftline.core.program import Program
 from driftline.core.target import Target
@@ -40,7 +43,7 @@ def subject_of(
     if reduction:
         case = case_to_run(store, reduction["case"]).only(Target.parse(reduction["target"]))
         verdict = reduction["verdict"] or verdict
-    expected = _expected(store, checker, case, failing, reduced=bool(reduction))
+    expected = _expected(store, checker, case, failing, verdict if reduction else None)
     return Subject(
         bug=failing.bug,
         finding=failing.finding,
@@ -58,16 +61,20 @@ def subject_of(
     )
 
 
-def _expected(store: Store, checker: Checker, case: Case, failing: Failing, *, reduced: bool) -> Arrays:
-    """What should come out for the failing sample: as it was kept, or asked once more."""
+def _expected(
+    store: Store, checker: Checker, case: Case, failing: Failing, reduced: Mapping[str, Any] | None
+) -> Arrays:
+    """What should come out for the failing sample: as it was kept, or asked once more. `reduced`: the verdict on the
+    reduced case, where it is asked about that one."""
     digest = (failing.finding.verdict.get("artifacts") or {}).get("expected")
-    if digest and not reduced:
+    if digest and reduced is None:
         try:
             return store.load_tensors(digest)
         except (StoreError, OSError, ValueError):
             pass
     samples = checker.reference(case).samples
-    index = (failing.finding.evidence.sample or 0) if not reduced else 0
+    found = failing.finding.evidence if reduced is None else Evidence.from_json(reduced.get("evidence") or {})
+    index = found.sample or 0
     return dict(samples[index].native) if index < len(samples) and not samples[index].failure else {}
 
 

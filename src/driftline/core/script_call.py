@@ -33,6 +33,9 @@ class ScriptCall:
     # For ONNX models, in scripts that time it: the text of a function `prepared(model, inputs)` that compiles on one
     # thread and gives a function without arguments, which runs what was compiled.
     prepared: str = ""
+    # For ONNX models, in scripts of what shows in a later call: the text of a function `compile_once(model, inputs)`
+    # that compiles for inputs of these shapes and gives a function of inputs, with the results of `call`.
+    once: str = ""
 
     @property
     def gives_results(self) -> bool:

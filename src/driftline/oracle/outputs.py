@@ -15,6 +15,7 @@ from driftline.core.verdict import Kind
 from driftline.oracle.arithmetic import Arithmetic
 from driftline.oracle.differing import KEPT, elements, places, regions_of
 from driftline.oracle.nonfinite import compare_classes
+from driftline.oracle.shadow.decisions import OTHER_PLACES
 from driftline.oracle.statistics import (
     AGGREGATE_LIMIT,
     ELEMENT_LIMIT,
@@ -203,7 +204,9 @@ def _judge_exact(name: str, got: Array, native: Array, shadow: ShadowAnswer) -> 
     if shadow.choices.get(name) == "":
         return JudgedPart()
     wrong = (got != native) & (got != shadow.reference[name])
-    if name not in shadow.choosing:  # between two legal places there is no legal third
+    # Between two legal places there is no legal third; but the integers that are chosen among may be places themselves,
+    # which rounding decides.
+    if name not in shadow.choosing or shadow.choices.get(name) == OTHER_PLACES:
         wrong &= ~((got >= shadow.low[name]) & (got <= shadow.high[name]))
     if not wrong.any():
         return JudgedPart()

@@ -15,7 +15,7 @@ from driftline.core.errors import StoreError
 from driftline.core.evidence import Evidence
 from driftline.core.identity import AFTER_ANOTHER_CALL
 from driftline.core.severity import SEVERITIES, needs_special_values, severity
-from driftline.core.tensors import Arrays
+from driftline.core.target import Target
 from driftline.core.text import first_line, tail
 from driftline.core.verdict import Judgement, Kind, Status, Verdict
 from driftline.programs.operators import operators_of
@@ -28,7 +28,8 @@ from driftline.report.mismatch import describe_tensor, from_arrays, from_evidenc
 from driftline.report.pairwise import pairwise_view
 from driftline.report.program import program_text, reduced_text
 from driftline.report.results import replay_command
-from driftline.report.scripts.render import render_script
+from driftline.report.scripts.later_call import later_call_recipe
+from driftline.report.scripts.render import render_script, show_script
 from driftline.report.tested import checked_of, environment_of, hunts_of, others_of, schedules_tested, statistics_of
 from driftline.report.view import (
     ACCEPTED,
@@ -229,7 +230,7 @@ def _bug(
         program=program,
         form=case.runs.form if case else "",
         framework=case.runs.framework if case else "",
-        script=str(verdict.get("script") or "") or _program(case, arrays, finding.target, scripts),
+        script=str(verdict.get("script") or "") or _program(case, index, finding.target, scripts),
         origin=sample.origin if sample else "",
         inputs=tuple(describe_tensor(name, array) for name, array in arrays.items()),
         mismatch=None if failure or not detailed else _mismatch(store, verdict.get("artifacts") or {}, evidence),
@@ -300,26 +301,39 @@ def _case(store: Store, case_id: str) -> Case | None:
         return None
 
 
-def _program(case: Case | None, arrays: Arrays, target: str, scripts: bool) -> str:
-    """The program as a script that runs by itself, or as it was found."""
+def _program(case: Case | None, index: int, target: str, scripts: bool) -> str:
+    """The program as a script that runs by itself, or as it was found. `index`: the sample that fails."""
     if case is None:
         return ""
     if scripts:
-        return _script(case, arrays, target)
+        return _script(case, index, target)
     if case.runs.form != "source":
         return ""
     return program_text(case.runs)
 
 
-def _script(case: Case, arrays: Arrays, target: str) -> str:
+def _script(case: Case, index: int, target: str) -> str:
     options = case.options
     if case.deployed:
         return ""  # two programs, each with its weights: driftline replay runs them
+    later = AFTER_ANOTHER_CALL in case.program.circumstances
+    arrays = case.samples[index].arrays if index < len(case.samples) else {}
     try:
+        if later and (text := _later_script(case, index, target)):
+            return text
         text = render_script(case.program, arrays, target, grad=options.grad, seed=options.seed, room=SCRIPT)
-        return f"{_ONE_CALL}\n{text}" if AFTER_ANOTHER_CALL in case.program.circumstances else text
+        return f"{_ONE_CALL}\n{text}" if later else text
     except Exception as error:  # a damaged model, or no onnx to read it with: the rest of the report is as good
         return f"# This program cannot be printed: {type(error).__name__}: {first_line(str(error))}\n"
+
+
+def _later_script(case: Case, index: int, target: str) -> str:
+    """With the calls before the one that fails; nothing where a script cannot make them. An error is not known to be of
+    one call: the second is taken."""
+    calls, goal = case.samples[: (index or 1) + 1], Target.parse(target)
+    grad, seed = case.options.grad, case.options.seed
+    recipe = later_call_recipe(case.program, calls, goal, grad=grad, seed=seed, room=SCRIPT) if calls[1:] else None
+    return show_script(recipe, goal) if recipe else ""
 
 
 def _verdict(finding: Finding, summary: str) -> Verdict:

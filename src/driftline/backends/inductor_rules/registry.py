@@ -119,7 +119,8 @@ def _load_tables() -> dict[str, ModuleType]:
         "post_grad": (),
         "freezing_patterns": (),
     }.items():
-        modules[name].lazy_init(*arguments)
+        init = modules[name].lazy_init
+        init(*arguments[: len(inspect.signature(init).parameters)])  # of older releases it takes no device
     return modules
 
 

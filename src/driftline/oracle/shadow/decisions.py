@@ -23,6 +23,7 @@ FAR = 4.0  # times as far from an edge, an argument decides nothing, even where 
 SHUFFLES = 6  # runs in which each is pushed at random
 MOST_PLACES = 64  # of a choice that are each tried
 DRAWN = 12  # further runs in which they are drawn
+OTHER_PLACES = "the chosen places differ"  # what is said of a choice among integers, of which no other is as good
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def choice_problem(
     to be chosen, where they are known better than the places.
     """
     if argument is None:
-        return "" if np.array_equal(expected, chosen) else "the chosen places differ"
+        return "" if np.array_equal(expected, chosen) else OTHER_PLACES
     values, sigma = argument.reference, argument.sigma
     if values.ndim == 0 or axis is None:
         values, sigma, axis = values.reshape(-1), sigma.reshape(-1), 0

@@ -27,6 +27,7 @@ from driftline.report.export.subject import Subject, release_in
 from driftline.report.scripts.calls import script_calls
 from driftline.report.scripts.check import WordsIn, check_for, telling_words
 from driftline.report.scripts.drift import DRAWN, with_drawn_inputs, with_listed_inputs
+from driftline.report.scripts.later_call import later_call_recipe
 from driftline.report.scripts.recipe import ROOM, Check, Recipe
 from driftline.report.scripts.recipe_onnx import onnx_recipe, with_literal_expectation
 from driftline.report.scripts.recipe_torch import without_onednn
@@ -86,7 +87,12 @@ class Way(Protocol):
 
 def _recipes(subject: Subject) -> Iterator[Recipe]:
     """Ways to write it, the best first. The last ones are for what oneDNN gets wrong in eager as well."""
-    recipes = list(_pooled_recipes(subject) if subject.pooled else _single_recipes(subject))
+    if subject.pooled:
+        recipes = list(_pooled_recipes(subject))
+    elif subject.after_another_call:
+        recipes = list(_later_recipes(subject)) or list(_single_recipes(subject))
+    else:
+        recipes = [*_single_recipes(subject), *_later_recipes(subject)]
     plain = [without_onednn(recipe) for recipe in recipes if recipe.flavour == "torch"]
     yield from (*recipes, *plain)
 
@@ -108,6 +114,19 @@ def _pooled_recipes(subject: Subject) -> Iterator[Recipe]:
         drawn = with_drawn_inputs(ways[0](room=DRAWN))
         listed = with_listed_inputs([make(room=ROOM // len(ways)) for make in ways])
         yield from (recipe for recipe in (drawn, listed) if recipe)
+
+
+def _later_recipes(subject: Subject) -> Iterator[Recipe]:
+    """With calls before the one that fails: the one right before it alone, or all of them. What an error ended is not
+    known to be of one call."""
+    case, options, samples = subject.case, subject.case.options, subject.case.samples
+    program = subject.converted or case.program
+    unknown = subject.after_another_call and not subject.evidence.sample
+    for index in range(1, len(samples)) if unknown else [subject.evidence.sample or 0]:
+        for start in sorted({0, max(0, index - 1)}, reverse=True) if 0 < index < len(samples) else ():
+            calls = samples[start : index + 1]
+            made = later_call_recipe(program, calls, subject.target, grad=options.grad, seed=options.seed)
+            yield from [made] if made else []
 
 
 def _ways(subject: Subject, arrays: Arrays) -> Iterator[Way]:
@@ -152,7 +171,7 @@ def _try_script(subject: Subject, recipe: Recipe, told: WordsIn = WordsIn.MESSAG
     if not ran.shows_bug and told is not WordsIn.LOG and _tells_of_error(subject, ran):
         return _try_script(subject, recipe, WordsIn.LOG if told is WordsIn.TRACEBACK else WordsIn.TRACEBACK)
     if not ran.shows_bug:
-        return Exported(text, False, _why_not(ran), ran.output)
+        return Exported(text, False, _why_not(subject, ran), ran.output)
     control = check_script(replace(recipe, got=recipe.expected), check, (), pinned)
     sound = run_clean(control, python=python)
     if sound.status != 0:
@@ -174,7 +193,7 @@ def _try_test(subject: Subject, recipe: Recipe) -> Exported:
         return Exported(text, False, problem)
     ran = run_test_clean(text)
     if ran.status != 1 or "1 failed" not in ran.output:
-        return Exported(text, False, _why_not(ran), ran.output)
+        return Exported(text, False, _why_not(subject, ran), ran.output)
     control = regression_test(replace(recipe, got=recipe.expected), check, name)
     sound = run_test_clean(control)
     if sound.status != 0:
@@ -223,7 +242,9 @@ def _tells_of_error(subject: Subject, ran: CleanRun) -> bool:
     return subject.failing().kind == Kind.ERROR and bool(words) and words in ran.errors
 
 
-def _why_not(ran: CleanRun) -> str:
+def _why_not(subject: Subject, ran: CleanRun) -> str:
+    if ran.status == 0 and subject.after_another_call:
+        return "it ends with 0: the bug shows in a later call, which driftline replay makes"
     if ran.status == 0:
         return "it ends with 0: the bug does not show when it is run by itself"
     return ran.ending

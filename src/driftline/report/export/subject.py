@@ -14,6 +14,7 @@ from driftline.backends import BACKENDS
 from driftline.causes import Cause
 from driftline.core.case import Case
 from driftline.core.evidence import Evidence
+from driftline.core.identity import AFTER_ANOTHER_CALL
 from driftline.core.program import Program
 from driftline.core.target import Target
 from driftline.core.tensors import Arrays
@@ -61,6 +62,11 @@ class Subject:
         return self.evidence.pooled_z is not None
 
     @property
+    def after_another_call(self) -> bool:
+        """Is a first call right, as far as is known?"""
+        return AFTER_ANOTHER_CALL in self.case.program.circumstances
+
+    @property
     def arrays(self) -> Arrays:
         """The inputs that fail."""
         index = self.evidence.sample or 0
@@ -95,7 +101,8 @@ class Subject:
         told = words.title(
             self.blamed, self.kind, stage, (pattern,) if pattern else self.operators, self.case.program.name, raised
         )
-        return f"{told}{self._of_one_dtype()}"
+        later = f" {AFTER_ANOTHER_CALL}" if self.after_another_call and AFTER_ANOTHER_CALL not in told else ""
+        return f"{told}{later}{self._of_one_dtype()}"
 
     def _of_one_dtype(self) -> str:
         """The dtype of all inputs, where it is not the ordinary one: a reduction keeps another only if it matters."""

@@ -34,4 +34,5 @@ def _exporting(call: ScriptCall) -> ScriptCall:
         text=f"{call.text.strip()}\n\n\n{text}" if call.text else text,
         packages=("onnx", "onnxscript", *call.packages),
         arrays=True,
+        once="",
     )

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from textwrap import indent
 
-from driftline.report.scripts.recipe import Check, Recipe
+from driftline.report.scripts.recipe import INPUTS, Check, Recipe, given_inputs
 
 DRAWN = -1  # the room for literals with which every input is drawn from a seed
 SAMPLES = 64  # inputs that are drawn
 LIMIT = 6  # standard errors
 
-_INPUTS = "inputs = "
 _GENERATOR = "np.random.default_rng(0)"
 _DRIFT = '''\
 def drift(pairs):
@@ -50,7 +49,7 @@ def drift_check(direction: str, recipe: Recipe) -> Check:
 
 def with_drawn_inputs(recipe: Recipe) -> Recipe | None:
     """Many inputs from one seed. The recipe is one of which every input is drawn."""
-    given = _given(recipe)
+    given = given_inputs(recipe)
     if _GENERATOR not in given:
         return None
     several = f"samples = [{given.replace(_GENERATOR, 'rng')} for _ in range({SAMPLES})]"
@@ -59,18 +58,13 @@ def with_drawn_inputs(recipe: Recipe) -> Recipe | None:
 
 def with_listed_inputs(recipes: Sequence[Recipe]) -> Recipe | None:
     """The very inputs of a finding: recipes that differ in their inputs alone become one."""
-    given = [_given(recipe) for recipe in recipes]
+    given = [given_inputs(recipe) for recipe in recipes]
     if not all(given) or any(recipe.left_out for recipe in recipes):
         return None
     several = "\n".join(["samples = [", *(indent(f"{text},", "    ") for text in given), "]"])
     return _over(max(recipes, key=lambda recipe: len(recipe.definitions)), several)
 
 
-def _given(recipe: Recipe) -> str:
-    """The expression for the inputs; nothing where the program's factory makes them."""
-    return next((line.removeprefix(_INPUTS) for line in recipe.setup if line.startswith(_INPUTS)), "")
-
-
 def _over(recipe: Recipe, *lines: str) -> Recipe:
-    kept = tuple(line for line in recipe.setup if not line.startswith(_INPUTS))
+    kept = tuple(line for line in recipe.setup if not line.startswith(INPUTS))
     return replace(recipe, imports=(*recipe.imports, "import numpy as np"), setup=(*kept, *lines), samples=True)

@@ -15,6 +15,7 @@ from typing import TypedDict
 from driftline.core.script_call import ScriptCall
 
 ROOM = 200_000  # characters that tensors may take in one script
+INPUTS = "inputs = "  # how the statement begins that makes the inputs, where a recipe has one
 _FROM = re.compile(r"from ([\w.]+) import (\w+(?:, \w+)*)")
 
 
@@ -55,6 +56,11 @@ class Check:
     lines: tuple[str, ...] = ()  # with EXPECTED and GOT for both expressions
     test: tuple[str, ...] = ()  # the same for a regression test
     problem: str = ""  # why there is no such check
+
+
+def given_inputs(recipe: Recipe) -> str:
+    """The expression for the inputs; nothing where the program's factory makes them."""
+    return next((line.removeprefix(INPUTS) for line in recipe.setup if line.startswith(INPUTS)), "")
 
 
 def import_block(lines: list[str]) -> str:
