@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from driftline.schedules.functions import EVEN, UNEVEN, TensorFunction
@@ -46,8 +46,8 @@ class ScheduleView:
         return [getattr(one.extent, "value", 0) for one in self._loops_above(block)]
 
     def statements(self, block: str) -> list[int]:
-        """How many stand directly in each of the loops above it."""
-        return [len(getattr(one.body, "seq", (None,))) for one in self._loops_above(block)]
+        """How many statements each of the loops above it has, as TVM's pipelines count them."""
+        return [sum(map(_stages, _sequence(one.body))) for one in self._loops_above(block)]
 
     def in_turn(self, at: LoopAt) -> bool:
         """Does a loop run one iteration after the other?"""
@@ -103,6 +103,19 @@ class ScheduleView:
         if step.primitive == LAST:  # a stage and a place in the order for each statement
             return len(step.numbers) == 2 * self.statements(step.loops[0].block)[step.loops[0].index]
         return True
+
+
+def _sequence(statement: Any) -> Sequence[Any]:
+    return getattr(statement, "seq", (statement,))
+
+
+def _stages(statement: Any) -> int:
+    """A block that holds a sequence, such as an initialisation and an update, counts as its members."""
+    block = getattr(statement, "block", None)
+    if block is None or not int(getattr(statement.predicate, "value", 0)):
+        return 1
+    parts = (block.body, *([] if block.init is None else [block.init]))
+    return sum(len(_sequence(part)) for part in parts)
 
 
 def _names(schedule: Any, block: Any) -> list[str]:
