@@ -21,6 +21,7 @@ from driftline.patterns.scheduled_passes import BATCH, PassAsker, ScheduledPasse
 from driftline.report.export.schedule import export_schedule
 from driftline.report.passes import passes_json
 from driftline.schedules.asking import ScheduleAsker
+from driftline.schedules.functions import FUNCTIONS
 from driftline.schedules.passes import needed_by, pipeline_lines
 from driftline.schedules.recording import trace_of
 from driftline.schedules.requests import Performed
@@ -82,6 +83,22 @@ def test_what_is_wrong_without_the_pass_is_not_put_down_to_it(asker: PassAsker, 
     assert ScheduleAsker(pool).perform([tried])[0].fails
     (found,) = asker.perform([tried])
     assert not found.fails and "without the pass" in found.refused
+
+
+def test_a_schedule_that_leaves_its_own_buffers_says_nothing_of_a_pass(asker: PassAsker) -> None:
+    """`reindex_cache_write` leaves a predicate out; what it writes beside its copy does harm when buffers share room."""
+    split = ScheduleStep("split", loops=(LoopAt("P", 1),), numbers=(None, 3))
+    copied = ScheduleStep("reindex_cache_write", ("P",), numbers=(0, 1, 0), word="permute")
+    wrong, right = (Trace("two_steps", {"n": 2, "m": m}, (split, copied)) for m in (2, 3))
+    for found in asker.perform([wrong.with_passes(), wrong.with_passes("tirx.StorageRewrite")]):
+        assert not found.fails and "accesses P_global outside of it" in found.refused
+    assert not asker.perform([right.with_passes("tirx.StorageRewrite")])[0].refused
+
+
+def test_no_unscheduled_function_is_said_to_leave_its_buffers(asker: PassAsker) -> None:
+    """Padding reads under a condition, and a gather where its indices say."""
+    plain = [Trace(function.name, dict.fromkeys(function.sizes, 5)).with_passes() for function in FUNCTIONS]
+    assert not [(one.trace.function, one.refused, one.kind) for one in asker.perform(plain) if one.refused or one.fails]
 
 
 def test_what_a_pass_needs_goes_with_it_and_is_no_reason_to_blame_it() -> None:

@@ -75,6 +75,12 @@ def test_a_smaller_trace_may_print_other_loops() -> None:
     assert FailureLike.of(replace(_FAILED, evidence=printed)) == FailureLike.of(_FAILED)
 
 
+def test_what_compiling_says_does_not_tell_which_primitive_was_wrong() -> None:
+    assert FailureLike.of(_FAILED).telling
+    assert not FailureLike.of(replace(_FAILED, stage="COMPILE")).telling
+    assert not FailureLike.of(replace(_FAILED, stage="RUN", kind=Kind.WRONG_VALUE)).telling
+
+
 def test_a_pass_and_missing_optimisations_are_part_of_the_name() -> None:
     plain = fingerprint(_FAILED)
     alone = replace(_FAILED, trace=_FAILED.trace.with_passes("tirx.UnrollLoop"))

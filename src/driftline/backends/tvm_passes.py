@@ -354,6 +354,11 @@ class PlainStages:
                 before = made(name)(before)
             return not tvm_ffi.structural_equal(before, one.make()(before))
 
+    def flattened(self) -> list[Any]:
+        """The TensorIR functions, lowered to loops over buffers of one dimension."""
+        with self._target:
+            return list(self._at(TENSOR_IR, "tirx.FlattenBuffer").functions.values())
+
     def _at(self, level: str, place: str) -> Any:
         if (level, place) not in self._kept:
             steps = PLAIN_RELAX if level == RELAX else PLAIN_TENSOR_IR

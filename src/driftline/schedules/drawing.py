@@ -114,8 +114,7 @@ def _stages(statement: Any) -> int:
     block = getattr(statement, "block", None)
     if block is None or not int(getattr(statement.predicate, "value", 0)):
         return 1
-    parts = (block.body, *([] if block.init is None else [block.init]))
-    return sum(len(_sequence(part)) for part in parts)
+    return len(_sequence(block.body)) + (block.init is not None)  # an initialisation stands under one condition
 
 
 def _names(schedule: Any, block: Any) -> list[str]:

@@ -56,9 +56,9 @@ class FailureLike:
 
     @property
     def telling(self) -> bool:
-        """Is it enough to recognise a bug that was met before? A message is, or what ended the process; a wrong number
-        is not."""
-        return bool(self.message or (self.kind == Kind.CRASH and self.primitive))
+        """Is it enough to recognise a bug that was met before? What a primitive raises is, or that the process ended in
+        it. A wrong number is not, nor what compiling says: many primitives can leave a variable undefined."""
+        return bool(self.primitive and (self.message or self.kind == Kind.CRASH))
 
 
 def is_race(found: Performed) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from driftline.backends.tvm_passes import TENSOR_IR, PlainStages, TvmPass, known_passes, plain_functions, plain_steps
 from driftline.core.errors import StoreError
+from driftline.schedules.bounds import outside
 from driftline.schedules.trace import Trace
 
 # Buffers stand at the top of a function until this pass puts them where they are used. Iterations that run at the same
@@ -22,6 +23,12 @@ _OF_PLACED_BUFFERS = ("s_tir.CompactBufferAllocation", "s_tir.InjectDoubleBuffer
 def built_plainly(module: Any, trace: Trace) -> Any:
     """What a schedule has become, compiled with the passes of its trace."""
     return plain_functions(module, _passes(trace))
+
+
+def outside_of(module: Any) -> str:
+    """The buffer outside of which a schedule reads or writes. What it computes depends on where buffers lie then, and
+    no pass is to blame."""
+    return next(filter(None, map(outside, PlainStages(module, TENSOR_IR).flattened())), "")
 
 
 def passes_changing(module: Any, trace: Trace, names: Sequence[str]) -> tuple[list[str], list[str]]:

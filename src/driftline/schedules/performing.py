@@ -30,7 +30,7 @@ from driftline.schedules.drawing import ScheduleView
 from driftline.schedules.functions import TensorFunction, function_of
 from driftline.schedules.guarded import GuardedArray, as_tensor, made_inputs
 from driftline.schedules.intrinsics import register_intrinsic
-from driftline.schedules.passes import built_plainly
+from driftline.schedules.passes import built_plainly, outside_of
 from driftline.schedules.preconditions import broken_precondition
 from driftline.schedules.primitives import line_of
 from driftline.schedules.requests import Performed
@@ -95,7 +95,10 @@ class ScheduleBench:
         return None
 
     def finish(self, tell: TellStep = quiet) -> Performed:
-        """Compile what the schedule has become, run it, compare; where that may be taken for granted, remember it."""
+        """Compile what the schedule has become, run it, compare; where that may be taken for granted, remember it. One
+        with passes of its own must keep to its buffers before any pass is tried on it."""
+        if self.trace.passes is not None and (buffer := self._outside()):
+            return Performed(self.trace, Stage.COMPILE, refused=f"it accesses {buffer} outside of it, with any passes")
         if self._faithful or "parallel" in self.trace.primitives:
             return self._tried(tell)
         answered = AnsweredModules(self._shared)
@@ -106,6 +109,12 @@ class ScheduleBench:
             if known.kind != Kind.ERROR:  # its message has the names of variables, which differ in the same module
                 answered.keep(path, known)
         return known
+
+    def _outside(self) -> str:
+        try:
+            return outside_of(self.schedule.mod)
+        except Exception:  # it cannot be lowered: compiling says so
+            return ""
 
     def _tried(self, tell: TellStep) -> Performed:
         tell(None, Stage.COMPILE)
