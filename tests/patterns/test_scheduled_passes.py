@@ -86,7 +86,7 @@ def test_what_is_wrong_without_the_pass_is_not_put_down_to_it(asker: PassAsker, 
 
 
 def test_a_schedule_that_leaves_its_own_buffers_says_nothing_of_a_pass(asker: PassAsker) -> None:
-    """`reindex_cache_write` leaves a predicate out; what it writes beside its copy does harm when buffers share room."""
+    """`reindex_cache_write` leaves a predicate out: what it writes beside its copy may be another buffer."""
     split = ScheduleStep("split", loops=(LoopAt("P", 1),), numbers=(None, 3))
     copied = ScheduleStep("reindex_cache_write", ("P",), numbers=(0, 1, 0), word="permute")
     wrong, right = (Trace("two_steps", {"n": 2, "m": m}, (split, copied)) for m in (2, 3))
