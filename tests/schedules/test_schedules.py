@@ -27,10 +27,10 @@ from driftline.schedules.hunt import BATCH, ScheduleHunt, SchedulePlan, resumed
 from driftline.schedules.intrinsics import tensorize_ends_the_process
 from driftline.schedules.kernels import expanded
 from driftline.schedules.naming import FailureLike
-from driftline.schedules.performing import unoptimised
 from driftline.schedules.recording import record, trace_of
 from driftline.schedules.reducing import TraceReduction
 from driftline.schedules.requests import Performed
+from driftline.schedules.target import unoptimised
 from driftline.schedules.trace import LoopAt, ScheduleStep, Trace, read_trace
 from driftline.store import Bug, Store
 from driftline.store.schedules import BatchBody, ScheduleLog
@@ -40,6 +40,15 @@ SPLIT = ScheduleStep("split", loops=(LoopAt("Y", 0),), numbers=(None, 4))
 # `merge` made dereferences what is not there.
 PARTITION = ScheduleStep("loop_partition", loops=(LoopAt("Y", 1),), numbers=(1, None))
 LOST = Trace("row_sum", {"n": 3, "m": 5}, (PARTITION,))
+# Another: `reindex_cache_write` leaves the predicate of the split out. LLVM knows where so small a copy ends.
+HIDDEN = Trace(
+    "scale",
+    {"n": 2, "m": 2},
+    (
+        ScheduleStep("split", loops=(LoopAt("Y", 1),), numbers=(None, 3)),
+        ScheduleStep("reindex_cache_write", ("Y",), numbers=(0, 1, 0), word="permute"),
+    ),
+)
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +140,32 @@ def test_intrinsics_and_pipelines_compute_the_same(asker: ScheduleAsker) -> None
         assert not any(refused)
 
 
+def test_a_pipeline_has_a_stage_for_each_statement_that_tvm_counts(asker: ScheduleAsker) -> None:
+    """A decomposed argmax has an initialisation of two statements in one block, that of a partition holds both parts,
+    and an initialisation that is not decomposed stands under one condition."""
+    argmax = ScheduleStep("decompose_reduction", ("Y",), (LoopAt("Y", 1),))
+    parts = (
+        ScheduleStep("decompose_reduction", ("Y",), (LoopAt("Y", 2),)),
+        ScheduleStep("loop_partition", loops=(LoopAt("Y_update", 2),), numbers=(None, 1)),
+    )
+
+    def piped(block: str, index: int, *numbers: int) -> ScheduleStep:
+        return ScheduleStep("software_pipeline", loops=(LoopAt(block, index),), numbers=numbers)
+
+    found = asker.perform(
+        [
+            Trace("argmax", {"n": 4, "m": 4}, (argmax, piped("Y_update", 0, 0, 0, 1, 0, 1, 2))),
+            Trace("matmul", {"n": 4, "m": 4, "k": 4}, (*parts, piped("Y_init", 1, 0, 1, 1, 0, 1, 2))),
+            Trace("argmax", {"n": 4, "m": 4}, (piped("Y", 1, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4),)),
+            Trace("argmax", {"n": 4, "m": 4}, (argmax, piped("Y_update", 0, 0, 1, 0, 1))),
+            Trace("argmax", {"n": 4, "m": 4}, (piped("Y", 1, 0, 0, 1, 1, 1, 0, 1, 2, 3, 4),)),
+            Trace("matmul", {"n": 4, "m": 4, "k": 4}, (*parts, piped("Y_init", 1, 0, 1, 0, 1))),
+        ]
+    )
+    assert [bool(one.refused) for one in found] == [False, False, False, True, True, True]
+    assert not any(one.fails for one in found)
+
+
 @pytest.mark.parametrize("kind", ["vectorize", "parallel"])
 def test_a_pipeline_needs_a_loop_that_runs_in_turn(asker: ScheduleAsker, kind: str) -> None:
     at = LoopAt("Y", 0)
@@ -169,6 +204,38 @@ def test_what_llvm_makes_right_again_when_it_is_smaller_is_not_lost(
         result = ScheduleHunt(pool, store, SchedulePlan(("row_sum",), seconds=500.0), jobs=1, batches=1).run()
         (bug,) = store.bugs()
     assert result.bugs == {bug.id} and bug.fingerprint.detail.startswith("split > loop_partition")
+
+
+def test_what_llvm_hides_when_it_optimises_is_a_bug_of_the_build_without_it(
+    pool: Pool, store_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy without its predicate writes outside the result; LLVM takes the write out where it optimises."""
+    drawn = ScheduleAsker(pool).perform([HIDDEN], optimised=False)
+    assert drawn[0].fails
+    if ScheduleAsker(pool).perform([HIDDEN], fresh=True)[0].fails:
+        pytest.skip("LLVM leaves the write in on this processor")
+    monkeypatch.setattr(ScheduleAsker, "draw", lambda *_: drawn)
+    with Store.create(store_folder) as store:
+        result = ScheduleHunt(pool, store, SchedulePlan((HIDDEN.function,), seconds=500.0), jobs=1, batches=1).run()
+        (bug,) = store.bugs()
+        trace = trace_of(store.load_case(store.bug(bug.id).findings[0].case_id))
+    assert result.unconfirmed == 0 and bug.fingerprint.detail.endswith("at opt-level 0")
+    assert trace.target == '{"kind": "llvm", "opt-level": 0}'
+    assert ScheduleAsker(pool).perform([trace], fresh=True)[0].fails
+
+
+def test_a_time_out_is_not_remembered(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may have been the reason; an answer that TVM gave stays."""
+    answers = [
+        Performed(LOST, Stage.RUN, Kind.TIMEOUT),
+        Performed(Trace(""), refused="its worker ended"),
+        Performed(LOST, Stage.RUN, Kind.WRONG_VALUE),
+    ]
+    asked = iter(answers)
+    monkeypatch.setattr(ScheduleAsker, "perform", lambda self, traces, **how: [next(asked)])
+    asker = ScheduleAsker(pool)
+    found = [asker.perform_once([LOST], lenient=False, build=True, optimised=True)[0] for _ in range(5)]
+    assert found == [*answers, answers[-1], answers[-1]]
 
 
 def test_kernels_of_a_model_are_scheduled_and_keep_their_text(

@@ -79,7 +79,7 @@ _ARGUMENT = "needs arguments that say what to do"
 _GPU = "only for GPUs and other accelerators"
 _LIBRARY = "only with a code generator or library of another maker"
 _CHECK = "checks the module and changes nothing"
-_SCHEDULED = "only where a schedule asks for it"
+_THREADS = "only where a schedule binds threads or copies to shared memory, as for GPUs"
 _TILES = "only for programs of tile primitives, which no importer makes"
 _UNTRIED = {
     **dict.fromkeys(("FastMathTransform", "ToMixedPrecision"), _NOT_EXACT),
@@ -108,11 +108,10 @@ _UNTRIED = {
     **dict.fromkeys(("AllocateWorkspace", "MergeCompositeFunctions", "RunCodegen"), _LIBRARY),
     **dict.fromkeys(
         """
-        s_tir.InjectDoubleBuffer s_tir.InjectSoftwarePipeline s_tir.InjectVirtualThread s_tir.LiftThreadBinding
-        s_tir.LowerAutoCopy s_tir.LowerCrossThreadReduction s_tir.ManifestSharedMemoryLocalStage
-        s_tir.UnifyThreadBinding
+        s_tir.InjectVirtualThread s_tir.LiftThreadBinding s_tir.LowerAutoCopy s_tir.LowerCrossThreadReduction
+        s_tir.ManifestSharedMemoryLocalStage s_tir.UnifyThreadBinding
         """.split(),
-        _SCHEDULED,
+        _THREADS,
     ),
     **dict.fromkeys(("tirx.LowerTIRx", "tirx.LowerTIRxOpaque", "tirx.TilePrimitiveDispatch"), _TILES),
     "FuseTIR": "tried with FuseOps, whose groups it makes functions of",
@@ -247,13 +246,26 @@ def in_turn(names: Sequence[str], passes: Sequence[TvmPass] = ()) -> Callable[[A
 def plain_executable(module: Any, passes: Sequence[TvmPass]) -> Any:
     """The module through the plain pipeline with these passes more, compiled."""
     import tvm
-    from tvm.tirx.compilation_pipeline import register_tir_pipeline
 
     relax, tensor_ir = ([one for one in passes if one.level == level] for level in (RELAX, TENSOR_IR))
-    lowered = in_turn(PLAIN_TENSOR_IR, tensor_ir)
-    register_tir_pipeline(_REGISTERED, lambda: (lowered, _host, _host))  # TVM takes such pipelines by name only
-    target = tvm.target.Target(PLAIN_TARGET)
-    return tvm.compile(module, target=target, relax_pipeline=in_turn(PLAIN_RELAX, relax), tir_pipeline=_REGISTERED)
+    lowered, target = _registered(tensor_ir), tvm.target.Target(PLAIN_TARGET)
+    return tvm.compile(module, target=target, relax_pipeline=in_turn(PLAIN_RELAX, relax), tir_pipeline=lowered)
+
+
+def plain_functions(module: Any, passes: Sequence[TvmPass]) -> Any:
+    """TensorIR functions through their part of the plain pipeline with these passes more, compiled."""
+    import tvm
+
+    return tvm.compile(module, target=tvm.target.Target(PLAIN_TARGET), tir_pipeline=_registered(passes))
+
+
+def _registered(passes: Sequence[TvmPass]) -> str:
+    """The name of a pipeline of TensorIR: TVM takes one by its name only."""
+    from tvm.tirx.compilation_pipeline import register_tir_pipeline
+
+    lowered = in_turn(PLAIN_TENSOR_IR, passes)
+    register_tir_pipeline(_REGISTERED, lambda: (lowered, _host, _host))
+    return _REGISTERED
 
 
 def _host() -> Callable[[Any], Any]:
@@ -263,7 +275,7 @@ def _host() -> Callable[[Any], Any]:
 _REGISTERED = "driftline.plain"
 
 
-_SCRIPT = """\
+_STEPS = """\
 def steps(names):
     homes = {{"tirx": tvm.tirx.transform, "s_tir": tvm.s_tir.transform}}
     made = []
@@ -277,10 +289,12 @@ def steps(names):
 
 # Nothing runs without these passes; {about}.
 ARGUMENTS = {arguments}
-RELAX = steps("{relax}")
 TENSOR_IR = steps("{tensor_ir}")
 HOST = steps("{host}")
 register_tir_pipeline("plain", lambda: (TENSOR_IR, lambda: HOST, lambda: HOST))
+"""
+_SCRIPT = """\
+RELAX = steps("{relax}")
 
 
 def compiled(model, inputs):
@@ -295,31 +309,40 @@ SCRIPT_IMPORTS = ("import functools", "from tvm.tirx.compilation_pipeline import
 
 def plain_script(one: TvmPass | None) -> str:
     """The plain pipeline with one pass more, as a user writes it."""
+    relax = _written(PLAIN_RELAX, RELAX, [one] if one else [])
+    return plain_steps([one] if one else []) + _SCRIPT.format(relax=relax, target=PLAIN_TARGET)
 
-    def written(names: Sequence[str], level: str) -> str:
-        if one is None or one.level != level:
-            return " ".join(names)
-        at = names.index(one.place) + 1 if one.place else 0
-        return " ".join((*names[:at], *one.before, one.name, *one.after, *names[at:]))
 
-    return _SCRIPT.format(
-        about=f"{one.name} is the one that is tried" if one else "no other is tried",
-        arguments={one.name: _ARGUMENTS[one.name]} if one and one.name in _ARGUMENTS else {},
-        relax=written(PLAIN_RELAX, RELAX),
-        tensor_ir=written(PLAIN_TENSOR_IR, TENSOR_IR),
+def plain_steps(passes: Sequence[TvmPass]) -> str:
+    """The part of it about TensorIR, which registers the pipeline `plain`. The last pass is the one in question."""
+    return _STEPS.format(
+        about=f"{passes[-1].name} is the one that is tried" if passes else "no other is tried",
+        arguments={one.name: _ARGUMENTS[one.name] for one in passes if one.name in _ARGUMENTS},
+        tensor_ir=_written(PLAIN_TENSOR_IR, TENSOR_IR, passes),
         host=" ".join(PLAIN_HOST),
-        target=PLAIN_TARGET,
     )
 
 
-class PlainStages:
-    """A module on its way through the plain pipeline: what each pass is given, made once."""
+def _written(names: Sequence[str], level: str, passes: Sequence[TvmPass]) -> str:
+    """The names of a plain pipeline, with those of these passes in their places."""
+    told = {"": ""} | {name: name for name in names}
+    for one in passes:
+        if one.level == level:
+            told[one.place] = " ".join((told[one.place], *one.before, one.name, *one.after))
+    return " ".join(told.values()).strip()
 
-    def __init__(self, module: Any) -> None:
+
+class PlainStages:
+    """A module on its way through the plain pipeline: what each pass is given, made once. A module of TensorIR
+    functions alone begins at the second level. `always` are passes that it cannot do without."""
+
+    def __init__(self, module: Any, level: str = RELAX, always: Sequence[TvmPass] = ()) -> None:
         import tvm
 
         self._target = tvm.target.Target(PLAIN_TARGET)
-        self._kept: dict[tuple[str, str], Any] = {(RELAX, ""): module}
+        self._always = always
+        self._kept: dict[tuple[str, str], Any] = {}
+        self._kept[level, ""] = module if level == RELAX else self._functions(module)
 
     def changed_by(self, one: TvmPass) -> bool:
         """Does the pass itself change the module? What must run before it does not count."""
@@ -331,12 +354,20 @@ class PlainStages:
                 before = made(name)(before)
             return not tvm_ffi.structural_equal(before, one.make()(before))
 
+    def flattened(self) -> list[Any]:
+        """The TensorIR functions, lowered to loops over buffers of one dimension."""
+        with self._target:
+            return list(self._at(TENSOR_IR, "tirx.FlattenBuffer").functions.values())
+
     def _at(self, level: str, place: str) -> Any:
         if (level, place) not in self._kept:
             steps = PLAIN_RELAX if level == RELAX else PLAIN_TENSOR_IR
             if place:
                 earlier = steps[: steps.index(place)]
-                self._kept[level, place] = made(place)(self._at(level, earlier[-1] if earlier else ""))
+                found = made(place)(self._at(level, earlier[-1] if earlier else ""))
+                for one in self._always:
+                    found = one.make()(found) if (one.level, one.place) == (level, place) else found
+                self._kept[level, place] = found
             else:
                 self._kept[level, place] = self._functions(self._at(RELAX, PLAIN_RELAX[-1]))
         return self._kept[level, place]

@@ -110,9 +110,10 @@ def test(
 ) -> int:
     """Run each pass alone on small programs, and check that they still mean the same.
 
-    What is found goes into the store and the report like a hunt's findings, with the pass in its name. Exit codes: 0
-    nothing found, 1 wrong passes found, 3 Driftline itself failed somewhere (what was found is kept), 5 the time ended
-    before the passes were known, 130 interrupted (resume it); 2 and 4 as everywhere.
+    TVM's passes of TensorIR are also run on functions to which random schedule primitives were applied. What is found
+    goes into the store and the report like a hunt's findings, with the pass in its name. Exit codes: 0 nothing found, 1
+    wrong passes found, 3 Driftline itself failed somewhere (what was found is kept), 5 the time ended before the passes
+    were known, 130 interrupted (resume it); 2 and 4 as everywhere.
     """
     from driftline.core.plugins import load_plugins, plugin_words
     from driftline.report.passes import passes_json, show_passes_test

@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 from driftline.backends import BACKENDS
+from driftline.backends.tvm_passes import TENSOR_IR
 from driftline.campaign.session import record
 from driftline.checking.checker import Checker
 from driftline.core.answers import releases, remembered, surroundings
 from driftline.core.errors import NOTHING_COMPARED, BackendUnavailable, DriftlineError
 from driftline.core.plugins import approved
-from driftline.core.rule import FUSION, NO_OP, Reach, Rule
+from driftline.core.rule import FUSION, NO_OP, NO_PASS, ONE_PASS, Reach, Rule
 from driftline.core.target import Target
 from driftline.core.text import did_you_mean
 from driftline.core.wire import decode, encode
@@ -38,6 +39,7 @@ from driftline.patterns.inductor_audit import (
 )
 from driftline.patterns.one_by_one import PassesOneByOne, compilers_with_passes
 from driftline.patterns.onnx_audit import OnnxAudit
+from driftline.patterns.scheduled_passes import ScheduledPasses
 from driftline.store import Bug, Store
 from driftline.store.audits import LISTED, REACHED, AuditEntry, AuditLog, AuditMemory
 
@@ -46,6 +48,8 @@ COMPILERS = ("inductor", "onnxruntime", "tvm", "onnxscript")
 PASSES = "inductor passes"  # what Inductor rewrites with outside its pattern tables
 _WEIGHTS = {"inductor": 8.0, PASSES: 2.0, "onnxruntime": 3.0, "tvm": 1.5}  # of the budget; 1 for the others
 ALONE = "one by one"  # what is behind a compiler's name where its passes are tried alone
+SCHEDULED = f"tvm {ALONE}"  # whose passes are tried on functions with schedule primitives too
+SHARE_OF_PROGRAMS = 0.6  # of the time for these passes
 SHARE_OF_SWEEPING = 0.6
 _LEAST = 5.0  # seconds that a step is worth starting for
 LISTING = 30.0  # seconds that a short budget may be overrun while compilers are started to list what they have
@@ -149,6 +153,7 @@ class CompilerResult:
 
     version: str
     rules: list[RuleProgress]
+    only_scheduled: tuple[str, ...] = ()  # passes that changed functions with schedule primitives, and no other program
 
     def counts(self) -> dict[str, Any]:
         """Rules by how far they were brought; each counts for every step below the one it reached."""
@@ -281,7 +286,9 @@ class Audit:
             weights = {compiler: _WEIGHTS.get(compiler, 1.0) for compiler in listed if compiler not in ended}
             for compiler, (version, rules) in listed.items():
                 over = time.monotonic() >= overall and compiler not in ended
-                run = {"inductor": self._inductor, PASSES: self._passes}.get(compiler, self._onnx)
+                run = {"inductor": self._inductor, PASSES: self._passes, SCHEDULED: self._scheduled}.get(
+                    compiler, self._onnx
+                )
                 if compiler in ended or over:
                     run(compiler, version, rules, None)
                     if over:
@@ -467,6 +474,66 @@ class Audit:
                     )
                 )
         self.result.compilers[compiler] = CompilerResult(version, list(_brought(rules, audit.tally.reach)))
+
+    def _scheduled(self, compiler: str, version: str, rules: list[Rule], deadline: float | None) -> None:
+        """TVM's passes on programs, and those of TensorIR on functions with schedule primitives too."""
+        now = time.monotonic()
+        fitting = [rule for rule in rules if rule.group == TENSOR_IR and not rule.unreachable]
+        share = SHARE_OF_PROGRAMS if fitting else 1.0
+        until = deadline and now + max(_LEAST, (deadline - now) * share)
+        if until is not None:
+            with self._hard_stop(until):
+                self._onnx(compiler, version, rules, until)
+        else:
+            self._onnx(compiler, version, rules, None)
+        if fitting:
+            self._on_schedules(compiler, fitting, deadline)
+
+    def _on_schedules(self, compiler: str, rules: list[Rule], deadline: float | None) -> None:
+        plan, step = self.result.plan, f"scheduled for {compiler}"
+        by_name = {rule.name: rule for rule in rules}
+        test = ScheduledPasses(
+            self._checker.pool,
+            self._store,
+            list(by_name),
+            budget=(deadline or 0.0) - time.monotonic(),
+            seed=plan.seed,
+            jobs=self._jobs,
+            tell=says(self._listener, f"{compiler}, on schedules"),
+            known=self._memory.kept(step),
+            keep=lambda number, body: self._memory.keep(step, number, body),
+        )
+        with contextlib.suppress(PoolExpired):
+            for name in test.run() if deadline is not None else ():
+                self._keep_scheduled(self._store.bug(name), by_name)
+        before = self.result.compilers[compiler]
+        reached = {one.rule.name: one.reach for one in before.rules}
+        changed = dict.fromkeys(test.tally.changed, Reach.FIRED)
+        more = tuple(name for name in by_name if name in changed and reached[name] is not Reach.FIRED)
+        raised = {name: Reach.MATCHED for name in test.tally.raised if reached[name] is Reach.NONE}
+        brought = list(_brought([one.rule for one in before.rules], {**reached, **raised, **changed}))
+        self.result.compilers[compiler] = CompilerResult(before.version, brought, more)
+
+    def _keep_scheduled(self, bug: Bug, rules: Mapping[str, Rule]) -> None:
+        """A bug that is in the store already."""
+        finding = bug.findings[0]
+        (target,) = self._store.load_case(finding.case_id).targets
+        rule = rules[dict(target.options)[ONE_PASS]]
+        told = Told(
+            rule={"id": rule.id, "name": rule.name, "group": rule.group, "where": rule.where},
+            mutation=f"a schedule: {bug.fingerprint.detail.partition(' by pass ')[0]}",
+            guilty=[rule.id],
+            without=str(Target(target.backend, None, ((ONE_PASS, NO_PASS),))),
+            reachable=True,
+            script=str(finding.verdict.get("script", "")),
+            target=str(target),
+            kind=bug.fingerprint.kind,
+            reason=bug.summary,
+        )
+        if bug.id not in self.result.bugs:
+            self._memory.keep("bug", bug.id, told.to_json())
+            self.result.bugs[bug.id] = (bug, told)
+            self._listener(BugSeen(bug, new=True, how=f"{rule.name}, {told.mutation}"))
 
     def _auditee(self, label: str, rules: Sequence[Rule]) -> Auditee:
         if not self.result.plan.passes:

@@ -57,6 +57,7 @@ def _told(one: CompilerResult) -> dict[str, Any]:
     return {
         "version": one.version,
         "changed": [each.rule.name for each in tried if each.reach is Reach.FIRED],
+        "changed_only_scheduled": list(one.only_scheduled),
         "raised": [each.rule.name for each in tried if each.reach is Reach.MATCHED],
         "unchanged": [each.rule.name for each in tried if each.reach is Reach.NONE],
         "not_tried": {each.rule.name: each.rule.unreachable for each in one.rules if each.rule.unreachable},
@@ -83,6 +84,9 @@ def show_passes_test(result: AuditResult, store: Store) -> None:
         table.add_row(_compiler(label), one.version, *map(str, row))
     out.print(table)
     for label, counted in told.items():
+        if names := counted["changed_only_scheduled"]:
+            more = f"{plural(len(names), 'pass', 'passes')} changed functions with schedule primitives alone"
+            out.print(f"\n{_compiler(label)}: {more}: {', '.join(names)}.")
         if names := counted["unchanged"]:
             rest = f" and {len(names) - MOST_NAMES} more (--json has them all)" if len(names) > MOST_NAMES else ""
             out.print(f"\n{_compiler(label)}: no program was changed by {', '.join(names[:MOST_NAMES])}{rest}.")

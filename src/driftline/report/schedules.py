@@ -9,6 +9,7 @@ import click
 
 from driftline.core.config import default_store
 from driftline.core.evidence import Evidence
+from driftline.core.execution import Stage
 from driftline.core.quoting import shell
 from driftline.report import words
 from driftline.report.results import SCHEMA, bug_json
@@ -130,5 +131,5 @@ def performed_json(found: Performed) -> dict[str, Any]:
 
 def reason(found: Performed) -> str:
     if found.refused:
-        return f"TVM does not take {found.refused}"
+        return f"TVM does not take {found.refused}" if found.stage == Stage.SCHEDULE else found.refused
     return sentence(found) if found.fails else "computes what the unscheduled function does"

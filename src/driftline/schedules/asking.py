@@ -32,6 +32,8 @@ from driftline.schedules.trace import META, RANDOM, ModelKernel, Trace
 
 TVM = Target("tvm")
 THREADS = 4  # of a parallel loop: more than there are processors, so that races show
+_OF_THE_MACHINE = (Kind.TIMEOUT, Kind.OOM)
+_NEVER_BEGUN = Trace("")
 _KINDS = {Ending.DIED: Kind.CRASH, Ending.TIMEOUT: Kind.TIMEOUT, Ending.MEMORY: Kind.OOM}
 
 
@@ -63,12 +65,20 @@ class ScheduleAsker:
         functions: Sequence[str],
         target: str,
         kernels: Mapping[str, ModelKernel] | None = None,
+        passes: Sequence[str] = (),
     ) -> list[Performed]:
-        """A schedule for each seed, and what became of it."""
+        """A schedule for each seed, and what became of it; or, with `passes`, which of them change it."""
 
         def request(numbers: Sequence[int], folder: Path) -> DrawRequest:
             return DrawRequest(
-                tuple(numbers), tuple(functions), target, folder, self._shared, self._space, kernels or {}
+                tuple(numbers),
+                tuple(functions),
+                target,
+                folder,
+                self._shared,
+                self._space,
+                kernels or {},
+                tuple(passes),
             )
 
         return self._all(DRAW, list(seeds), request)
@@ -94,7 +104,8 @@ class ScheduleAsker:
 
     def perform_once(self, traces: Sequence[Trace], *, lenient: bool, build: bool, optimised: bool) -> list[Performed]:
         """The same, by memory where it was asked before: reductions of failures that are alike come to the same traces.
-        Parallel loops are run again, since a race does not show every time."""
+        Parallel loops are run again, since a race does not show every time, and so is what a busy machine may have
+        ended: a time-out, too much memory, a worker that could not begin."""
         how = (lenient, build, optimised)
         new = [one for one in traces if (one.digest, *how) not in self._answers]
         found = dict(
@@ -105,8 +116,9 @@ class ScheduleAsker:
             )
         )
         for one in new:
-            if "parallel" not in one.primitives:
-                self._answers[one.digest, *how] = found[one.digest]
+            answer = found[one.digest]
+            if "parallel" not in one.primitives and answer.kind not in _OF_THE_MACHINE and answer.trace != _NEVER_BEGUN:
+                self._answers[one.digest, *how] = answer
         return [found.get(one.digest) or self._answers[one.digest, *how] for one in traces]
 
     def _all(
@@ -137,7 +149,7 @@ class ScheduleAsker:
 def _ended(trace: Trace | None, stage: str, report: TaskReport[AllPerformed]) -> Performed:
     """What a schedule did that ended its worker."""
     if trace is None:  # it never began: nothing can be said of it
-        return Performed(Trace(""), refused=f"its worker ended with {report.ending}: {report.detail}")
+        return Performed(_NEVER_BEGUN, refused=f"its worker ended with {report.ending}: {report.detail}")
     kind = _KINDS[report.ending]
     verdict = ended(kind, stage, Failure(report.detail, ""), tail(report.log, 2000))
     return Performed(trace, stage, kind, verdict.evidence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from driftline.schedules.functions import EVEN, UNEVEN, TensorFunction
@@ -45,9 +45,19 @@ class ScheduleView:
         """Those of the loops above it, the outermost first; 0 where it is not a number."""
         return [getattr(one.extent, "value", 0) for one in self._loops_above(block)]
 
-    def statements(self, block: str) -> list[int]:
-        """How many stand directly in each of the loops above it."""
-        return [len(getattr(one.body, "seq", (None,))) for one in self._loops_above(block)]
+    def statements(self, block: str) -> list[list[int]]:
+        """Of each of the loops above it: as how many statements TVM's pipelines count each of those in it."""
+        return [[_members(part) for part in _sequence(one.body)] for one in self._loops_above(block)]
+
+    def keeps_blocks_together(self, step: ScheduleStep) -> bool:
+        """Are the members of a block in one stage of a pipeline?"""
+        (at,) = step.loops
+        stages = list(step.numbers[: len(step.numbers) // 2])
+        for count in self.statements(at.block)[at.index]:
+            if len(set(stages[:count])) > 1:
+                return False
+            del stages[:count]
+        return True
 
     def in_turn(self, at: LoopAt) -> bool:
         """Does a loop run one iteration after the other?"""
@@ -101,8 +111,20 @@ class ScheduleView:
         if not all(at.index < len(self.extents(at.block)) for at in step.loops):
             return False
         if step.primitive == LAST:  # a stage and a place in the order for each statement
-            return len(step.numbers) == 2 * self.statements(step.loops[0].block)[step.loops[0].index]
+            return len(step.numbers) == 2 * sum(self.statements(step.loops[0].block)[step.loops[0].index])
         return True
+
+
+def _sequence(statement: Any) -> Sequence[Any]:
+    return getattr(statement, "seq", (statement,))
+
+
+def _members(statement: Any) -> int:
+    """A block that holds a sequence, such as an initialisation and an update, counts as its members."""
+    block = getattr(statement, "block", None)
+    if block is None or not int(getattr(statement.predicate, "value", 0)):
+        return 1
+    return len(_sequence(block.body)) + (block.init is not None)  # an initialisation stands under one condition
 
 
 def _names(schedule: Any, block: Any) -> list[str]:
@@ -321,12 +343,13 @@ def _intrinsics_for(view: ScheduleView, block: str) -> tuple[str, ...]:
 def _pipeline(name: str, block: str, view: ScheduleView, rng: random.Random) -> ScheduleStep | None:
     """A loop with several statements. A statement is in no earlier stage than those before it, and those of one stage
     stay in their order, so that nothing is read before it is written."""
-    places = [(LoopAt(b, at), n) for b in view.blocks for at, n in enumerate(view.statements(b)) if n > 1]
+    places = [(LoopAt(b, at), n) for b in view.blocks for at, n in enumerate(view.statements(b)) if len(n) > 1]
     if not places:
         return None
-    at, count = rng.choice(places)
-    stages = sorted(rng.choices(range(rng.randint(2, _MOST_STAGES)), k=count))
-    stages = [stage - stages[0] for stage in stages]
+    at, counts = rng.choice(places)
+    drawn = sorted(rng.choices(range(rng.randint(2, _MOST_STAGES)), k=len(counts)))
+    stages = [stage - drawn[0] for stage, members in zip(drawn, counts, strict=True) for _ in range(members)]
+    count = len(stages)
     order = rng.sample(range(count), count)
     for stage in set(stages):
         members = [i for i in range(count) if stages[i] == stage]

@@ -8,32 +8,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 
 from driftline.core.errors import NOTHING_COMPARED, DriftlineError
-from driftline.core.execution import Stage
-from driftline.core.verdict import Kind
-from driftline.events import BugSeen, Listener, Working, ignore
+from driftline.events import Listener, Working, ignore
 from driftline.execute.pool import Pool, PoolExpired, PoolInterrupted
 from driftline.schedules.asking import ScheduleAsker
 from driftline.schedules.kernels import expanded, is_model
-from driftline.schedules.naming import FailureLike, fingerprint, sentence
-from driftline.schedules.recording import record
-from driftline.schedules.reducing import Perform, TraceReduction
-from driftline.schedules.requests import Performed
+from driftline.schedules.naming import sentence
+from driftline.schedules.settling import PATIENCE, Settling
 from driftline.schedules.trace import RANDOM, ModelKernel, Trace
-from driftline.store import Bug, Store
+from driftline.store import Store
 from driftline.store.schedules import BatchBody, ScheduleHuntEntry, ScheduleLog
 
 BATCH = 10
 RIGHT, REFUSED = "right", "not begun"
-_SLOW = (Kind.TIMEOUT, Kind.OOM)  # to make these smaller would take the time of the whole hunt
-_ALWAYS = 3  # times in a row that a failure was reduced to the same bug before that is taken for granted
-PATIENCE = 240.0  # seconds after which a schedule that was too slow in its batch is too slow indeed
-CONFIRMATIONS = 3  # runs in fresh processes, of which one must fail: a race does not show every time
 
 
 @dataclass(frozen=True)
@@ -122,17 +113,15 @@ class ScheduleHunt:
         self._entry = entry or self._log.begin(asdict(plan))
         self._begun = time.monotonic() - self._entry.seconds
         self._asker = ScheduleAsker(pool, space=plan.space)
-        self._patient = ScheduleAsker(pool, space=plan.space, timeout=PATIENCE)
         self._lock = threading.Lock()
-        self._known: dict[FailureLike, str] = {}  # failures that tell their bug without being reduced
-        self._steps: defaultdict[tuple[str, str], set[tuple[str, ...]]] = defaultdict(set)  # of bugs, by stage and kind
-        self._smaller: defaultdict[str, list[str]] = defaultdict(list)  # name -> bugs of a simpler function, in turn
         self._functions: tuple[str, ...] = ()
         self._kernels: dict[str, ModelKernel] = {}
         self.result = ScheduleHuntResult(plan)
         done = self._log.batches(self._entry)
         for body in done.values():
             self.result.add(body)
+        patient = ScheduleAsker(pool, space=plan.space, timeout=PATIENCE)
+        self._settling = Settling(self._asker, patient, store, self._lock, self.result.bugs, listener)
         self._done = frozenset(done)
         self._next = 0
 
@@ -200,7 +189,7 @@ class ScheduleHunt:
             self.result.unsettled += len(failing)
         found: Counter[str] = Counter()
         for one in failing:
-            found[self._settle(one)] += 1
+            found[self._settling.settle(one)] += 1
             with self._lock:
                 self.result.unsettled -= 1
         unconfirmed = found.pop("", 0)
@@ -219,85 +208,3 @@ class ScheduleHunt:
             rate = 60 * self.result.schedules / max(self._seconds, 1.0)
             told = f"{self.result.schedules} schedules ({rate:.0f} a minute), {len(self.result.bugs)} bugs"
         self._listener(Working("schedules", told))
-
-    # -- one failure -------------------------------------------------------------------------------------------------
-
-    def _settle(self, failing: Performed) -> str:
-        """The bug that a failure shows; nothing when it does not come back in a fresh process."""
-        like = FailureLike.of(failing)
-        with self._lock:
-            if like.telling and like in self._known:
-                return self._known[like]
-        for optimised in self._ways(failing):
-            reduction = TraceReduction(self._performer(failing, optimised), failing)
-            for known in self._reduced(reduction):
-                if known:
-                    return known
-            if confirmed := self._confirmed(reduction.best.trace, like):
-                break
-        else:
-            return ""
-        with self._lock:
-            bug = self._record(confirmed, failing.trace, reduction.asked)
-            self._known[like] = bug.id
-            self._steps[failing.stage, failing.kind].add(confirmed.trace.primitives)
-            self.result.bugs.add(bug.id)
-        return bug.id
-
-    def _reduced(self, reduction: TraceReduction) -> Iterator[str]:
-        """Make a failure smaller, step by step; after each, the bug of this hunt that it is seen to be, if any."""
-        if reduction.best.kind in _SLOW:
-            return
-        with self._lock:
-            known = set(self._steps[reduction.best.stage, reduction.best.kind])
-        reduction.known_steps(known)
-        yield self._bug_of(reduction.best)
-        reduction.fewer_steps()
-        yield self._bug_of(reduction.best)
-        larger = fingerprint(reduction.best).bug_id
-        reduction.simpler_function()
-        known_as = self._bug_of(reduction.best)
-        with self._lock:
-            self._smaller[larger].append(known_as)
-        yield known_as
-        reduction.all_else()
-        yield self._bug_of(reduction.best)
-
-    def _bug_of(self, found: Performed) -> str:
-        """By the name that it has now; or by what failures of that name were always reduced to."""
-        name = fingerprint(found).bug_id
-        with self._lock:
-            if name in self.result.bugs:
-                return name
-            before = self._smaller[name][-_ALWAYS:]
-        return before[0] if len(before) == _ALWAYS and len(set(before)) == 1 else ""
-
-    def _record(self, found: Performed, origin: Trace, asked: int) -> Bug:
-        new = not self._store.has_bug(fingerprint(found).bug_id)
-        bug = record(self._store, found, origin, asked)
-        if new:
-            self._listener(BugSeen(bug, new=True, how=", ".join(found.trace.primitives)))
-        return bug
-
-    def _confirmed(self, trace: Trace, like: FailureLike) -> Performed | None:
-        asker = self._patient if like.kind == Kind.TIMEOUT else self._asker  # a busy machine is slow, too
-        for _ in range(CONFIRMATIONS):
-            (again,) = asker.perform([trace], fresh=True)
-            if again.fails and FailureLike.of(again) == like:
-                return again
-        return None
-
-    def _ways(self, failing: Performed) -> Iterator[bool]:
-        """Whether LLVM optimises smaller traces while they are tried. Most failures do not need it, and it takes time;
-        but what they become without it may be right with it, and then they are reduced again."""
-        if failing.stage != Stage.SCHEDULE and failing.kind not in _SLOW:
-            (plain,) = self._asker.perform([failing.trace], optimised=False)
-            if plain.fails and FailureLike.of(plain) == FailureLike.of(failing):
-                yield False
-        yield True
-
-    def _performer(self, failing: Performed, optimised: bool) -> Perform:
-        build = failing.stage != Stage.SCHEDULE  # a failure of scheduling needs no compilation to be seen
-        return lambda traces, lenient: self._asker.perform_once(
-            traces, lenient=lenient, build=build, optimised=optimised
-        )

@@ -85,6 +85,10 @@ _SPLIT_AGAIN = (_step("fuse", at=(("Y", 0), ("Y", 1))), _step("split", at=(("Y",
 _REPEATED = _moved("compute_at", "M", "Y", 2)
 _EPILOGUE = _step("fuse_reduction_epilogue", "M", "Y")
 _BEYOND = _step("split", at=(("Y", 1),), by=(1, 3))  # of two columns: the third needs a predicate
+_PARTS = {"n": 5, "m": 5}
+_FUSED_AND_SPLIT = (_step("fuse", at=(("P", 0), ("P", 1))), _step("split", at=(("P", 0),), by=(None, 3)))
+_HALVES = (_step("split", at=(("Y", 1),), by=(2, None, 2)), _step("rfactor", at=(("Y", 1),), by=(0,)))
+_TENSORIZED = (_WRITE_LATER, _step("tensorize", at=(("Y_global", 1),), by=(5,), word="copy"))
 _BLOCKIZED_LOOP = Trace("scale", _NM, (_step("blockize", at=(("Y", 1),)),))
 
 DEFECTS = (
@@ -253,6 +257,66 @@ DEFECTS = (
         Kind.WRONG_VALUE, stage=Stage.RUN,
         witness=Trace("scale", _NM, (_step("blockize", at=(("Y", 1),)), _step("pad_einsum", "Y", by=(3,)))),
         neighbour=Trace("scale", _NM, (_step("pad_einsum", "Y", by=(1, 3)),)),
+    ),
+    ScheduleDefect(
+        "loop-partition-counts-a-part-from-0",
+        "loop_partition of a part that does not begin at 0 counts its iterations from 0, and leaves some out",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("scale", _PARTS, (
+            _step("loop_partition", at=(("Y", 0),), by=(2, None)),
+            _step("loop_partition", at=(("Y_i1", 0),), by=(2, None)),
+        )),
+        neighbour=Trace("scale", _PARTS, (
+            _step("loop_partition", at=(("Y", 0),), by=(3, None)),
+            _step("loop_partition", at=(("Y_i0", 0),), by=(1, None)),
+        )),
+    ),
+    ScheduleDefect(
+        "buffer-loses-what-the-iteration-before-wrote",
+        "reverse_compute_at under a fused loop copies what an earlier iteration computed, and the buffer is then made"
+        " anew in every iteration",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("two_steps", {"n": 2, "m": 2}, (*_FUSED_AND_SPLIT, _moved("reverse_compute_at", "Y", "P", 0))),
+        neighbour=Trace(
+            "two_steps", {"n": 2, "m": 3}, (*_FUSED_AND_SPLIT, _moved("reverse_compute_at", "Y", "P", 0))
+        ),
+    ),
+    ScheduleDefect(
+        "rfactor-of-an-empty-part",
+        "rfactor initialises a part under its predicate, and adds up a part without elements that never was",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("row_sum", {"n": 2, "m": 2}, _HALVES),
+        neighbour=Trace("row_sum", {"n": 2, "m": 4}, _HALVES),
+    ),
+    ScheduleDefect(
+        "blockize-drops-a-block-between",
+        "blockize of two blocks takes away a third one that shares a loop with one of them",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace(
+            "matmul_bias", _NMK,
+            (_step("decompose_reduction", "M", at=(("M", 2),)), _step("blockize", "M_init", "Y")),
+        ),
+        neighbour=Trace(
+            "conv2d", {"n": 2, "m": 2, "k": 2},
+            (_step("decompose_reduction", "Y", at=(("Y", 0),)), _step("blockize", "P", "Y_init")),
+        ),
+    ),
+    ScheduleDefect(
+        "reindex-cache-write-of-a-scan",
+        "reindex_cache_write of a scan reads in the copy what is being written, in the place of the element before it",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace("prefix_sum", _NM, (_IN_ORDER,)),
+        neighbour=Trace("scale", _NM, (_IN_ORDER,)),
+    ),
+    ScheduleDefect(
+        "reverse-compute-at-of-a-tensorized-block",
+        "reverse_compute_at of a tensorized copy does not know what it reads, and puts it before the block that writes"
+        " that",
+        Kind.WRONG_VALUE, stage=Stage.RUN,
+        witness=Trace(
+            "scale", _NM, (*_TENSORIZED, _step("reverse_compute_at", "Y_global_o", at=(("Y", 1),), by=(0, -2)))
+        ),
+        neighbour=Trace("scale", _NM, (*_TENSORIZED, _moved("reverse_compute_at", "Y_global_o", "Y", 0))),
     ),
     ScheduleDefect(
         "cache-inplace-leaves-variables-undefined",

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from driftline.core.sentences import describe
 from driftline.core.verdict import Fingerprint, Kind
 from driftline.schedules.functions import function_of
 from driftline.schedules.requests import Performed
+from driftline.schedules.target import is_unoptimised
 
 RACE = "in some runs"
+AT_O0 = "at opt-level 0"  # LLVM's optimisations hide it
+
+# What TVM checks, which is text of its own source, and what it says of the values that it met.
+_CHECK = re.compile(r"(Check failed: .*?)(?: is false| \([^()]* vs\. [^()]*\)) ?:(.*)", re.DOTALL)
+_STATEMENT = re.compile(r"\b(for\b.*\bin\b|with T\.|if\b).*:\s*$", re.DOTALL)  # printed, with what is in it
+_INSIDE = re.compile(r"\([^()]*\)|\[[^][]*\]|PrimFunc \S+")
+_WORD = re.compile(r"[A-Za-z]{3,}")
+
+
+def bare(message: str) -> str:
+    """A message without what differs from one function to another: printed code, names of variables, numbers. One cause
+    must not have several names because TVM prints the loops that it met."""
+    found = _CHECK.match(message)
+    check, told = found.groups() if found else ("", message)
+    told = _STATEMENT.sub("", told)
+    while (shorter := _INSIDE.sub(" ", told)) != told:
+        told = shorter
+    words = [word for part in told.split() if _WORD.fullmatch(word := part.strip(".,:;!'\"`"))]
+    return " ".join((check, *words)).strip() or message
 
 
 @dataclass(frozen=True)
@@ -21,20 +42,23 @@ class FailureLike:
     what: str  # the exception, or the signal
     message: str
     primitive: str  # the one that raised, or ended the process
+    passes: tuple[str, ...] | None = None
 
     @staticmethod
     def of(found: Performed) -> FailureLike:
         scheduling = found.stage == "SCHEDULE"
         primitive = found.trace.primitives[-1] if scheduling and found.trace.steps else ""
         evidence = found.evidence
-        message = evidence.message if found.kind == Kind.ERROR else ""
-        return FailureLike(found.kind, found.stage, evidence.exception or evidence.signal, message, primitive)
+        message = bare(evidence.message) if found.kind == Kind.ERROR else ""
+        return FailureLike(
+            found.kind, found.stage, evidence.exception or evidence.signal, message, primitive, found.trace.passes
+        )
 
     @property
     def telling(self) -> bool:
-        """Is it enough to recognise a bug that was met before? A message is, or what ended the process; a wrong number
-        is not."""
-        return bool(self.message or (self.kind == Kind.CRASH and self.primitive))
+        """Is it enough to recognise a bug that was met before? What a primitive raises is, or that the process ended in
+        it. A wrong number is not, nor what compiling says: many primitives can leave a variable undefined."""
+        return bool(self.primitive and (self.message or self.kind == Kind.CRASH))
 
 
 def is_race(found: Performed) -> bool:
@@ -47,6 +71,10 @@ def fingerprint(found: Performed) -> Fingerprint:
     detail = f"{steps} of {function_of(found.trace).kind}"
     if is_race(found):
         detail += f" {RACE}"
+    if is_unoptimised(found.trace.target):
+        detail += f" {AT_O0}"
+    if found.trace.passes:
+        detail += f" by pass {'+'.join(found.trace.passes)}"
     return Fingerprint("tvm", found.stage, found.kind, f"{like.what} in {detail}" if like.what else detail)
 
 
@@ -55,4 +83,7 @@ def sentence(found: Performed) -> str:
     told = describe(Kind(found.kind), found.evidence)
     if is_race(found):
         told += f" ({found.wrong_runs} of {found.runs} runs)"
-    return f"{found.trace.function} after {', '.join(found.trace.primitives) or 'no step'}: {told}"
+    if is_unoptimised(found.trace.target):
+        told += " (without LLVM's optimisations)"
+    alone = f", by the pass {' and '.join(found.trace.passes)}" if found.trace.passes else ""
+    return f"{found.trace.function} after {', '.join(found.trace.primitives) or 'no step'}{alone}: {told}"

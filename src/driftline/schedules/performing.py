@@ -11,7 +11,6 @@ was accepted and cannot be built.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -31,10 +30,12 @@ from driftline.schedules.drawing import ScheduleView
 from driftline.schedules.functions import TensorFunction, function_of
 from driftline.schedules.guarded import GuardedArray, as_tensor, made_inputs
 from driftline.schedules.intrinsics import register_intrinsic
+from driftline.schedules.passes import built_plainly, outside_of
 from driftline.schedules.preconditions import broken_precondition
 from driftline.schedules.primitives import line_of
 from driftline.schedules.requests import Performed
 from driftline.schedules.right import computed
+from driftline.schedules.target import unoptimised
 from driftline.schedules.trace import ScheduleStep, Trace
 
 RUNS_IN_PARALLEL = 6  # of a schedule with parallel loops: a race does not show every time
@@ -94,7 +95,10 @@ class ScheduleBench:
         return None
 
     def finish(self, tell: TellStep = quiet) -> Performed:
-        """Compile what the schedule has become, run it, compare; where that may be taken for granted, remember it."""
+        """Compile what the schedule has become, run it, compare; where that may be taken for granted, remember it. One
+        with passes of its own must keep to its buffers before any pass is tried on it."""
+        if self.trace.passes is not None and (buffer := self._outside()):
+            return Performed(self.trace, Stage.COMPILE, refused=f"it accesses {buffer} outside of it, with any passes")
         if self._faithful or "parallel" in self.trace.primitives:
             return self._tried(tell)
         answered = AnsweredModules(self._shared)
@@ -106,10 +110,16 @@ class ScheduleBench:
                 answered.keep(path, known)
         return known
 
+    def _outside(self) -> str:
+        try:
+            return outside_of(self.schedule.mod)
+        except Exception:  # it cannot be lowered: compiling says so
+            return ""
+
     def _tried(self, tell: TellStep) -> Performed:
         tell(None, Stage.COMPILE)
         try:
-            module = self._compiled(self.schedule.mod, self._target)
+            module = self._built()
         except Exception as error:
             return self._raised(Stage.COMPILE, error)
         tell(None, Stage.RUN)
@@ -126,6 +136,11 @@ class ScheduleBench:
             return Performed(self.trace, Stage.RUN, runs=runs)
         kind, evidence = wrong[0]
         return Performed(self.trace, Stage.RUN, kind, evidence, wrong_runs=len(wrong), runs=runs)
+
+    def _built(self) -> Any:
+        if self.trace.passes is None:
+            return self._compiled(self.schedule.mod, self._target)
+        return built_plainly(self.schedule.mod, self.trace)
 
     def _compiled(self, module: Any, target: str | dict[str, Any]) -> Any:
         import tvm
@@ -198,13 +213,6 @@ def _difference(name: str, expected: Array, got: Array, ulps: int) -> Evidence |
         output=name, dtype=str(expected.dtype), elements=expected.size, wrong=len(places), worst=(element,),
         faults=(Fault.NUMBER,),
     )  # fmt: skip
-
-
-def unoptimised(target: str) -> str | dict[str, Any]:
-    """The target without LLVM's optimisations: enough to say what is right, and three times as fast to build. A target
-    that is not LLVM, or that is written as a tag, stays as it is."""
-    told = json.loads(target) if target.startswith("{") else {"kind": target}
-    return {**told, "opt-level": 0} if told.get("kind") == "llvm" else target
 
 
 def prim_func(function: TensorFunction, sizes: Mapping[str, int]) -> Any:

@@ -73,6 +73,12 @@ PRECONDITIONS = (
         lambda view, function, step: view.in_turn(step.loops[0]),
     ),
     Precondition(
+        ("software_pipeline",),
+        "the members of a block are in one stage: what they read may be what they wrote one iteration before",
+        f"{_API}.annotate: by its key",
+        lambda view, function, step: view.keeps_blocks_together(step),
+    ),
+    Precondition(
         ("tensorize",),
         f"apache-tvm-ffi is none of {', '.join(FATAL_FFI)} on 64-bit Arm, where every call ends the process",
         f"{_API}.tensorize: its example dies there; the pinned release works",

@@ -152,6 +152,7 @@ PRIMITIVES: dict[str, Primitive] = {
         Annotation("software_pipeline", _pipelined, 3),
         Annotation("double_buffer", _double_buffered, 1),
         Annotation("auto_unroll", _unrolled_by_pragma, 1),
+        Annotation("partition_hint", lambda s: _annotated(loop(s.loops[0]), pragma_loop_partition_hint=1), 1),
     )
 }
 
@@ -159,7 +160,7 @@ PRIMITIVES: dict[str, Primitive] = {
 # Methods that change a schedule and are not drawn, and why.
 NOT_DRAWN = {
     "bind": "binds loops to the threads of a GPU",
-    "annotate": "every key has its own duties: software_pipeline, double_buffer and auto_unroll are annotations",
+    "annotate": "every key has its own duties; drawn: software_pipeline, double_buffer, auto_unroll, partition_hint",
     "unannotate": "takes back what annotate did",
     "annotate_buffer_access": "states what a block accesses, and believes it",
     "unsafe_set_dtype": "unsafe by its name: changes the numbers",

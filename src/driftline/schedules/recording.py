@@ -10,6 +10,8 @@ from driftline.core.case import Case, CheckOptions
 from driftline.core.errors import DriftlineError
 from driftline.core.execution import Execution, Failure, Outcome, Stage
 from driftline.core.program import SCHEDULE, Program
+from driftline.core.rule import NO_PASS, ONE_PASS
+from driftline.core.target import Target
 from driftline.core.verdict import Judgement, Kind, Status
 from driftline.schedules.asking import TVM
 from driftline.schedules.functions import function_of
@@ -32,11 +34,12 @@ def record(store: Store, found: Performed, origin: Trace, asked: int) -> Bug:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         path.write_bytes(found.trace.dump())
-        case = Case(_program(found.trace, path), (), (TVM,), CheckOptions(seed=found.trace.seed))
+        target = target_of(found.trace)
+        case = Case(_program(found.trace, path), (), (target,), CheckOptions(seed=found.trace.seed))
         return store.add_finding(
             fingerprint(found),
             case,
-            TVM,
+            target,
             summary=sentence(found),
             status=Status.FLAKY if is_race(found) else Status.NEW,
             verdict={
@@ -52,6 +55,13 @@ def record(store: Store, found: Performed, origin: Trace, asked: int) -> Bug:
             execution=_execution(found),
             keep=True,
         )
+
+
+def target_of(trace: Trace) -> Target:
+    """TVM; with one pass, when the trace has one alone."""
+    if trace.passes is None:
+        return TVM
+    return Target("tvm", None, ((ONE_PASS, "+".join(trace.passes) or NO_PASS),))
 
 
 def trace_of(case: Case) -> Trace:
@@ -91,7 +101,7 @@ def _execution(found: Performed) -> dict[str, object]:
     evidence = found.evidence
     ended = evidence.exception or evidence.signal
     told = Execution(
-        str(TVM),
+        str(target_of(found.trace)),
         _OUTCOMES.get(Kind(found.kind), Outcome.OK),
         Stage(found.stage),
         failure=Failure(ended, evidence.said) if ended else None,

@@ -26,6 +26,8 @@ class Performed:
     wrong_runs: int = 0  # of `runs`; fewer than all of them: a race
     runs: int = 0
     drawn: int = 0  # steps that were tried
+    changed_by: tuple[str, ...] = ()  # passes that change what the steps made, of those that were asked about
+    raising: tuple[str, ...] = ()  # those of them that raise
 
     @property
     def fails(self) -> bool:
@@ -45,7 +47,7 @@ class JournalLine:
 
 @dataclass(frozen=True)
 class DrawRequest:
-    """Draw a schedule for each seed, and perform it."""
+    """Draw a schedule for each seed, and perform it; with `passes`, say which of them change it instead."""
 
     seeds: tuple[int, ...]
     functions: tuple[str, ...]
@@ -54,6 +56,7 @@ class DrawRequest:
     shared: Path  # for what the unscheduled functions compute
     space: str = RANDOM
     kernels: Mapping[str, ModelKernel] = field(default_factory=dict)  # of the functions that are none of ours
+    passes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from driftline.backends.tvm_passes import PLAIN_TARGET, SCRIPT_IMPORTS
 from driftline.core.quoting import comment, string
 from driftline.core.verdict import Kind
 from driftline.schedules.functions import TensorFunction, function_of
 from driftline.schedules.guarded import LARGEST
 from driftline.schedules.intrinsics import intrinsic_lines
+from driftline.schedules.passes import pipeline_lines
 from driftline.schedules.primitives import line_of
 from driftline.schedules.trace import ScheduleStep, Trace
 
@@ -14,7 +16,7 @@ _RUN = """
 def run(module):
     rng = np.random.default_rng(0)
 {tensors}\
-    tvm.compile(module, target={target})(*tensors)
+    tvm.compile(module, {how})(*tensors)
     return [x.numpy() for x in tensors]
 """
 _COMPARE = """
@@ -29,7 +31,7 @@ for p in func.params:
     rooms.append(np.full(np.prod(shape) + 2048, 99, p.dtype))
     start = (-rooms[-1].ctypes.data % 64) // rooms[-1].itemsize + 1024
     tensors.append(rooms[-1][start:][: np.prod(shape)].reshape(shape))
-tvm.compile(s.mod, target={target})(*(tvm.runtime.from_dlpack(np.subtract(x, 98, out=x)) for x in tensors))
+tvm.compile(s.mod, {how})(*(tvm.runtime.from_dlpack(np.subtract(x, 98, out=x)) for x in tensors))
 for room, x in zip(rooms, tensors):
     assert (room == 99).sum() - (x == 99).sum() == room.size - x.size, "wrote outside an array"
 """
@@ -40,17 +42,21 @@ def script_of(trace: Trace, *, kind: str = Kind.WRONG_VALUE, stage: str = "RUN",
     function = function_of(trace)
     lines = [f"# {comment(about)}"] if about else []
     lines += ["import numpy as np"] if stage == "RUN" else []
-    lines += ["import tvm", *_imports(function, trace), "", *function.lines(trace.sizes), ""]
+    lines += ["import tvm", *_imports(function, trace), ""]
+    lines += [*pipeline_lines(trace), ""] if trace.passes is not None else []
+    lines += [*function.lines(trace.sizes), ""]
     lines += ["s = tvm.s_tir.Schedule(func)", *(line for step in trace.steps for line in _step(step))]
-    target = string(trace.target)
+    how = f"target={string(trace.target)}"
+    if trace.passes is not None:
+        how = f'target=tvm.target.Target({PLAIN_TARGET}), tir_pipeline="plain"'
     if stage == "COMPILE":
-        lines.append(f"tvm.compile(s.mod, target={target})")
+        lines.append(f"tvm.compile(s.mod, {how})")
     elif stage == "RUN" and kind == Kind.OUT_OF_BOUNDS:
-        lines += _GUARDED.format(target=target).rstrip().splitlines()
+        lines += _GUARDED.format(how=how).rstrip().splitlines()
     elif stage == "RUN":
         exact = "np.testing.assert_array_equal(got, expected)"
         near = f"np.testing.assert_array_max_ulp(got, expected, {function.ulps})"
-        lines += _RUN.format(tensors=_tensors(function), target=target).rstrip().splitlines()
+        lines += _RUN.format(tensors=_tensors(function), how=how).rstrip().splitlines()
         lines += _COMPARE.format(compare=near if function.ulps else exact).rstrip().splitlines()
     return "\n".join(lines) + "\n"
 
@@ -64,6 +70,7 @@ def _imports(function: TensorFunction, trace: Trace) -> list[str]:
     return [
         *(["from tvm import te"] if function.form == "te" else []),
         *(["from tvm.script import tirx as T"] if script else []),
+        *(SCRIPT_IMPORTS if trace.passes is not None else ()),
     ]
 
 

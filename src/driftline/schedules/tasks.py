@@ -13,6 +13,7 @@ from driftline.execute.requests import RESULTS
 from driftline.schedules.drawing import LAST, MOST_STEPS, draw_sizes, draw_step
 from driftline.schedules.functions import function_of
 from driftline.schedules.meta import NoPoint, draw_from_space
+from driftline.schedules.passes import passes_changing
 from driftline.schedules.performing import ScheduleBench
 from driftline.schedules.performing import perform as perform_trace
 from driftline.schedules.requests import (
@@ -113,4 +114,7 @@ def _drawn(request: DrawRequest, seed: int, journal: Journal) -> Performed:
             journal.begin(before)  # a refused step is no part of the trace
         elif len(bench.trace.steps) == wanted or step.primitive == LAST:
             break
+    if request.passes:
+        changed, raised = passes_changing(bench.schedule.mod, bench.trace, request.passes)
+        return Performed(bench.trace, drawn=drawn, changed_by=tuple(changed), raising=tuple(raised))
     return replace(bench.finish(journal.tell), drawn=drawn)

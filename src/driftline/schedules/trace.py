@@ -48,7 +48,8 @@ class ModelKernel:
 
 @dataclass(frozen=True)
 class Trace:
-    """See above. `seed` is that of the inputs, `target` is TVM's. `kernel` is the function when it is none of ours."""
+    """See above. `seed` is that of the inputs, `target` is TVM's. `kernel` is the function when it is none of ours.
+    `passes` are TVM's own when there are none; else those that are tried beside the ones without which nothing runs."""
 
     function: str
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -56,6 +57,7 @@ class Trace:
     target: str = "llvm"
     seed: int = 0
     kernel: ModelKernel | None = None
+    passes: tuple[str, ...] | None = None
 
     @property
     def primitives(self) -> tuple[str, ...]:
@@ -63,6 +65,10 @@ class Trace:
 
     def with_steps(self, steps: tuple[ScheduleStep, ...]) -> Trace:
         return replace(self, steps=steps)
+
+    def with_passes(self, *names: str) -> Trace:
+        """The same, with no passes but these and those without which nothing runs."""
+        return replace(self, passes=names)
 
     def to_json(self) -> dict[str, Any]:
         told: dict[str, Any] = encode(Trace, self)

@@ -1,0 +1,134 @@
+"""TVM's passes of TensorIR one at a time, on functions to which random schedule primitives were applied.
+
+A schedule that is right with no pass but those without which nothing runs must be right with one pass more. The
+functions, the traces and everything that is done to a failure are those of `driftline.schedules`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from driftline.core.announce import Announce
+from driftline.execute.ahead import ahead
+from driftline.execute.pool import Pool
+from driftline.schedules.asking import ScheduleAsker
+from driftline.schedules.functions import NAMES
+from driftline.schedules.passes import needed_by
+from driftline.schedules.requests import Performed
+from driftline.schedules.settling import PATIENCE, Settling
+from driftline.schedules.trace import Trace
+from driftline.store import Store
+
+BATCH = 10
+
+
+class PassAsker(ScheduleAsker):
+    """A failure counts only where the schedule is right without its pass, and with what the pass needs."""
+
+    def perform(self, traces: Sequence[Trace], **how: bool) -> list[Performed]:
+        found = super().perform(traces, **how)
+        failing = [at for at, one in enumerate(found) if one.fails and one.trace.passes]
+        without = [found[at].trace.with_passes(*needed_by(found[at].trace)) for at in failing]
+        plain = super().perform(without, **{**how, "lenient": False})
+        for at, one in zip(failing, plain, strict=True):
+            if one.fails or one.refused:
+                found[at] = Performed(found[at].trace, found[at].stage, refused="it fails without the pass too")
+        return found
+
+
+@dataclass
+class ScheduledBatch:
+    """What came of a few schedules."""
+
+    changed: dict[str, int] = field(default_factory=dict)  # passes with the number of schedules that they changed
+    raised: list[str] = field(default_factory=list)  # passes that raised, and passes with which compiling did
+    bugs: list[str] = field(default_factory=list)
+    schedules: int = 0  # that are right without any of the passes
+    unfit: int = 0  # others: primitives, or the plain pipeline, are to blame
+
+
+class ScheduledPasses:
+    """One test of passes. `run` yields the names of bugs as they are found; `tally` has what was seen."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        store: Store,
+        names: Sequence[str],
+        *,
+        budget: float,
+        seed: int = 0,
+        jobs: int = 2,
+        functions: Sequence[str] = NAMES,
+        batches: int | None = None,
+        tell: Announce = lambda words: None,
+        known: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),  # batches that an earlier run has kept
+        keep: Callable[[str, Mapping[str, Any]], None] = lambda number, body: None,
+    ) -> None:
+        self._names = tuple(names)
+        self._budget = budget
+        self._seed = seed
+        self._jobs = jobs
+        self._functions = tuple(functions)
+        self._batches = itertools.count() if batches is None else range(batches)
+        self._tell = tell
+        self._keep = keep
+        self._asker = PassAsker(pool)
+        self._bugs: set[str] = set()
+        patient = PassAsker(pool, timeout=PATIENCE)
+        self._settling = Settling(self._asker, patient, store, threading.Lock(), self._bugs)
+        self._known = frozenset(known)
+        self.tally = ScheduledBatch()
+        for body in known.values():
+            self._add(ScheduledBatch(**body))
+        self._bugs.update(self.tally.bugs)
+
+    def run(self) -> Iterator[str]:
+        end = time.monotonic() + self._budget
+        numbers = (number for number in self._batches if str(number) not in self._known)
+        told: set[str] = set()
+        for number, batch, failing in ahead(
+            self._looked_at, itertools.takewhile(lambda _: time.monotonic() <= end, numbers), self._jobs
+        ):
+            for one in failing:
+                bug = self._settling.settle(one)
+                if bug:
+                    batch.bugs.append(bug)
+                if bug and bug not in told:
+                    told.add(bug)
+                    yield bug
+            self._add(batch)
+            self._keep(str(number), asdict(batch))
+            tried = f"{self.tally.schedules} schedules, {len(self.tally.changed)} of {len(self._names)} passes at work"
+            self._tell(f"{tried}, {len(self._bugs)} bugs")
+
+    def _looked_at(self, number: int) -> tuple[int, ScheduledBatch, list[Performed]]:
+        """Draw a batch, and try on each schedule the passes that change it; also what fails with one of them."""
+        first = (self._seed << 32) + number * BATCH
+        drawn = self._asker.draw(range(first, first + BATCH), self._functions, "llvm", passes=self._names)
+        usable = [one for one in drawn if not one.fails and not one.refused]
+        plain = self._asker.perform([one.trace.with_passes() for one in usable], optimised=False)
+        right = [one for one, without in zip(usable, plain, strict=True) if not without.fails and not without.refused]
+        tried = [one.trace.with_passes(name) for one in right for name in (*one.changed_by, *one.raising)]
+        failing = [one for one in self._asker.perform(tried, optimised=False) if one.fails]
+        changed = Counter(name for one in right for name in one.changed_by)
+        raised = {name for one in right for name in one.raising}
+        batch = ScheduledBatch(dict(changed), sorted(raised), [], len(right), len(drawn) - len(right))
+        return number, batch, failing
+
+    def _add(self, batch: ScheduledBatch) -> None:
+        before = self.tally
+        self.tally = ScheduledBatch(
+            dict(Counter(before.changed) + Counter(batch.changed)),
+            sorted({*before.raised, *batch.raised}),
+            list(dict.fromkeys((*before.bugs, *batch.bugs))),
+            before.schedules + batch.schedules,
+            before.unfit + batch.unfit,
+        )
