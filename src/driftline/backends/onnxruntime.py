@@ -11,14 +11,24 @@ import importlib.metadata
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from driftline.backends.base import Backend, Compiled, Option, Options, PassTrials, Unsupported, each_setting, option
+from driftline.backends.base import (
+    Backend,
+    Compiled,
+    Option,
+    Options,
+    PassTrials,
+    Runnable,
+    Unsupported,
+    each_setting,
+    option,
+)
 from driftline.backends.knobs import Knob
 from driftline.core.errors import DriftlineError
 from driftline.core.packages import Installing
@@ -334,7 +344,16 @@ def runner(session: Any) -> Compiled:
             results = session.run(names, feed)
         return dict(zip(names, results, strict=True))
 
-    return run
+    def bare(arrays: Arrays) -> Callable[[], object]:
+        held = {name: np.asarray(array, order="C") for name, array in arrays.items() if name in wanted}
+        values = {name: _to_ort(ort, array) for name, array in held.items()}
+
+        def called(held: Arrays = held) -> object:  # values are views of what is held
+            return session.run_with_ort_values(names, values)
+
+        return called
+
+    return Runnable(run, bare)
 
 
 def _to_ort(ort: Any, array: Array) -> Any:
