@@ -73,6 +73,7 @@ def compiled(name: str, made: Any, arrays: dict[str, Any], folder: Path) -> Any:
 
 def results(found: Any) -> list[Any]:
     """What a bare call gives is the compiler's own; some of it is no numpy array."""
+    found = found.get_outputs() if hasattr(found, "get_outputs") else found
     found = list(found.values()) if hasattr(found, "values") else found if isinstance(found, (list, tuple)) else [found]
     if type(found[0]).__name__ == "OrtValue":  # whose own numpy() knows no bfloat16
         return [_from_ort(one) for one in found]

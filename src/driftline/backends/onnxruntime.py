@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -346,10 +346,17 @@ def runner(session: Any) -> Compiled:
 
     def bare(arrays: Arrays) -> Callable[[], object]:
         held = {name: np.asarray(array, order="C") for name, array in arrays.items() if name in wanted}
-        values = {name: _to_ort(ort, array) for name, array in held.items()}
+        if not unusual:
+            return partial(session.run, names, held)
+        binding = session.io_binding()  # `run_with_ort_values` spends 0.1 ms on wrapping what it is given
+        for name, array in held.items():
+            binding.bind_ortvalue_input(name, _to_ort(ort, array))
+        for name in names:
+            binding.bind_output(name)
 
-        def called(held: Arrays = held) -> object:  # values are views of what is held
-            return session.run_with_ort_values(names, values)
+        def called(held: Arrays = held) -> object:  # what is bound are views of what is held
+            session.run_with_iobinding(binding)
+            return binding
 
         return called
 
