@@ -60,7 +60,7 @@ GROWTHS = {  # what is made to grow, and how -> the finding
     "memory=quadratic": (str(Kind.MEMORY),),
     "memory=linear": (),
 }
-PLANTED_SIZES = GrowthEffort(sizes_to(160))
+PLANTED_SIZES = GrowthEffort(sizes_to(80))  # of the square; some programs have many operators in a node
 PARTS = ("same", "planted", "growth", "hunt")
 
 
@@ -162,6 +162,7 @@ def planted(checker: Checker, results: Results, seed: int, count: int) -> None:
             target = f"planted-slow:factor={factor}"
             question = f"planted {factor}x: seed {seed}, program {number}"
             results.ask(question, partial(conclusion, watch, make, target))
+    for number, make in numbers(checker, seed, count):
         question = f"planted {QUADRATIC}: seed {seed}, program {number}"
         results.ask(question, partial(grown, checker, make, "compile=quadratic", PLANTED_SIZES))
     for plant in (*(f"{factor}x" for factor in FACTORS), QUADRATIC):
