@@ -168,6 +168,8 @@ def ratio_of(low: float, high: float, seconds: float = 1e-3) -> RatioMeasured:
         ([ratio_of(15, 17, seconds=7e-6)], "too short"),  # eager only makes a view, or returns early
         ([ratio_of(1.9, 2.1), ratio_of(1.01, 1.02), ratio_of(1.9, 2.1)], "slow"),  # the screen, the noise, once more
         ([ratio_of(1.9, 2.1), ratio_of(1.01, 1.02), ratio_of(1.4, 1.6)], "not confirmed"),
+        # Calls of seconds, of which the screen made three: it does not count.
+        ([replace(ratio_of(90, 99), rounds=3), ratio_of(1.01, 1.02), *[ratio_of(90, 99)] * 2], "slow"),
     ],
 )
 def test_a_screen_is_the_first_time_and_one_more_makes_a_finding(

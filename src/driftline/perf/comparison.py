@@ -104,12 +104,13 @@ class Stopwatch:
         other_first: bool = False,
         rounds: int | None = None,
         fewest: int = FEWEST_ROUNDS,
+        seconds: float | None = None,
         settled: Callable[[Estimate], bool] = lambda ratio: False,
     ) -> RatioMeasured | Unmeasured:
         """Time a side against another, in two new processes. With `other_first` they are started and timed in the other
-        order. Once the ratio so far has `settled` the question, no round after the `fewest` is begun; this may never
-        make a finding, since an interval that is looked at again and again lies beyond a limit by chance sooner or
-        later."""
+        order. After so many `seconds`, or once the ratio so far has `settled` the question, no round after the `fewest`
+        is begun. What settles it may never make a finding, since an interval that is looked at again and again lies
+        beyond a limit by chance sooner or later."""
         by_cpu = own.target.device == other.target.device == "cpu"  # a GPU works while the processor waits
         clock = "cpu" if by_cpu else "wall"
 
@@ -127,7 +128,8 @@ class Stopwatch:
                         return Unmeasured(found.outcome, found.reason, side is other and own is not other)
                     made.append(found)
                 taken = interleave(
-                    made[0], made[1], rounds or self.effort.rounds, seconds=self.effort.seconds, fewest=fewest,
+                    made[0], made[1], rounds or self.effort.rounds, fewest=fewest,
+                    seconds=seconds or self.effort.seconds,
                     tell=lambda done, of: self.tell(f"{own.words}, round {done + 1} of {of}"), settled=enough,
                 )  # fmt: skip
         except (Untimed, DriftlineError) as error:

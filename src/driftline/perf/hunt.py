@@ -23,6 +23,7 @@ from driftline.diagnose.reduce.generated import read_generated, write_generated
 from driftline.events import BugSeen, Listener, Working, ignore
 from driftline.execute.pool import PoolInterrupted
 from driftline.generate.graph import Graph
+from driftline.measure.rounds import FEWEST_ROUNDS
 from driftline.perf.candidates import candidate, candidate_case, only_computed
 from driftline.perf.check import answered, baseline
 from driftline.perf.comparison import (
@@ -44,6 +45,7 @@ from driftline.store import Store
 
 EFFORT = Effort(rounds=10, seconds=20.0, timeout=120.0)  # a confirmation has twice as many rounds
 FEWEST_LOOKS = 3  # rounds after which a screen may say that a program is not slow
+SCREENING_SECONDS = 5.0  # calls that take seconds are not made more often than that
 LEAST_WORK = LEAST_SECONDS / 2  # of the baseline: a program of less is only a call, a view or an early return
 NOT_SLOW, NO_PROGRAM, UNCONFIRMED_SLOW, SLOW_AGAIN = "not slow", "no program", "not confirmed", "slow, found before"
 _CUT = Mode(DataFlow.CUT, Returned.UNREAD)
@@ -142,6 +144,7 @@ class PerfHunt:
             other,
             rounds=SCREENING_ROUNDS,
             fewest=FEWEST_LOOKS,
+            seconds=SCREENING_SECONDS,
             settled=lambda ratio: plainly_below(ratio, self.entry.plan.ratio),
         )
 
@@ -175,7 +178,8 @@ class PerfHunt:
         if sides is None:  # a twin is made anew, which may fail where it did not before
             return False
         plan = self.entry.plan
-        row = answered(self._watch, *sides, plan.against, plan.ratio, screened=screened)
+        first = screened if screened.rounds >= FEWEST_ROUNDS else None  # fewer have no interval that can be relied on
+        row = answered(self._watch, *sides, plan.against, plan.ratio, screened=first)
         if not row.found:
             return False
         new = not self._store.has_bug(slow_fingerprint(case, target).bug_id)
