@@ -44,6 +44,10 @@ def test_no_round_is_begun_once_the_question_is_settled() -> None:
     assert len(taken.first) == len(taken.second) == 11
     taken = interleave(Scripted("a", 2.0), Scripted("b", 1.0), 50, settled=lambda taken: True)
     assert len(taken.first) == FEWEST_ROUNDS
+    taken = interleave(Scripted("a", 2.0), Scripted("b", 1.0), 50, fewest=3, settled=lambda taken: True)
+    assert len(taken.first) == 3
+    taken = interleave(Scripted("a", 2.0), Scripted("b", 1.0), 50, fewest=3, seconds=0.0)
+    assert len(taken.first) == 3
 
 
 @pytest.mark.parametrize(("seconds", "calls"), [(10.0, 1), (0.05, 1), (0.005, 10), (1e-9, MOST_CALLS)])

@@ -10,19 +10,24 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
+import driftline.testing
 from driftline.checking.checker import Checker
 from driftline.checking.open import open_program
 from driftline.core.case import CheckOptions
+from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
 from driftline.measure.estimate import Estimate
 from driftline.perf.check import sample_case
+from driftline.perf.growth import EXPONENT, Grower, GrowthEffort, sizes_to
 from driftline.perf.recording import record_growth, timing_script
 from driftline.perf.result import GrowthRow
+from driftline.perf.words import growth_words
 from driftline.report.export.clean_run import CleanRun
 from driftline.report.export.script import Exported
 from driftline.report.scripts.growth import REPEATED_MODEL
 from driftline.store import Store
 
+PLUGIN = str(Path(driftline.testing.__file__).with_name("slow.py"))
 GROWING = """
 <ir_version: 8, opset_import: ["": 18]>
 growing (float[N,2] x) => (float[M,2] y) <float[1,2] w = {1.0, 2.0}> { y = Concat<axis=0>(x, w) }
@@ -101,6 +106,26 @@ def test_the_script_of_a_model_runs_by_itself_and_prints_every_size(
     made = script(checker, tmp_path, "onnxruntime", programs["onnx"], "slow-compile", limit=-9.0)
     assert made.text and "80 nodes: " in made.output, made.reason
     assert made.output.count("s of CPU time") == 4
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_script_of_memory_that_grows_prints_it_and_needs_no_driftline(checker: Checker, tmp_path: Path) -> None:
+    """The planted compiler uses 4 KiB for each pair of operators, 100 MiB for 160."""
+    load_plugins((PLUGIN,))
+    (tmp_path / "net.py").write_text(TEXT)
+    options = CheckOptions(plugins=(PLUGIN,))
+    case = sample_case(open_program(f"{tmp_path}/net.py:make", checker.pool, options), options)
+    target = Target.parse("planted-slow:factor=1:memory=quadratic")
+    effort = GrowthEffort(sizes_to(160))
+    row = Grower(checker, case, effort, EXPONENT, lambda words: None).measure(target)
+    assert row.found == ("memory",), growth_words(row)
+    with Store.create(tmp_path / "store") as store:
+        (bug,) = record_growth(store, case, target, row, EXPONENT)
+        made = timing_script(store, bug)
+    assert made.valid, made.reason
+    assert "driftline" not in made.text.split('"""', 2)[-1] and "160 nodes: " in made.output
+    assert "BUG: memory grows as nodes^" in made.output
 
 
 def test_values_that_are_left_out_stay_out_in_every_copy() -> None:

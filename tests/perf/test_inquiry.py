@@ -91,16 +91,44 @@ def test_much_faster_and_still_too_slow_is_told_apart(
     inquiry = CostInquiry(checker, store, slow_bug(store, checker, case, "planted-slow:factor=6"))
 
     class Fixed:
-        usual = 6.0
+        usual, limit, fair = 6.0, 1.5, 1.8
         message = ""
 
         def ask(
             self, checker: Checker, case: Case, target: Target, *, sure: bool = False, twin_on: Target | None = None
         ) -> CostAnswer:
-            return CostAnswer(still, "told", amount)
+            return CostAnswer(still, "told", amount, amount)
 
     words = inquiry.trials(case).words
     assert CostTrials(checker, case.only(Target("eager")), Fixed(), words).ask(Target("eager")).answer == said
+
+
+@pytest.mark.parametrize(
+    ("usual", "low", "high", "said"),
+    [
+        (352.0, 1.41, 1.45, "pass"),
+        (352.0, 1.47, 1.53, "pass"),  # the limit lies within: a second look must not say something else
+        (352.0, 1.55, 1.60, "pass"),
+        (352.0, 1.75, 1.85, "neither"),  # much better, and still too much
+        (1.6, 1.44, 1.48, "neither"),  # below the limit, and as slow as before
+        (1.6, 1.55, 1.65, "same"),
+        (1.6, 1.10, 1.20, "pass"),
+    ],
+)
+def test_a_cure_near_the_limit_is_told_by_what_it_takes_away(
+    usual: float, low: float, high: float, said: str, checker: Checker, case: Case, store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """A first look and a confirmation say the same, on whichever side of the limit they fall."""
+    target = "planted-slow:factor=6"
+    row = PerfRow(target, "eager", SLOW, (measured(usual / 1.01, usual * 1.01),) * 2, 1.05)
+    bug = record_slow(store, Side(case, Target.parse(target), target), Side(case, Target("eager"), "eager"), row, 1.5)
+    failing = find_failing(bug.id, store, checker, options=OPTIONS, costs=True)
+    monkeypatch.setattr(Stopwatch, "floor", lambda *sides: 1.05)
+    monkeypatch.setattr(Stopwatch, "measure", lambda *sides, **effort: measured(low, high))
+    trials = CostInquiry(checker, store, failing).trials(failing.case.only(failing.target))
+    without = Target.parse(f"{target}:skip=tile")
+    assert {trials.ask(without).answer, trials.ask(without, fresh=True).answer} == {said}
 
 
 def test_the_pass_that_makes_a_program_slow_is_found(checker: Checker, case: Case, store: Store) -> None:
@@ -123,7 +151,7 @@ def test_what_nothing_switches_off_is_asked_with_loops_made_in_another_way(
     asked: list[Target] = []
 
     class Threshold:
-        usual = 6.0
+        usual, limit, fair = 6.0, 1.5, 1.8
         message = ""
 
         def ask(

@@ -20,7 +20,9 @@ from driftline.core.target import Target
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
 from driftline.generate.operator import Draw
 from driftline.generate.random_graph import drawn_graph
-from driftline.perf.candidates import MOST_ELEMENTS, TARGET_ELEMENTS, candidate, candidate_case, enlarged
+from driftline.measure.estimate import Estimate
+from driftline.perf.candidates import MOST_ELEMENTS, TARGET_ELEMENTS, candidate, candidate_case, enlarged, only_computed
+from driftline.perf.comparison import RatioMeasured, Stopwatch
 from driftline.perf.hunt import PerfHunt, parts_of
 from driftline.perf.journal import PerfJournal, PerfPlan
 from driftline.store import Store
@@ -149,4 +151,48 @@ def test_a_twin_that_cannot_be_made_again_ends_no_hunt(
         entry = PerfJournal(store).begin(PerfPlan(("eager",), against="layout", seconds=60.0))
         hunt = PerfHunt(checker, store, entry, options)
         monkeypatch.setattr("driftline.perf.hunt.baseline", lambda *asked: "there is no twin in another layout")
-        assert hunt._confirmed(made, Target("eager")) is False
+        ratio = Estimate(2.0, 1.9, 2.1)
+        seen = RatioMeasured(ratio, ratio, 2e-3, 1e-3, 8)
+        assert hunt._confirmed(made, Target("eager"), seen) is False
+
+
+def ratio_of(low: float, high: float, seconds: float = 1e-3) -> RatioMeasured:
+    middle = Estimate((low + high) / 2, low, high)
+    return RatioMeasured(middle, middle, middle.value * seconds, seconds, 8)
+
+
+@pytest.mark.parametrize(
+    ("measured", "came"),
+    [
+        ([ratio_of(1.0, 1.1)], "not slow"),
+        ([ratio_of(15, 17, seconds=7e-6)], "too short"),  # eager only makes a view, or returns early
+        ([ratio_of(1.9, 2.1), ratio_of(1.01, 1.02), ratio_of(1.9, 2.1)], "slow"),  # the screen, the noise, once more
+        ([ratio_of(1.9, 2.1), ratio_of(1.01, 1.02), ratio_of(1.4, 1.6)], "not confirmed"),
+        # Calls of seconds, of which the screen made three: it does not count.
+        ([replace(ratio_of(90, 99), rounds=3), ratio_of(1.01, 1.02), *[ratio_of(90, 99)] * 2], "slow"),
+    ],
+)
+def test_a_screen_is_the_first_time_and_one_more_makes_a_finding(
+    measured: list[RatioMeasured], came: str, checker: Checker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter(measured)
+    monkeypatch.setattr("driftline.perf.hunt.candidate", lambda seed, number: tanh_of_large())
+    monkeypatch.setattr(Stopwatch, "measure", lambda *sides, **effort: next(answers))
+    with Store.create(tmp_path) as store:
+        plan = PerfPlan(("aot_eager",), seconds=600.0, programs=1)
+        found = PerfHunt(checker, store, PerfJournal(store).begin(plan), CheckOptions()).run()
+    checker.pool.deadline = math.inf
+    assert found.counts == {came: 1} and next(answers, None) is None
+
+
+def tanh_of_large() -> Graph:
+    return Graph((Leaf("input", LARGE),), (Node("tanh", (0,), (LARGE,)),), (1,))
+
+
+def test_what_is_returned_as_it_came_is_left_out() -> None:
+    """Eager hands an input out as it is; a compiler that copies it is not slow."""
+    whole = replace(tanh_of_large(), outputs=(0, 1))
+    assert only_computed(whole) == tanh_of_large() and only_computed(replace(whole, outputs=(0,))) is None
+    drawn = [graph for number in range(40) if (graph := candidate(0, number))]
+    parts = [part for graph in drawn for part in parts_of(graph)]
+    assert parts and all(number >= len(graph.leaves) for graph in (*drawn, *parts) for number in graph.outputs)

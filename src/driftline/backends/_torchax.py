@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from driftline.backends._export import export, is_export_rejection
 from driftline.backends._jax import precision
 from driftline.backends._torch import flatten_outputs
-from driftline.backends.base import Compiled, Unsupported
+from driftline.backends.base import Compiled, Runnable, Unsupported
 from driftline.core.tensors import Arrays
 from driftline.programs.live import is_tensor
 from driftline.programs.opened import OpenedProgram
@@ -88,7 +88,17 @@ def torchax_runner(program: OpenedProgram, settings: Mapping[str, Any]) -> Compi
                 name: np.asarray(next(results)) if is_tensor(leaf) else leaf for name, leaf in captured.outputs.items()
             })  # fmt: skip
 
-    return run
+    def bare(arrays: Arrays) -> Callable[[], object]:
+        with precision(True, {}):
+            given = [jnp.asarray(arrays[name]) for name in captured.inputs]
+
+        def called() -> object:
+            with precision(True, {}):
+                return jax.block_until_ready(compiled(state, given))
+
+        return called
+
+    return Runnable(run, bare)
 
 
 @contextlib.contextmanager

@@ -49,6 +49,18 @@ def compiled_facts(compiled: Compiled) -> CompiledFacts:
     return found
 
 
+@dataclass(frozen=True)
+class Runnable:
+    """What `compile` may return: a call on arrays; and `bare`, which puts arrays in place and gives a call to be timed,
+    without the conversions around it."""
+
+    run: Compiled
+    bare: Callable[[Arrays], Callable[[], object]]
+
+    def __call__(self, arrays: Arrays) -> Arrays:
+        return self.run(arrays)
+
+
 def bare_call(compiled: Compiled, arrays: Arrays) -> Callable[[], object]:
     """One call with its inputs in place, to be timed: by the method `bare` of what `compile` returned, where arrays are
     converted, or state is restored, around a call; otherwise it is the call itself."""

@@ -10,13 +10,14 @@ import contextlib
 import ctypes
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from textwrap import indent
 from typing import Any
 
 import numpy as np
 
-from driftline.backends.base import Backend, Compiled, Option, Options, option
+from driftline.backends.base import Backend, Compiled, Option, Options, Runnable, option
 from driftline.backends.knobs import Knob
 from driftline.backends.loop_settings import IREE
 from driftline.core.errors import DriftlineError
@@ -224,7 +225,11 @@ class Iree(Backend):
                 for (name, dtype), value in zip(outputs.items(), results, strict=True)
             }
 
-        return run
+        def bare(arrays: Arrays) -> Callable[[], object]:
+            given = [np.asarray(arrays[name], order="C") for name in inputs]
+            return partial(module["main"], *(iree.runtime.asdevicearray(config.device, array) for array in given))
+
+        return Runnable(run, bare)
 
     def is_rejection(self, error: BaseException) -> bool:
         return super().is_rejection(error) or any(text in str(error) for text in _REJECTIONS)

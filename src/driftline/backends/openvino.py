@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from driftline.backends.base import BOOLEAN, Backend, Compiled, Option, Options, Unsupported
+from driftline.backends.base import BOOLEAN, Backend, Compiled, Option, Options, Runnable, Unsupported
 from driftline.core.errors import DriftlineError
 from driftline.core.processor import X86, Processor, this_processor
 from driftline.core.quoting import string
@@ -76,7 +76,7 @@ _PREPARED = """\
 def prepared(model, inputs):
     network = openvino.Core().read_model(model.SerializeToString(), b"")
     network = openvino.compile_model(network, "CPU", @CONFIG@ | {"INFERENCE_NUM_THREADS": 1})
-    return lambda: network(inputs)
+    return lambda: network(inputs, share_inputs=True, share_outputs=True)
 """
 _ONCE = """\
 def compile_once(model, inputs):
@@ -191,7 +191,17 @@ class OpenVino(Backend):
             request.infer({index: _to_tensor(arrays[name]) for index, name in enumerate(inputs)})
             return {name: _to_array(request.get_output_tensor(index)) for index, name in enumerate(outputs)}
 
-        return run
+        def bare(arrays: Arrays) -> Callable[[], object]:
+            held = [np.asarray(arrays[name], order="C") for name in inputs]  # tensors of bits are views of these
+            for index, array in enumerate(held):
+                request.set_input_tensor(index, _to_tensor(array))
+
+            def called(held: Sequence[Array] = held) -> object:
+                return request.infer(share_outputs=True)
+
+            return called
+
+        return Runnable(run, bare)
 
     def is_rejection(self, error: BaseException) -> bool:
         return super().is_rejection(error) or bool(re.search(REJECTIONS, str(error)))

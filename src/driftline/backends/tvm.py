@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from driftline.backends.base import (
     Option,
     Options,
     PassTrials,
+    Runnable,
     Unsupported,
     option,
 )
@@ -296,12 +298,16 @@ class ImportedModel:
         machine = relax.VirtualMachine(executable, tvm.cpu())
         inputs, outputs = self._inputs, self._outputs
 
+        def bare(arrays: Arrays) -> Callable[[], object]:
+            given = [tvm.runtime.tensor(np.asarray(arrays[name], order="C")) for name in inputs]
+            return partial(machine["main"], *given)
+
         def run(arrays: Arrays) -> Arrays:
-            result = machine["main"](*(tvm.runtime.tensor(np.asarray(arrays[name], order="C")) for name in inputs))
+            result: Any = bare(arrays)()
             results = [result] if len(outputs) == 1 else list(result)
             return {name: _to_array(value) for name, value in zip(outputs, results, strict=True)}
 
-        return run
+        return Runnable(run, bare)
 
 
 class _TvmTrials(PassTrials):

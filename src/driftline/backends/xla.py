@@ -14,7 +14,7 @@ import mmap
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from driftline.backends.base import (
     Option,
     Options,
     PassTrials,
+    Runnable,
     option,
 )
 from driftline.backends.knobs import Knob
@@ -309,7 +310,19 @@ def _jax_runner(program: OpenedProgram, settings: Mapping[str, object]) -> Compi
         with precision(wide, arrays):
             return {name: np.asarray(leaf) for name, leaf in compiled(arrays).items()}
 
-    return run
+    def bare(arrays: Arrays) -> Callable[[], object]:
+        import jax
+
+        with precision(wide, arrays):
+            given = {name: jax.numpy.asarray(array) for name, array in arrays.items()}
+
+        def called() -> object:
+            with precision(wide, arrays):
+                return jax.block_until_ready(compiled(given))
+
+        return called
+
+    return Runnable(run, bare)
 
 
 def _jitted(program: OpenedProgram, settings: Mapping[str, object]) -> tuple[Any, bool]:

@@ -20,13 +20,14 @@ def baseline_of(target: Target) -> Target:
 
 
 def contestant_of(
-    checker: Checker, case: Case, target: Target, form: TakenForm, timeout: float
+    checker: Checker, case: Case, target: Target, form: TakenForm, timeout: float, *, cold: bool = True
 ) -> contextlib.AbstractContextManager[Contestant]:
-    """The program of a case on a target, held to be timed inside the block."""
+    """The program of a case on a target, held to be timed inside the block; `cold` where compiling is timed."""
     backend = resolve(target)
     files = write_case(checker.pool.workspace, case, form.program)
     kind = worker_for_target(backend, target, case.options.plugins)
-    return contestant(checker.pool, kind, files, target.backend, backend.told(target.told), timeout=timeout)
+    told = backend.told(target.told)
+    return contestant(checker.pool, kind, files, target.backend, told, timeout=timeout, cold=cold)
 
 
 def why_unusable(tested: Contestant) -> str:

@@ -57,14 +57,22 @@ class Contestant:
 
 @contextlib.contextmanager
 def contestant(
-    pool: Pool, kind: WorkerKind, case: CaseFiles, backend: str, options: Mapping[str, str], *, timeout: float = 900.0
+    pool: Pool,
+    kind: WorkerKind,
+    case: CaseFiles,
+    backend: str,
+    options: Mapping[str, str],
+    *,
+    timeout: float = 900.0,
+    cold: bool = True,
 ) -> Iterator[Contestant]:
     """Compile a program for its first sample, warm it up and hold it inside the block. Where that fails, the
     contestant is not `usable`, and `kept` says why. Raises `WorkerStartError` when the process cannot start. The
-    folder of the case is removed."""
+    folder of the case is removed. Unless `cold`, a compiler may use what it has compiled before: its times of
+    compiling say nothing then."""
     try:
         with pool.hold(kind) as worker:
-            report = worker.run(KEEP, KeepRequest(case, backend, options), timeout=timeout, memory_limit=_MEMORY)
+            report = worker.run(KEEP, KeepRequest(case, backend, options, cold), timeout=timeout, memory_limit=_MEMORY)
             kept = report.answer
             if kept is None:
                 failure = Failure(str(report.ending), report.detail)

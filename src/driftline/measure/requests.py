@@ -20,6 +20,7 @@ class KeepRequest:
     case: CaseFiles
     backend: str
     options: Mapping[str, str]
+    cold: bool = True  # without compiled code of other days, which would hide what compiling costs
 
 
 @dataclass(frozen=True)

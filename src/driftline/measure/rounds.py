@@ -62,19 +62,18 @@ def interleave(
     rounds: int,
     *,
     seconds: float = math.inf,
+    fewest: int = FEWEST_ROUNDS,
     tell: Callable[[int, int], None] = lambda done, of: None,
     settled: Callable[[Rounds], bool] = lambda taken: False,
 ) -> Rounds:
     """Time two contestants in turn. No round is begun after so many seconds, nor once the rounds so far have `settled`
-    the question, but there are `FEWEST_ROUNDS` at least. `tell` is told how many rounds are done, of how many."""
+    the question, but there are the `fewest` at least. `tell` is told how many rounds are done, of how many."""
     pair = (first, second)
     calls = [calls_in_a_round(contestant.time(1)) for contestant in pair]
     taken: tuple[list[Timing], list[Timing]] = ([], [])
     deadline = time.monotonic() + seconds
     for done in range(rounds):
-        if done >= FEWEST_ROUNDS and (
-            time.monotonic() >= deadline or settled(Rounds(tuple(taken[0]), tuple(taken[1])))
-        ):
+        if done >= fewest and (time.monotonic() >= deadline or settled(Rounds(tuple(taken[0]), tuple(taken[1])))):
             break
         tell(done, rounds)
         for place in (0, 1) if done % 2 == 0 else (1, 0):

@@ -33,9 +33,9 @@ def keep(request: KeepRequest, context: Context) -> Kept:
     backend = BACKENDS.get(request.backend)
     empty = tree_usage(os.getpid()).memory
     instructions()  # threads are counted that are started from now on
-    # A cache of compiled code that this machine has from another day would hide what compiling costs.
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(case.folder / "inductor")
-    os.environ["TRITON_CACHE_DIR"] = str(case.folder / "triton")
+    if request.cold:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(case.folder / "inductor")
+        os.environ["TRITON_CACHE_DIR"] = str(case.folder / "triton")
     arrays = case.samples()[0]
     program = OpenedProgram.of(case, arrays, context.enter)
     result = Kept(Outcome.OK, Stage.COMPILE, version=backend.version(), empty_memory=empty)

@@ -118,13 +118,16 @@ def perf_check(
     return run
 
 
-def answered(watch: Stopwatch, own: Side, other: Side, against: str, limit: float) -> PerfRow:
-    """One question: the noise first, then the ratio, and where that is beyond the limit, the ratio once more."""
+def answered(
+    watch: Stopwatch, own: Side, other: Side, against: str, limit: float, *, screened: RatioMeasured | None = None
+) -> PerfRow:
+    """One question: the noise first, then the ratio, and where that is beyond the limit, the ratio once more. What a
+    screen measured, in other processes, stands for the first time."""
     row = PerfRow(str(own.target), against if against in (EAGER, TWIN, *MADE_TWINS) else str(other.target), "")
     floor = watch.floor(other, limit)
     if isinstance(floor, Unmeasured):
         return unmeasured_row(row.target, row.against, f"{other.words} could not be timed: {_told(floor)}")
-    first = watch.measure(own, other, settled=lambda ratio: plainly_below(ratio, limit))
+    first = screened or watch.measure(own, other, settled=lambda ratio: plainly_below(ratio, limit))
     if isinstance(first, Unmeasured):
         who = other.words if first.of_baseline else own.words
         return replace(unmeasured_row(row.target, row.against, f"{who}: {_told(first)}"), floor=floor)

@@ -22,7 +22,7 @@ from driftline.core.target import Target
 from driftline.core.text import first_line
 from driftline.measure.contestant import Contestant, Untimed
 from driftline.measure.estimate import Estimate, beyond, noise_floor
-from driftline.measure.rounds import Rounds, by_clock, interleave
+from driftline.measure.rounds import FEWEST_ROUNDS, Rounds, by_clock, interleave
 
 LIMIT = 1.5  # how many times slower is a finding
 LEAST_SECONDS = 100e-6  # of difference in one call: less than this may be what it costs to call compiled code
@@ -103,11 +103,14 @@ class Stopwatch:
         *,
         other_first: bool = False,
         rounds: int | None = None,
+        fewest: int = FEWEST_ROUNDS,
+        seconds: float | None = None,
         settled: Callable[[Estimate], bool] = lambda ratio: False,
     ) -> RatioMeasured | Unmeasured:
         """Time a side against another, in two new processes. With `other_first` they are started and timed in the other
-        order. Once the ratio so far has `settled` the question, no further round is begun; this may never make a
-        finding, since an interval that is looked at again and again lies beyond a limit by chance sooner or later."""
+        order. After so many `seconds`, or once the ratio so far has `settled` the question, no round after the `fewest`
+        is begun. What settles it may never make a finding, since an interval that is looked at again and again lies
+        beyond a limit by chance sooner or later."""
         by_cpu = own.target.device == other.target.device == "cpu"  # a GPU works while the processor waits
         clock = "cpu" if by_cpu else "wall"
 
@@ -125,7 +128,8 @@ class Stopwatch:
                         return Unmeasured(found.outcome, found.reason, side is other and own is not other)
                     made.append(found)
                 taken = interleave(
-                    made[0], made[1], rounds or self.effort.rounds, seconds=self.effort.seconds,
+                    made[0], made[1], rounds or self.effort.rounds, fewest=fewest,
+                    seconds=seconds or self.effort.seconds,
                     tell=lambda done, of: self.tell(f"{own.words}, round {done + 1} of {of}"), settled=enough,
                 )  # fmt: skip
         except (Untimed, DriftlineError) as error:
@@ -139,7 +143,9 @@ class Stopwatch:
         form = self.checker.form_for(side.case, side.target)
         if isinstance(form, Execution):
             return Unmeasured(str(form.outcome), first_line(str(form.failure or form.problem)))
-        made = held.enter_context(contestant_of(self.checker, side.case, side.target, form, self.effort.timeout))
+        made = held.enter_context(
+            contestant_of(self.checker, side.case, side.target, form, self.effort.timeout, cold=False)
+        )
         return made if made.usable else Unmeasured(str(made.kept.outcome), why_unusable(made))
 
 

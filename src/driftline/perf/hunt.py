@@ -1,6 +1,8 @@
 """A hunt for programs that a compiler makes slow: generated, screened with few rounds, cut to the operators that are
 slow by themselves, and confirmed by the question of `perf check`.
 
+Most programs are not slow, and a screen says so after a few rounds. One that is beyond the limit in the whole screen,
+and then once more, in other processes and in the other order, is a finding: the screen counts as the first time.
 A program depends on the seed and its number alone. It is noted when all targets are done with it; one that was cut off
 is done again by `--resume`. Programs are timed one after the other: two at once would disturb each other.
 """
@@ -21,23 +23,30 @@ from driftline.diagnose.reduce.generated import read_generated, write_generated
 from driftline.events import BugSeen, Listener, Working, ignore
 from driftline.execute.pool import PoolInterrupted
 from driftline.generate.graph import Graph
-from driftline.perf.candidates import candidate, candidate_case
+from driftline.measure.rounds import FEWEST_ROUNDS
+from driftline.perf.candidates import candidate, candidate_case, only_computed
 from driftline.perf.check import answered, baseline
 from driftline.perf.comparison import (
+    LEAST_SECONDS,
     SCREENING_ROUNDS,
     SLOW,
+    TOO_SHORT,
     Effort,
     RatioMeasured,
     Side,
     Stopwatch,
     Unmeasured,
     is_beyond,
+    plainly_below,
 )
 from driftline.perf.journal import PerfHuntEntry, PerfJournal
 from driftline.perf.recording import record_slow, slow_fingerprint
 from driftline.store import Store
 
-EFFORT = Effort(seconds=20.0, timeout=120.0)
+EFFORT = Effort(rounds=10, seconds=20.0, timeout=120.0)  # a confirmation has twice as many rounds
+FEWEST_LOOKS = 3  # rounds after which a screen may say that a program is not slow
+SCREENING_SECONDS = 5.0  # calls that take seconds are not made more often than that
+LEAST_WORK = LEAST_SECONDS / 2  # of the baseline: a program of less is only a call, a view or an early return
 NOT_SLOW, NO_PROGRAM, UNCONFIRMED_SLOW, SLOW_AGAIN = "not slow", "no program", "not confirmed", "slow, found before"
 _CUT = Mode(DataFlow.CUT, Returned.UNREAD)
 
@@ -113,47 +122,64 @@ class PerfHunt:
         sides = self._sides(case, target)
         if sides is None:
             return "no baseline"
-        screened = self._watch.measure(*sides, rounds=SCREENING_ROUNDS)
+        screened = self._screened(*sides)
         if isinstance(screened, Unmeasured):
             return screened.outcome.lower()
-        if not is_beyond(screened, self.entry.plan.ratio, 1.0):
+        if screened.other_seconds < LEAST_WORK:
+            return TOO_SHORT
+        if not self._is_slow(screened):
             return NOT_SLOW
-        smaller = self._smallest(graph, case, target)
+        smaller, of_smaller = self._smallest(graph, case, screened, target)
         if slow_fingerprint(smaller, target).bug_id in self._bugs:  # to confirm it again takes long
             return SLOW_AGAIN
-        for found in dict.fromkeys((smaller, case)):  # what was seen with few rounds may not hold in the part
-            if self._confirmed(found, target):
+        # What was seen with few rounds may not hold in the part.
+        for found, seen in {smaller: of_smaller, case: screened}.items():
+            if self._confirmed(found, target, seen):
                 return SLOW
         return UNCONFIRMED_SLOW
+
+    def _screened(self, own: Side, other: Side) -> RatioMeasured | Unmeasured:
+        return self._watch.measure(
+            own,
+            other,
+            rounds=SCREENING_ROUNDS,
+            fewest=FEWEST_LOOKS,
+            seconds=SCREENING_SECONDS,
+            settled=lambda ratio: plainly_below(ratio, self.entry.plan.ratio),
+        )
+
+    def _is_slow(self, found: RatioMeasured) -> bool:
+        return found.other_seconds >= LEAST_WORK and is_beyond(found, self.entry.plan.ratio, 1.0)
 
     def _sides(self, case: Case, target: Target) -> tuple[Side, Side] | None:
         other = baseline(self._checker, case, target, self.entry.plan.against)
         return (Side(case, target, f"{target} on {case.program.name}"), other) if isinstance(other, Side) else None
 
-    def _is_slow(self, case: Case, target: Target) -> bool:
-        sides = self._sides(case, target)
-        found = self._watch.measure(*sides, rounds=SCREENING_ROUNDS) if sides else None
-        return isinstance(found, RatioMeasured) and is_beyond(found, self.entry.plan.ratio, 1.0)
-
-    def _smallest(self, graph: Graph, case: Case, target: Target) -> Case:
-        """The smallest part that is still slow: an operator alone, or the program less one operator after the other."""
-        best = case
+    def _smallest(
+        self, graph: Graph, case: Case, screened: RatioMeasured, target: Target
+    ) -> tuple[Case, RatioMeasured]:
+        """The smallest part that is still slow, an operator alone or the program less one operator after the other,
+        and what the screen measured of it."""
+        best = case, screened
         while len(graph.nodes) > 1:
             for part in parts_of(graph):
                 made = self._case(part)
-                if made is not None and self._is_slow(made, target):
-                    graph, best = part, made
+                sides = self._sides(made, target) if made else None
+                found = self._screened(*sides) if sides else None
+                if made and isinstance(found, RatioMeasured) and self._is_slow(found):
+                    graph, best = part, (made, found)
                     break
             else:
                 return best
         return best
 
-    def _confirmed(self, case: Case, target: Target) -> bool:
+    def _confirmed(self, case: Case, target: Target, screened: RatioMeasured) -> bool:
         sides = self._sides(case, target)
         if sides is None:  # a twin is made anew, which may fail where it did not before
             return False
         plan = self.entry.plan
-        row = answered(self._watch, *sides, plan.against, plan.ratio)
+        first = screened if screened.rounds >= FEWEST_ROUNDS else None  # fewer have no interval that can be relied on
+        row = answered(self._watch, *sides, plan.against, plan.ratio, screened=first)
         if not row.found:
             return False
         new = not self._store.has_bug(slow_fingerprint(case, target).bug_id)
@@ -171,4 +197,6 @@ def parts_of(graph: Graph) -> Iterator[Graph]:
     for nodes in wanted:
         made = keep(base, nodes, _CUT)
         if made is not None and len(made[0].nodes) < len(graph.nodes):
-            yield write_generated(made[0], graph)
+            part = only_computed(write_generated(made[0], graph))
+            if part is not None:
+                yield part

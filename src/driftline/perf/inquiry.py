@@ -104,15 +104,23 @@ class CostTrials:
         self.internal_errors: list[str] = []
 
     def ask(self, target: Target, *, fresh: bool = False) -> Reply:
-        """A target on which it costs much less, and still too much, is neither: that is worth saying. A twin stays on
-        the target of the case: an option that only makes the twin slow is no cure."""
+        """A target on which it costs much less, and still too much, is neither: that is worth saying. So is one on
+        which it costs no longer too much, and not much less: another measurement may say otherwise.
+        What takes most of a large cost away is a cure, even where the rest lies at the limit. A twin stays on the
+        target of the case: an option that only makes the twin slow is no cure."""
         try:
             found = self._question.ask(self._checker, self._case, target, sure=fresh, twin_on=self._case.targets[0])
         except PoolExpired as ended:
             raise BudgetEnded from ended
-        usual = self._question.usual
-        if found.still and found.amount - 1 < _HALF * (usual - 1):
-            return Reply(CandidateAnswer.NEITHER, f"better, and still too much: {found.reason}, instead of {usual:.2f}")
+        usual, limit = self._question.usual, self._question.limit
+        told = f"{found.reason}, instead of {usual:.2f}"
+        half = 1 + _HALF * (usual - 1)
+        if limit < found.most <= min(self._question.fair, half):
+            return Reply(CandidateAnswer.PASS, told)
+        if found.still and found.amount < half:
+            return Reply(CandidateAnswer.NEITHER, f"better, and still too much: {told}")
+        if found.still is False and half < found.most <= limit:
+            return Reply(CandidateAnswer.NEITHER, f"no longer too much, and not much better: {told}")
         return _reply(found)
 
 

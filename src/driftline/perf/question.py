@@ -5,6 +5,7 @@ Asked twice over: a screen with few rounds, and, where it must be `sure`, the wh
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from driftline.core.case import Case
 from driftline.core.target import Target
 from driftline.core.text import first_line
 from driftline.core.verdict import Kind
+from driftline.measure.estimate import Estimate
 from driftline.measure.words import times
 from driftline.perf.check import answered, baseline
 from driftline.perf.comparison import LEAST_SECONDS as LEAST_CALL
@@ -38,14 +40,18 @@ from driftline.perf.twins import MADE_TWINS
 from driftline.perf.words import growth_sentence, growth_words, row_words, slow_sentence
 from driftline.store import Bug, Finding, Store
 
+_FAIR = 1.2  # times the limit
+
 
 @dataclass(frozen=True)
 class CostAnswer:
-    """`still` is nothing when the measurement cannot say. `amount` is how many times longer, or the exponent."""
+    """`still` is nothing when the measurement cannot say. `amount` is how many times longer, or the exponent; `most` is
+    the far end of its interval, where the measurement is worth anything."""
 
     still: bool | None
     reason: str
     amount: float = 0.0
+    most: float = math.inf
     sentence: str = ""  # of a finding
 
 
@@ -53,6 +59,8 @@ class CostQuestion(Protocol):
     """What a finding asks of a program on a target."""
 
     usual: float  # the amount when it was found
+    limit: float  # the amount that is a finding
+    fair: float  # what is left of a much larger amount may be as much as this
 
     @property
     def message(self) -> str:
@@ -72,6 +80,7 @@ class SlowQuestion:
     def __init__(self, kept: SlowMeasurement, twin: Case | None, effort: Effort, tell: Announce) -> None:
         last = kept.row.measured[-1]
         self.usual = last.ratio.value
+        self.limit, self.fair = kept.limit, _FAIR * kept.limit
         self._least = min(last.other_seconds, LEAST_CALL) / 2  # of work: a program of less is only a call
         self._kept = kept
         self._twin = twin
@@ -115,13 +124,16 @@ class SlowQuestion:
         reason = f"{times(found.ratio)} as long as {other.words}"
         if found.other_seconds < self._least:
             return CostAnswer(None, f"{reason}, with too little work to be timed", found.ratio.value)
-        return CostAnswer(screened_slow(found, self._kept.limit), reason, found.ratio.value)
+        most = math.inf if is_too_short(found, self._kept.limit) else found.ratio.high
+        return CostAnswer(screened_slow(found, self._kept.limit), reason, found.ratio.value, most)
 
     def _surely(self, watch: Stopwatch, own: Side, other: Side) -> CostAnswer:
         row = answered(watch, own, other, self._kept.row.against, self._kept.limit)
         amount = row.measured[-1].ratio.value if row.measured else 0.0
+        known = row.measured and row.conclusion not in (TOO_NOISY, TOO_SHORT)
+        most = max(one.ratio.high for one in row.measured) if known else math.inf
         sentence = slow_sentence(row, self._kept.limit) if row.found else ""
-        return CostAnswer(still_slow(row, self._kept.limit), row_words(row), amount, sentence)
+        return CostAnswer(still_slow(row, self._kept.limit), row_words(row), amount, most, sentence)
 
 
 class GrowthQuestion:
@@ -129,6 +141,7 @@ class GrowthQuestion:
 
     def __init__(self, kept: GrowthMeasurement, kind: str, tell: Announce) -> None:
         self.usual = _exponent(kept.row, kind)
+        self.limit = self.fair = kept.limit
         self._kept = kept
         self._kind = kind
         self._tell = tell
@@ -148,7 +161,8 @@ class GrowthQuestion:
             return CostAnswer(None, row.problem)
         still = still_grows(row, self._kind, self._kept.limit)
         sentence = growth_sentence(row, self._kind, self._kept.limit) if still else ""
-        return CostAnswer(still, growth_words(row), _exponent(row, self._kind), sentence)
+        most = max(one.high for one in _exponents(row, self._kind))
+        return CostAnswer(still, growth_words(row), _exponent(row, self._kind), most, sentence)
 
 
 def question_of(
@@ -202,10 +216,14 @@ def still_grows(row: GrowthRow, kind: str, limit: float) -> bool | None:
     if kind in row.found:
         return True
     of_memory = kind == Kind.MEMORY
-    exponents = row.memory_exponents if of_memory else row.time_exponents
+    exponents = _exponents(row, kind)
     small = row.memory[-1] < LEAST_BYTES if of_memory else row.seconds[-1] < LEAST_SECONDS
     return False if small or exponents[-1].high <= limit else None
 
 
+def _exponents(row: GrowthRow, kind: str) -> tuple[Estimate, ...]:
+    return row.memory_exponents if kind == Kind.MEMORY else row.time_exponents
+
+
 def _exponent(row: GrowthRow, kind: str) -> float:
-    return (row.memory_exponents if kind == Kind.MEMORY else row.time_exponents)[-1].value
+    return _exponents(row, kind)[-1].value

@@ -81,7 +81,8 @@ def _show_growth(row: GrowthRow) -> None:
     if row.problem:
         out.print(escape(f"Growth on {row.target}: {row.problem}"))
         return
-    table = Table(box=None, pad_edge=False, header_style="dim", title=f"Growth on {row.target}", title_justify="left")
+    out.print(escape(f"Growth on {row.target}:"))  # as a title of the table it would be broken to its width
+    table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("nodes", "compile CPU s", "peak MiB"):
         table.add_column(column, justify="right")
     for nodes, seconds, memory in zip(row.nodes, row.seconds, row.memory, strict=True):

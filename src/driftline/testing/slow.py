@@ -30,9 +30,31 @@ def slowed(function):
         return [function(*args) for _ in range({times})][0]
     return run
 """
+_GROWING_SCRIPT = """
+class Counted(TorchFunctionMode):
+    seen = 0
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        self.seen += 1
+        return function(*args, **(kwargs or {{}}))
+
+
+def compiled(function):
+    def run(*args):
+        with Counted() as counted:
+            result = function(*args)
+        until = time.process_time() + {seconds} * counted.seen**{time_power}
+        while time.process_time() < until:
+            pass
+        bytearray(b"\\1") * ({size} * counted.seen**{memory_power})
+        return result
+    return run
+"""
+_POWERS = {"": 0, "linear": 1, "quadratic": 2}
 _PASSES = ("fold", "tile", "unroll")
 _GUILTY = "tile"
-_SECONDS = {"linear": 3e-3, "quadratic": 1e-5}  # of compiling, for one operator or for one pair of them
+_SECONDS = {"linear": 3e-3, "quadratic": 1e-4}  # of compiling, for one operator or for one pair of them
+_HIDING = 10  # operators: from here on the square is larger than what the program itself takes, however large that is
 _BYTES = {"linear": 1 << 20, "quadratic": 4 << 10}
 
 
@@ -86,6 +108,16 @@ class PlantedSlow(Backend):
     def script_calls(self, framework: str, options: Options) -> Sequence[ScriptCall]:
         if framework != "torch" or options.get("op"):
             return ()
+        time_grows, memory_grows = options.get("compile", ""), options.get("memory", "")
+        if time_grows or memory_grows:
+            text = _GROWING_SCRIPT.format(
+                seconds=_SECONDS.get(time_grows, 0),
+                time_power=_POWERS[time_grows],
+                size=_BYTES.get(memory_grows, 0),
+                memory_power=_POWERS[memory_grows],
+            )
+            imports = ("import time", "from torch.overrides import TorchFunctionMode")
+            return [ScriptCall("compiled(function)", text, imports)]
         return [ScriptCall("slowed(function)", _SCRIPT.format(times=round(float(options.get("factor", "2")))))]
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
@@ -93,11 +125,14 @@ class PlantedSlow(Backend):
         factor = 1.0 if _GUILTY in listed(options, "skip") else float(options.get("factor", "2"))
         function = program.live.function
         if "compile" in options or "memory" in options:
+            began = time.process_time()
             count = _count(program)
-            amount = {"": 0, "linear": count, "quadratic": count * count}
+            used = time.process_time() - began
             time_grows, memory_grows = options.get("compile", ""), options.get("memory", "")
-            _burn(_SECONDS.get(time_grows, 0) * amount[time_grows])
-            _use(_BYTES.get(memory_grows, 0) * amount[memory_grows])
+            _burn(_SECONDS.get(time_grows, 0) * count ** _POWERS[time_grows])
+            if time_grows == "quadratic":
+                _burn(used * count / _HIDING)
+            _use(_BYTES.get(memory_grows, 0) * count ** _POWERS[memory_grows])
 
         def run(*args: Any, **kwargs: Any) -> Any:
             if factor <= 1:
