@@ -1,5 +1,5 @@
-"""A compiler for tests: ONNX Runtime, but sums are means, a Relu before a Clip is lost, a Tanh is not compiled, Sqrt gives
-what it gave in the first call, and Transpose forgets to."""
+"""A compiler for tests: ONNX Runtime, but sums are means, a Relu before a Clip is lost, a Tanh is not compiled, Sqrt
+gives what it gave in the first call, and Transpose forgets to."""
 
 from __future__ import annotations
 

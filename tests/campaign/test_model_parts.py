@@ -1,4 +1,4 @@
-"""What fails inside an ONNX model has the name of its nodes, whatever they are part of. Real workers, a faulty compiler."""
+"""What fails inside an ONNX model has the name of its nodes, whatever they are part of. Real workers, faulty nodes."""
 
 from __future__ import annotations
 

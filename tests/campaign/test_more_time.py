@@ -82,7 +82,10 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return hunted(path)
 
 
-@pytest.mark.parametrize("half", [False, True], ids=["before a turn", "within a turn"])
+@pytest.mark.parametrize(
+    "half",
+    [pytest.param(False, id="before a turn", marks=pytest.mark.slow), pytest.param(True, id="within a turn")],
+)
 def test_more_time_judges_what_was_dropped(uninterrupted: dict[str, Any], tmp_path: Path, half: bool) -> None:
     with Store.create(tmp_path / "s") as store:
         first = hunt(store, replace(PLAN, programs=0, seconds=SECONDS), cut=(15, half))
