@@ -67,6 +67,7 @@ def test_a_cause_holds_is_due_for_removal_or_is_wrong(tmp_path: Path, capsys: py
     assert "expected 3, got 4" in told[f"openvino/{BUILTIN}"]["neighbour"]
 
 
+@pytest.mark.slow
 def test_a_cause_of_less_precise_arithmetic_is_held_against_what_explains_its_witness(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

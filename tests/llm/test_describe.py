@@ -90,6 +90,7 @@ def test_a_rule_without_a_description_says_why(store_folder: Path) -> None:
         assert refused.described.requirement is None and "too long" in refused.described.problem
 
 
+@pytest.mark.slow
 def test_the_command_describes_a_rule_of_inductor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -79,7 +79,11 @@ def test_a_result_where_an_error_is_due() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "got"), [(Kind.CRASH, "os.abort()"), (Kind.TIMEOUT, "threading.Event().wait()")], ids=["crash", "timeout"]
+    ("kind", "got"),
+    [
+        pytest.param(Kind.CRASH, "os.abort()", id="crash"),
+        pytest.param(Kind.TIMEOUT, "threading.Event().wait()", id="timeout", marks=pytest.mark.slow),
+    ],
 )
 def test_what_kills_or_hangs_gets_a_process_of_its_own(tmp_path: Path, kind: Kind, got: str) -> None:
     failing = ShownFailure(kind, NOTHING, timeout=8)  # enough for a script that starts on a busy machine

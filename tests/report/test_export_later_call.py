@@ -109,6 +109,7 @@ def test_a_model_is_compiled_once_and_called_again(tmp_path: Path, checker: Chec
     assert "compiled = compile_once(model, inputs)" in shown and "# A first call is right" not in shown
 
 
+@pytest.mark.slow
 def test_a_torch_program_is_compiled_once_and_called_again(tmp_path: Path, checker: Checker) -> None:
     subject = found(TORCH_DOUBLE, "stale-graph", tmp_path, checker)
     exported = export_script(subject)
