@@ -33,6 +33,19 @@ def test_quadratic_growth_is_beyond_the_limit() -> None:
     assert sum(exponent_of(SIZES, grown(2.0, seed=seed)).low > 1.5 for seed in range(100)) >= 95
 
 
+def test_a_square_is_seen_in_few_sizes() -> None:
+    """To 80 operators."""
+    few = [grown(2.0, constant=0.0, spread=0.02, seed=seed)[:4] for seed in range(50)]
+    assert sum(exponent_of(SIZES[:4], samples).low > 1.5 for samples in few) >= 48
+    found = exponent_of(SIZES[:4], [[0.24], [0.86], [3.21], [12.47]])
+    assert 1.85 < found.low < found.high < 2.05, "as it was measured once"
+
+
+def test_a_line_in_few_sizes_is_not_taken_for_more() -> None:
+    found = [exponent_of(SIZES[:4], grown(1.0, seed=seed)[:4]).low for seed in range(100)]
+    assert sum(low > 1.5 for low in found) == 0
+
+
 def test_what_does_not_grow_has_an_exponent_of_nothing() -> None:
     rng = np.random.default_rng(1)
     flat = [[float(0.5 * np.exp(abs(rng.normal(0.0, 0.05)))) for _ in range(3)] for _ in SIZES]

@@ -1,9 +1,11 @@
 """How fast something grows with the size of a program: the exponent of a power law, with its interval.
 
-What the smallest program needs (start-up, imports) is taken off first, where what is left is more than noise: a large
-constant would make any curve look flat. Then a straight line is fitted to the logarithms over the larger half of the
-sizes. The interval comes from resampling the measurements of each size, and also reaches as far as leaving out any one
-size moves the exponent: a curve that is no power law must not look certain.
+What a program without operators would need (start-up, imports) is taken off first, where what is left is more than
+noise: a large constant would make any curve look flat. It is where the line through the two smallest sizes begins, and
+never less than nothing: exact for what grows linearly, and too little, if anything, for what grows faster. Then a
+straight line is fitted to the logarithms over the larger half of the sizes. The interval comes from resampling the
+measurements of each size, and also reaches as far as leaving out any one size moves the exponent: a curve that is no
+power law must not look certain.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ def exponent_of(sizes: Sequence[int], samples: Sequence[Sequence[float]], seed: 
     used = max(FEWEST_SIZES, len(sizes) // 2)
     scale = np.asarray(sizes, np.float64)
     if bool(np.all(medians[-used:] > (1 + _TELLING) * medians[0])):
-        scale, drawn, medians = scale - scale[0], drawn - drawn[0], medians - medians[0]
+        drawn, medians = drawn - _constants(scale, drawn), medians - _constants(scale, medians)
     scale, drawn, medians = np.log(scale[-used:]), _logarithms(drawn[-used:]), _logarithms(medians[-used:])
     low, high = interval(_slopes(scale, drawn))
     for left_out in range(used):
@@ -39,6 +41,13 @@ def exponent_of(sizes: Sequence[int], samples: Sequence[Sequence[float]], seed: 
         slope = float(_slopes(scale[kept], medians[kept])[0])
         low, high = min(low, slope), max(high, slope)
     return Estimate(float(_slopes(scale, medians)[0]), low, high)
+
+
+def _constants(sizes: Samples, values: _Table) -> Samples:
+    """What a program of no size would need, for each column."""
+    slope = (values[1] - values[0]) / (sizes[1] - sizes[0])
+    constants: Samples = np.clip(values[0] - slope * sizes[0], 0.0, values[0])
+    return constants
 
 
 def _logarithms(values: _Table) -> _Table:
