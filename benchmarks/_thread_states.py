@@ -25,6 +25,7 @@ _MEANING = {
     ("pipeline", "finish"): "writes a turn",
     ("screener", "_side_by_side"): "",  # waits for threads that are counted themselves
     ("checker", "check"): "",  # so does this
+    ("foremen", "carry_out"): "waits for a foreman",
     ("pool", "_run_on"): "has a place and runs nothing",
     ("pool", "_acquire"): "has a place and runs nothing",
     ("screener", "screen"): "the parent's own work",

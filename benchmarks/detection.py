@@ -81,6 +81,7 @@ class Hunted:
 
 
 def main() -> int:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs in the background without one
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10.0, help="for each hunt")
     parser.add_argument(

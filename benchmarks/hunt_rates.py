@@ -21,6 +21,7 @@ import psutil
 
 from driftline.backends import BACKENDS
 from driftline.campaign.crew import LocalCrew
+from driftline.campaign.foremen import Foremen
 from driftline.campaign.hunt import Hunter
 from driftline.campaign.lane import Lane
 from driftline.campaign.plan import HuntPlan, form_of
@@ -107,6 +108,7 @@ def hunted(
     jobs: int = 2,
     programs: int = 0,
     generators: Sequence[str] = ("graph",),
+    foremen: Foremen | None = None,
 ) -> Hunted:
     """A real hunt into a store of its own."""
     seen = Hunted()
@@ -134,7 +136,8 @@ def hunted(
 
     plan = HuntPlan(targets=tuple(targets), generators=tuple(generators), seed=seed, seconds=seconds, programs=programs)
     with Store.create(folder) as store:
-        result = Hunter(pool, store, plan, crew=LocalCrew(pool, store, jobs), listener=listener).run()
+        crew = LocalCrew(pool, store, jobs, foremen=foremen)
+        result = Hunter(pool, store, plan, crew=crew, listener=listener).run()
         seen.processor, seen.parent = processor_seconds() - used, time.process_time() - own_used
     seen.seconds = time.monotonic() - started
     seen.bugs = len(result.bugs)

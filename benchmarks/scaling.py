@@ -5,7 +5,7 @@
 
 For each hunt: judged programs (pass, fail, inconclusive) and how many times those of the first row, when the first was
 judged and the first bug seen, the cores that were busy on average, and where the processor time went: the parent
-process, workers by their kind, and what they started (a C++ compiler); the largest memory of a worker with what it
+process, the foremen beside it, workers by their kind, and what they started (a C++ compiler); the largest memory of a worker with what it
 started, beyond what it shares with others. Below each hunt, what its threads did on average: how many ran which task,
 and how many waited for what (`_thread_states.py`). Every hunt begins with cold workers; with --warm, compilers are
 imported and have judged a few programs before the clock starts. Compilers' caches are private to the run and empty at
@@ -33,6 +33,7 @@ import psutil
 from _thread_states import ThreadStates
 from hunt_rates import Hunted, hunted
 
+from driftline.campaign.foremen import PLACES, Foremen
 from driftline.campaign.plan import choose_lanes
 from driftline.execute.pool import Pool
 from driftline.execute.processors import all_cores
@@ -86,17 +87,25 @@ class Watch:
     def _read() -> dict[int, tuple[str, float]]:
         own = psutil.Process()
         found: dict[int, tuple[str, float]] = {own.pid: ("parent", sum(own.cpu_times()[:2]))}
+        of_pools = {own.pid, *(one.pid for one in _foremen())}
         for process in own.children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 python = process.name().startswith("python")
                 times = process.cpu_times()
-                kind = ("Python" if python else process.name()) if process.parent() != own else "imports"
+                kind = "Python" if python else process.name()
+                if process.pid in of_pools:
+                    kind = "foremen"
+                elif process.ppid() in of_pools:
+                    kind = "imports"
                 found[process.pid] = kind, times.user + times.system + (0 if python else times.children_user)
         return found
 
     def _measure(self) -> None:
         whole = 0
-        for nursery in psutil.Process().children():
+        foremen = _foremen()
+        for nursery in [child for one in (psutil.Process(), *foremen) for child in one.children()]:
+            if nursery in foremen:
+                continue
             with contextlib.suppress(psutil.Error):
                 whole += nursery.memory_full_info().uss
                 for worker in nursery.children():
@@ -113,6 +122,16 @@ class Watch:
         for pid, (kind, seconds) in self.seconds.items():
             found[kind] += round(seconds - self._before.get(pid, 0.0), 1)
         return found
+
+
+def _foremen() -> list[psutil.Process]:
+    """The processes that carry out turns beside this one."""
+    found = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if any("campaign.foreman" in word for word in child.cmdline()):
+                found.append(child)
+    return found
 
 
 @dataclass(frozen=True)
@@ -164,11 +183,13 @@ def _at(seconds: float | None) -> str:
 
 
 def measured(targets: list[str], name: str, jobs: int, seconds: float, scratch: Path, seed: int, warm: bool) -> Row:
-    with Pool() as pool:
+    with Pool() as pool, Foremen(jobs) as foremen:
         if warm:
-            hunted(targets, WARM_UP, scratch / f"warm-{name}-{jobs}", seed + 1, pool, jobs, programs=8)
+            programs = 8 * max(1, jobs // PLACES)  # for each process that hands out turns
+            folder = scratch / f"warm-{name}-{jobs}"
+            hunted(targets, WARM_UP, folder, seed + 1, pool, jobs, programs=programs, foremen=foremen)
         with Watch() as watch, ThreadStates() as states:
-            hunt = hunted(targets, seconds, scratch / f"{name}-{jobs}", seed, pool, jobs)
+            hunt = hunted(targets, seconds, scratch / f"{name}-{jobs}", seed, pool, jobs, foremen=foremen)
     return Row(name, jobs, hunt, watch, states.mean)
 
 

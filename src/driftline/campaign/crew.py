@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from driftline.backends import BACKENDS
+from driftline.campaign.foremen import Foremen
 from driftline.campaign.matching import Matching
 from driftline.campaign.orders import SuspectOrder, TurnOrder
 from driftline.campaign.triage import ExaminedSuspect, Triage
+from driftline.campaign.turns import screened
 from driftline.causes import Library
-from driftline.checking.batch import Screened, Screening
+from driftline.checking.batch import Screened
 from driftline.checking.checker import Checker
 from driftline.checking.kinds import HOME, worker_for_framework, worker_for_target
 from driftline.checking.reference_sources import PLAYER
@@ -57,12 +59,15 @@ class Crew(Protocol):
 
 
 class LocalCrew:
-    """The processes of this machine. Suspects are examined by the hunt's own process: with 16 jobs it is busy for two
-    thirds of the time, and one beside it for that alone was slower, since everybody waited for it at the end."""
+    """The processes of this machine. With many of them, `foremen` carry out the turns; suspects are examined by the
+    hunt's own process, which holds the store."""
 
-    def __init__(self, pool: Pool, store: Store, jobs: int, library: Library | None = None) -> None:
+    def __init__(
+        self, pool: Pool, store: Store, jobs: int, library: Library | None = None, foremen: Foremen | None = None
+    ) -> None:
         self.jobs = jobs
         self._pool = pool
+        self._foremen = foremen or Foremen(0)
         self._triage = Triage(Checker(pool, jobs=1), store, library)
         self._kinds: dict[tuple[Target, str], set[WorkerKind]] = {}
         self._cold: set[WorkerKind] = set()  # those that somebody is importing, or will
@@ -82,6 +87,8 @@ class LocalCrew:
                 kinds |= {worker_for_framework(waiting_for, tuple(plugins)): None}
             waiting_for = PLAYER.home if form == "onnx" else waiting_for
             kinds |= dict.fromkeys(own)
+        if self._foremen:
+            self._foremen.begin([(target, sorted(self._kinds[target, form], key=str)) for target, form in lanes])
         if self.jobs < 2:
             return
         self._cold = set(kinds)
@@ -106,10 +113,14 @@ class LocalCrew:
             threading.Thread(target=warm, name=f"warm {number}", daemon=True).start()
 
     def ready(self, target: Target, form: str) -> bool:
-        return self._cold.isdisjoint(self._kinds.get((target, form), ()))
+        kinds = self._kinds.get((target, form), set())
+        if self._foremen and self._foremen.ready(target, kinds):
+            return True
+        return not self._foremen and self._cold.isdisjoint(kinds)
 
     def screen(self, order: TurnOrder) -> list[Screened]:
-        return screened(self._pool, order)
+        results = self._foremen.screen(order, self._kinds.get((order.target, order.form), set()))
+        return screened(self._pool, order) if results is None else results
 
     def examine(self, order: SuspectOrder) -> ExaminedSuspect:
         return self._triage.examine(order)
@@ -121,18 +132,4 @@ class LocalCrew:
 
     def interrupt(self) -> None:
         self._pool.interrupt()
-
-
-def screened(pool: Pool, order: TurnOrder) -> list[Screened]:
-    """What the workers of a pool make of a turn."""
-    options = order.options
-    with Screening(
-        pool,
-        order.form,
-        seed=options.seed,
-        plugins=options.plugins,
-        timeout=options.timeout,
-        shards=order.pieces,
-        explain=False,  # who examines a suspect asks for that
-    ) as screening:
-        return screening.screen(order.requests, order.target, heard=order.heard, cut=True)
+        self._foremen.interrupt()

@@ -1,65 +1,20 @@
 """An examination in another process than the hunt's, by a node of a cluster.
 
 What it finds is recorded in a store of its own, which goes back whole: it is small, and holds tensors of failures only.
-What must be told apart by the hunt is a value, since an exception is told by the name of its class alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Generic, TypeVar
 
 from driftline.campaign.orders import SuspectOrder
 from driftline.campaign.triage import ExaminedSuspect, Triage
 from driftline.causes import Library
 from driftline.checking.checker import Checker
-from driftline.core.errors import DriftlineError, InternalError
-from driftline.core.plugins import load_plugins
-from driftline.execute.pool import Pool, PoolInterrupted, WorkerStartError
+from driftline.execute.pool import Pool
 from driftline.store import Bug, Store
-
-_Value = TypeVar("_Value")
-
-
-@dataclass(frozen=True)
-class Carried(Generic[_Value]):
-    """What came of an order: a value, or why there is none."""
-
-    value: _Value | None = None
-    interrupted: str = ""  # the time of the hunt is over
-    cannot_start: str = ""  # a compiler cannot be started there
-    internal: str = ""  # Driftline itself failed
-    sentence: str = ""  # what the user can act on
-
-    def unwrap(self) -> _Value:
-        """The value, or what was raised there."""
-        if self.interrupted:
-            raise PoolInterrupted(self.interrupted)
-        if self.cannot_start:
-            raise WorkerStartError(self.cannot_start)
-        if self.internal:
-            raise InternalError(self.internal)
-        if self.sentence:
-            raise DriftlineError(self.sentence)
-        assert self.value is not None
-        return self.value
-
-
-def carried_out(work: Callable[[], _Value], plugins: tuple[str, ...]) -> Carried[_Value]:
-    try:
-        load_plugins(plugins)
-        return Carried(work())
-    except PoolInterrupted as error:
-        return Carried(interrupted=str(error) or "interrupted")
-    except WorkerStartError as error:
-        return Carried(cannot_start=str(error))
-    except InternalError as error:
-        return Carried(internal=str(error))
-    except DriftlineError as error:
-        return Carried(sentence=str(error))
 
 
 @dataclass(frozen=True)

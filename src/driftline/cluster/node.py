@@ -7,11 +7,12 @@ import atexit
 from dataclasses import dataclass
 
 from driftline import __version__
-from driftline.campaign.crew import screened
+from driftline.campaign.carried import Carried, carried_out
 from driftline.campaign.orders import SuspectOrder, TurnOrder
+from driftline.campaign.turns import screened
 from driftline.causes import Library
 from driftline.checking.batch import Screened
-from driftline.cluster.apart import Carried, ExaminedApart, carried_out, examine_apart
+from driftline.cluster.apart import ExaminedApart, examine_apart
 from driftline.execute.pool import Pool
 from driftline.store import Bug
 

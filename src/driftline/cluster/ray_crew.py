@@ -14,12 +14,13 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
+from driftline.campaign.carried import Carried
 from driftline.campaign.orders import SuspectOrder, TurnOrder
 from driftline.campaign.triage import ExaminedSuspect
 from driftline.causes import Library
 from driftline.checking.batch import Screened
 from driftline.checking.precision import runs_on_gpu
-from driftline.cluster.apart import Carried, ExaminedApart
+from driftline.cluster.apart import ExaminedApart
 from driftline.cluster.node import examine_there, screen_there
 from driftline.cluster.resources import pinned
 from driftline.cluster.taking import Taker

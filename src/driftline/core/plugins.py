@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from driftline.core.text import first_line
 
 _given: dict[str, None] = {}  # resolved paths that were loaded, in that order
 _typed: dict[str, None] = {}  # those of them that were given to the command that runs
+_loading = threading.RLock()  # who asks for a file that another thread imports waits until it is registered
 
 
 def approved(stored: Iterable[str], what: str) -> tuple[str, ...]:
@@ -55,32 +57,37 @@ def one_command() -> Iterator[None]:
 def load_plugins(paths: Iterable[str]) -> None:
     """Import each file once. The caller vouches for them: the user named them in this run."""
     for given in paths:
-        path = Path(given).resolve()
-        _given[str(path)] = None
-        _typed[str(path)] = None
-        name = f"driftline_plugin_{path.stem}_{abs(hash(str(path))):x}"
-        if name in sys.modules:
-            continue
-        if not path.is_file():
-            raise DriftlineError(f"Plugin {given} does not exist; give the path of a Python file.")
-        spec = importlib.util.spec_from_file_location(name, path)
-        if spec is None or spec.loader is None:
-            raise DriftlineError(f"Plugin {given} is not a Python file; its name must end in .py.")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        try:
-            spec.loader.exec_module(module)
-        except SyntaxError as error:
-            del sys.modules[name]
-            raise DriftlineError(f"Plugin {given} has a syntax error in line {error.lineno}: {error.msg}.") from error
-        except SystemExit as error:
-            del sys.modules[name]
-            raise DriftlineError(
-                f"Plugin {given} ends the process when it is imported (sys.exit({error.code!r})); remove that call, or"
-                ' put it under if __name__ == "__main__".'
-            ) from error
-        except Exception as error:
-            del sys.modules[name]
-            raise DriftlineError(
-                f"Plugin {given} cannot be imported: {type(error).__name__}: {first_line(str(error))}."
-            ) from error
+        with _loading:
+            _load(given)
+
+
+def _load(given: str) -> None:
+    path = Path(given).resolve()
+    _given[str(path)] = None
+    _typed[str(path)] = None
+    name = f"driftline_plugin_{path.stem}_{abs(hash(str(path))):x}"
+    if name in sys.modules:
+        return
+    if not path.is_file():
+        raise DriftlineError(f"Plugin {given} does not exist; give the path of a Python file.")
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise DriftlineError(f"Plugin {given} is not a Python file; its name must end in .py.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        del sys.modules[name]
+        raise DriftlineError(f"Plugin {given} has a syntax error in line {error.lineno}: {error.msg}.") from error
+    except SystemExit as error:
+        del sys.modules[name]
+        raise DriftlineError(
+            f"Plugin {given} ends the process when it is imported (sys.exit({error.code!r})); remove that call, or"
+            ' put it under if __name__ == "__main__".'
+        ) from error
+    except Exception as error:
+        del sys.modules[name]
+        raise DriftlineError(
+            f"Plugin {given} cannot be imported: {type(error).__name__}: {first_line(str(error))}."
+        ) from error

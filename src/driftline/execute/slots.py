@@ -45,6 +45,12 @@ class PlaceTime:
             self._places += places
             self.begun = True
 
+    def add(self, seconds: float) -> None:
+        """So much was taken in another process."""
+        with self._lock:
+            self._seconds += seconds
+            self.begun = True
+
     def _count(self) -> None:
         now = time.monotonic()
         self._seconds += self._places * (now - self._counted)
@@ -61,6 +67,11 @@ def one_order(place_time: PlaceTime | None = None) -> Iterator[None]:
     finally:
         _SINCE.reset(since)
         _TIME.reset(counted)
+
+
+def time_of_this_order() -> PlaceTime:
+    """What counts the time of the order that this is part of."""
+    return _TIME.get(None) or PlaceTime()
 
 
 def of_this_order(work: Callable[_Given, _Done]) -> Callable[_Given, _Done]:

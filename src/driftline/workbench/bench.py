@@ -14,6 +14,7 @@ from driftline.campaign.authoring import Author
 from driftline.campaign.crew import Crew, LocalCrew
 from driftline.campaign.diagnosis import unreported
 from driftline.campaign.explanations import explain_bugs
+from driftline.campaign.foremen import Foremen
 from driftline.campaign.hunt import Hunter, HuntResult, NothingHunted
 from driftline.campaign.plan import HuntPlan, ModelPlan, last_model, new_plan, resumed_plan
 from driftline.campaign.varied import check_settings_way, vary_settings
@@ -171,8 +172,10 @@ class Workbench(ExplainingBench, TimingBench, SharingBench):
             if LLM in plan.generators:
                 plan, author = self._author(pool, plan, llm, llm_tokens, llm_cost, replay=llm_replay)
                 stack.callback(author.close)
-            crew: Crew = LocalCrew(pool, self._store, self._jobs, self._library)
-            if joining:
+            if not joining:
+                foremen = stack.enter_context(Foremen(self._jobs))
+                crew: Crew = LocalCrew(pool, self._store, self._jobs, self._library, foremen)
+            else:
                 crew = stack.enter_context(cluster_crew(joining, self._jobs, self._store, self._library))
             hunter = Hunter(pool, self._store, plan, listener=listener, crew=crew, author=author)
             result = hunter.run(going, skipped, spent=spent)

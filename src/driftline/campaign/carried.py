@@ -1,0 +1,53 @@
+"""What came of an order that another process carried out: a value, or why there is none.
+
+An exception that goes from one process to another is told by the name of its class alone; what the hunt must tell apart
+is a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from driftline.core.errors import DriftlineError, InternalError
+from driftline.core.plugins import load_plugins
+from driftline.execute.pool import PoolInterrupted, WorkerStartError
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class Carried(Generic[_Value]):
+    value: _Value | None = None
+    interrupted: str = ""  # the time of the hunt is over
+    cannot_start: str = ""  # a compiler cannot be started there
+    internal: str = ""  # Driftline itself failed
+    sentence: str = ""  # what the user can act on
+
+    def unwrap(self) -> _Value:
+        """The value, or what was raised there."""
+        if self.interrupted:
+            raise PoolInterrupted(self.interrupted)
+        if self.cannot_start:
+            raise WorkerStartError(self.cannot_start)
+        if self.internal:
+            raise InternalError(self.internal)
+        if self.sentence:
+            raise DriftlineError(self.sentence)
+        assert self.value is not None
+        return self.value
+
+
+def carried_out(work: Callable[[], _Value], plugins: tuple[str, ...]) -> Carried[_Value]:
+    try:
+        load_plugins(plugins)
+        return Carried(work())
+    except PoolInterrupted as error:
+        return Carried(interrupted=str(error) or "interrupted")
+    except WorkerStartError as error:
+        return Carried(cannot_start=str(error))
+    except InternalError as error:
+        return Carried(internal=str(error))
+    except DriftlineError as error:
+        return Carried(sentence=str(error))

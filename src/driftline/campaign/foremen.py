@@ -1,0 +1,179 @@
+"""Several processes that carry out turns beside the hunt's own, where there are many processors.
+
+One process of Python hands out about 450 programs a second, however many workers it speaks to; 16 processors could do
+a third more (`benchmarks/scaling.py`). So each foreman speaks to a few workers, and the hunt to the foremen: a whole
+turn goes there, and its verdicts come back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any
+
+from driftline.campaign.foreman import COMMAND, InterruptOrder, KindWarmed, NumberedTurn, TurnAnswer, WarmOrder
+from driftline.campaign.orders import TurnOrder
+from driftline.checking.batch import Screened
+from driftline.core.target import Target
+from driftline.execute.pool import WorkerKind
+from driftline.execute.slots import time_of_this_order
+
+PLACES = 4  # of each foreman
+FEWEST_JOBS = 8  # for fewer than that the hunt's own process is quick enough
+SHARE = 2  # foremen that serve a lane, where there are as many lanes as foremen: each has to import its compiler
+_END = 10.0  # seconds for a foreman to end its workers
+
+
+class ForemanLost(Exception):
+    """It died. Its turns are carried out elsewhere, with the same results."""
+
+
+class Foremen:
+    """They are started when a hunt begins, and end with the block. There may be none."""
+
+    def __init__(self, jobs: int) -> None:
+        self._count = jobs // PLACES if jobs >= FEWEST_JOBS else 0
+        self._all: list[_Handle] = []
+        self._serving: dict[Target, list[_Handle]] = {}
+
+    def __enter__(self) -> Foremen:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for foreman in self._all:
+            foreman.close()
+        for foreman in self._all:
+            foreman.wait()
+
+    def __bool__(self) -> bool:
+        return self._count > 0
+
+    def begin(self, lanes: Sequence[tuple[Target, Sequence[WorkerKind]]]) -> None:
+        """Work on these targets follows, with workers of these kinds. A few lanes are shared out among all foremen; of
+        many each has some, so that not every one has to import every compiler."""
+        if not self._all:
+            self._all = [_Handle(PLACES) for _ in range(self._count)]
+        each = min(self._count, -(-SHARE * self._count // max(1, len(lanes))))
+        for at, (target, _) in enumerate(lanes):
+            self._serving[target] = [self._all[(at * each + n) % self._count] for n in range(each)]
+        for foreman in self._all:
+            kinds = [kind for target, own in lanes if foreman in self._serving[target] for kind in own]
+            foreman.warm(tuple(dict.fromkeys(kinds)))
+
+    def ready(self, target: Target, kinds: set[WorkerKind]) -> bool:
+        """Has one of them imported all that the target needs?"""
+        return any(kinds <= foreman.imported for foreman in self._serving.get(target, ()) if foreman.lives)
+
+    def screen(self, order: TurnOrder, kinds: set[WorkerKind]) -> list[Screened] | None:
+        """What came of a turn; `None` when they died over it."""
+        order = replace(order, pieces=min(order.pieces, PLACES))
+        while living := [foreman for foreman in self._serving.get(order.target, self._all) if foreman.lives]:
+            ready = [foreman for foreman in living if kinds <= foreman.imported]
+            try:
+                return min(ready or living, key=lambda foreman: foreman.in_hand).carry_out(order)
+            except ForemanLost:
+                continue
+        return None
+
+    def interrupt(self) -> None:
+        for foreman in self._all:
+            foreman.interrupt()
+
+
+class _Handle:
+    """The hunt's end of one foreman. Safe to use from several threads."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, places: int) -> None:
+        self.imported: frozenset[WorkerKind] = frozenset()
+        self._waiting: dict[int, Future[TurnAnswer]] = {}
+        self._lock = threading.Lock()  # of what waits
+        self._sending = threading.Lock()
+        own, theirs = socket.socketpair()
+        self._socket = own.dup()  # a connection that another thread reads from is closed by this alone
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", COMMAND, str(theirs.fileno()), str(places)],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the hunt, not for it
+            )
+        self._connection: Connection[Any, Any] = Connection(own.detach())
+        self.lives = True
+        threading.Thread(target=self._listen, name="foreman", daemon=True).start()
+
+    @property
+    def in_hand(self) -> int:
+        """Turns that it has not answered."""
+        return len(self._waiting)
+
+    def warm(self, kinds: tuple[WorkerKind, ...]) -> None:
+        self._send(WarmOrder(kinds))
+
+    def carry_out(self, order: TurnOrder) -> list[Screened]:
+        number, answer = next(self._numbers), Future[TurnAnswer]()
+        with self._lock:
+            if not self.lives:
+                raise ForemanLost
+            self._waiting[number] = answer
+        self._send(NumberedTurn(number, order))
+        found = answer.result()
+        time_of_this_order().add(found.seconds)
+        return found.carried.unwrap()
+
+    def interrupt(self) -> None:
+        self._send(InterruptOrder())
+
+    def close(self) -> None:
+        """It ends what it runs, and itself."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def wait(self) -> None:
+        try:
+            self._process.wait(_END)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._socket.close()
+
+    def _send(self, message: Any) -> None:
+        try:
+            with self._sending:
+                self._connection.send(message)
+        except OSError:  # it is dead, and whoever listens to it knows
+            pass
+
+    def _listen(self) -> None:
+        try:
+            with contextlib.suppress(EOFError, OSError):
+                while True:
+                    self._take(self._connection.recv())
+        finally:  # also after a message that cannot be read: nobody may wait for ever
+            with self._lock:
+                self.lives = False
+                lost, self._waiting = list(self._waiting.values()), {}
+            self._connection.close()
+            for one in lost:
+                one.set_exception(ForemanLost())
+
+    def _take(self, answer: KindWarmed | TurnAnswer) -> None:
+        if isinstance(answer, KindWarmed):
+            self.imported |= {answer.kind}
+            return
+        with self._lock:
+            waiting = self._waiting.pop(answer.number)
+        waiting.set_result(answer)
