@@ -69,7 +69,7 @@ def smallest(rule: Callable[[Graph], Evidence | None], *operators: str) -> tuple
     screening = RuledScreening(rule)
     whole = chain(*operators)
     evidence = rule(whole)
-    found = SmallestParts(screening, "torch", time.monotonic() + 60).of(screened(whole, evidence))
+    found = SmallestParts(screening, time.monotonic() + 60).of(screened(whole, evidence))
     asked = [(repr(request.graph), request.sources) for batch in screening.batches for request in batch]
     assert len(asked) == len(set(asked)), "no program is asked about twice"
     return [part.request.graph.operators for part in found if part.request.graph], len(screening.batches)
@@ -116,9 +116,9 @@ def test_a_hunt_whose_time_is_over_leaves_the_suspect_for_the_next() -> None:
 
     whole = screened(chain("abs", "exp", "neg"), NOTHING)
     with pytest.raises(PoolExpired):
-        SmallestParts(RuledScreening(over), "torch", time.monotonic() + 60).of(whole)
+        SmallestParts(RuledScreening(over), time.monotonic() + 60).of(whole)
 
 
 def test_without_time_for_it_the_whole_is_reported() -> None:
     whole = screened(chain("abs", "exp", "neg"), NOTHING)
-    assert SmallestParts(RuledScreening(has("exp")), "torch", time.monotonic() - 1).of(whole) == [whole]
+    assert SmallestParts(RuledScreening(has("exp")), time.monotonic() - 1).of(whole) == [whole]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from driftline.campaign.following import follows
 from driftline.campaign.part_screening import PartScreening
-from driftline.campaign.smallest_parts import SmallestParts
+from driftline.campaign.plainest import PlainestForm
 from driftline.campaign.triage import ExaminedSuspect, Triage, operators_in
 from driftline.checking.batch import Screened, Screening
 from driftline.checking.batch_requests import ProgramRequest
@@ -122,13 +122,13 @@ class Matching:
                 found[place] = [known]
             elif cut := self._to_cut(place, failing, parts):
                 to_cut.append(cut)
-        smallest = SmallestParts(parts, LANGUAGE[self._form], time.monotonic() + _PATIENCE)
+        plainest = PlainestForm(parts, LANGUAGE[self._form], time.monotonic() + _PATIENCE)
         for size in range(1, LARGEST + 1):  # a larger part may fail because of a smaller one in it
             asked = [(whole, part) for whole in to_cut for part in self._parts_to_ask(whole, size)]
             requests = [_on_values(parts, whole, part) for whole, part in asked]
             for (whole, part), answer in zip(asked, parts.screen(requests), strict=True):
                 fails = answer.judgement == "fail" and whole.may_fail_by(answer)
-                if fails and (bug := self._known_bug(answer, parts, smallest)):
+                if fails and (bug := self._known_bug(answer, parts, plainest)):
                     whole.bugs[bug.id] = bug
                     whole.explained |= whole.nodes_of(part)
                     whole.parts.append(part)
@@ -157,8 +157,8 @@ class Matching:
             if spelled_alike(operators_named(written)) in self._known and not whole.nodes_of(part) & whole.explained:
                 yield part
 
-    def _known_bug(self, part: Screened, parts: PartScreening, smallest: SmallestParts) -> Bug | None:
-        return self._known_itself(part, parts) or self._known_itself(smallest.canonical(part), parts)
+    def _known_bug(self, part: Screened, parts: PartScreening, plainest: PlainestForm) -> Bug | None:
+        return self._known_itself(part, parts) or self._known_itself(plainest.of(part), parts)
 
     def _known_itself(self, failing: Screened, parts: PartScreening) -> Bug | None:
         """A program or a part with the name of a known bug, or with the very error of one."""

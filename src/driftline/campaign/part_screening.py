@@ -79,8 +79,8 @@ class PartScreening:
         """For files that live as long as the screening."""
         return Path(tempfile.mkdtemp(dir=self._screening.folder))
 
-    def of_model(self, made: PreparedProgram, coverage: tuple[tuple[str, str], ...]) -> ProgramRequest:
-        """A part of an ONNX model, which was written as one."""
+    def of_program(self, made: PreparedProgram, coverage: tuple[tuple[str, str], ...]) -> ProgramRequest:
+        """A part of a program that is no graph of ours, which was written as a program."""
         place, strategies = str(made.program.path), PART.strategies * len(made.origins)
         return replace(PART, model=place, inputs=made.tensors, strategies=strategies, coverage=coverage)
 

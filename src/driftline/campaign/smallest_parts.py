@@ -1,4 +1,4 @@
-"""The parts of a suspect that are worth a report: small ones that fail by themselves, in the plainest form.
+"""The parts of a suspect that are worth a report: small ones that fail by themselves.
 
 The generated graph is cut by the reducer (`diagnose/reduce`) before it is written as a program. A part fails by itself
 on the values that the whole computed, so any failure counts, of whatever kind: nothing has to be assumed to trust it.
@@ -6,23 +6,16 @@ on the values that the whole computed, so any failure counts, of whatever kind: 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from driftline.campaign.part_screening import PartScreening
 from driftline.checking.batch import Screened
-from driftline.checking.batch_requests import ProgramRequest
-from driftline.core.tensors import Arrays, numpy_dtype
-from driftline.core.verdict import Kind
-from driftline.diagnose.reduce.generated import handed_through, in_plainer_dtypes, read_generated, write_generated
+from driftline.diagnose.reduce.generated import handed_through, read_generated, write_generated
 from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph
 from driftline.diagnose.reduce.search import BudgetEnded, CandidateAnswer, Reply, Search
 from driftline.diagnose.reduce.small_parts import MOST_PARTS, fewer_operators, small_parts
 from driftline.execute.pool import PoolExpired
-from driftline.generate.mutate import retyped
 from driftline.generate.naming import named, pattern
 
 MOST_REPORTED = 4  # parts of one suspect
@@ -33,9 +26,8 @@ FEWEST = 2  # operators of a part that no smaller part explains: single ones wer
 class SmallestParts:
     """Finds them, by screening, until the deadline (`time.monotonic`)."""
 
-    def __init__(self, screening: PartScreening, language: str, deadline: float) -> None:
+    def __init__(self, screening: PartScreening, deadline: float) -> None:
         self._screening = screening
-        self._language = language
         self._deadline = deadline
 
     def of(self, whole: Screened) -> list[Screened]:
@@ -56,34 +48,6 @@ class SmallestParts:
             return self._screening.screen(requests)
 
         return Cutting(whole, read_generated(graph), ask, self._deadline).parts()
-
-    def canonical(self, part: Screened) -> Screened:
-        """The part without its gradients or transformation and in the plainest dtype, as far as it still fails in the
-        same way."""
-        part = self._untransformed(part)
-        for _ in range(2):  # once for floats, once for integers
-            graph = self._screening.graph_as_it_failed(part)
-            if graph is None or time.monotonic() > self._deadline:
-                return part
-            options: list[ProgramRequest] = []
-            for changed, old, new in in_plainer_dtypes(graph):
-                plain = retyped(changed, self._language)
-                if plain is not None:
-                    options.append(self._screening.on_inputs(plain, _cast(self._screening.inputs(part), old, new)))
-            results = self._screening.screen(options)
-            same = next((result for result in results if same_failure(result, part)), None)
-            if same is None:
-                return part
-            part = same
-        return part
-
-    def _untransformed(self, part: Screened) -> Screened:
-        graph = self._screening.graph_as_it_failed(part)
-        if graph is None or not (graph.grad or graph.transform):
-            return part
-        request = self._screening.on_inputs(replace(graph, grad=False, transform=""), self._screening.inputs(part))
-        plain = self._screening.screen([request])[0]
-        return plain if same_failure(plain, part) else part
 
 
 class Cutting:
@@ -146,19 +110,6 @@ class Cutting:
     def _evaluate(self, part: ProgramGraph) -> Evaluated:
         """What its values are is known: those of the whole."""
         return replace(self._base, graph=part)
-
-
-def _cast(arrays: Arrays, old: str, new: str) -> Arrays:
-    with np.errstate(all="ignore"):
-        return {n: a.astype(numpy_dtype(new)) if a.dtype.name == old else a for n, a in arrays.items()}
-
-
-def same_failure(result: Screened, part: Screened) -> bool:
-    if result.judgement != "fail" or result.kind != part.kind:
-        return False
-    if bool(result.evidence.policies) != bool(part.evidence.policies):
-        return False  # less precision does not stand for a wrong result, nor the other way round
-    return part.kind != Kind.ERROR or result.evidence.message == part.evidence.message
 
 
 def _by_pattern(failing: Sequence[Screened]) -> list[Screened]:

@@ -14,9 +14,10 @@ from types import MappingProxyType
 from typing import Any
 
 from driftline.campaign.annotation import examined
-from driftline.campaign.model_parts import ModelParts
+from driftline.campaign.inner_parts import InnerParts
 from driftline.campaign.orders import SuspectOrder
 from driftline.campaign.part_screening import PartScreening
+from driftline.campaign.plainest import PlainestForm
 from driftline.campaign.session import fingerprint, record
 from driftline.campaign.smallest_parts import SmallestParts
 from driftline.causes import Library, builtin
@@ -169,8 +170,8 @@ class _Examination:
         self._accepted = ""
         flaky = False
         try:
-            smallest = SmallestParts(self._parts, LANGUAGE[self._form], self._deadline)
-            for part in map(smallest.canonical, smallest.of(whole)):
+            plainest = PlainestForm(self._parts, LANGUAGE[self._form], self._deadline)
+            for part in map(plainest.of, SmallestParts(self._parts, self._deadline).of(whole)):
                 flaky |= self._look_into(part, found, doubts)
         except PoolInterrupted:
             if not found:  # what was recorded before the time was over counts
@@ -184,12 +185,12 @@ class _Examination:
         return ExaminedSuspect("unclear", reason="it fails among others, and not when it is checked by itself")
 
     def _look_into(self, part: Screened, found: dict[str, tuple[Bug, bool]], doubts: list[str]) -> bool:
-        """Look at the nodes of its model that fail by themselves, or else at the part as it is. Is it flaky?"""
+        """Look at what fails by itself inside of it, or else at the part as it is. Is it flaky?"""
         if known := self._triage.known_value(self._target, part, self._parts.needed_settings(part)):
             found.setdefault(known.id, (known, False))
             return False
         before, flaky = len(found), False
-        for node in ModelParts(self._checker.pool, self._parts, self._deadline).of(part):
+        for node in InnerParts(self._checker.pool, self._parts, self._deadline).of(part):
             if known := self._triage.known_error(self._target, node):
                 found.setdefault(known.id, (known, False))
             else:

@@ -65,7 +65,7 @@ class ProgramRequest:
     mode: str = ""  # what it was asked to do
     copy: bool = False  # its text is known: it is wanted on other sizes
     options: tuple[tuple[str, str], ...] = ()  # of the target, besides the lane's own
-    model: str = ""  # the place of this very program, an ONNX model
+    model: str = ""  # the place of this very program: an ONNX model, or a source bundle
     coverage: tuple[tuple[str, str], ...] = ()  # its operators, with dtypes
 
 

@@ -54,7 +54,7 @@ from driftline.generate.base import Blueprint, GeneratorRequest, NoProgram
 from driftline.generate.blueprint import blueprint
 from driftline.generate.features import depends_on_memory, features_of, pairs_of
 from driftline.generate.graph import value_name
-from driftline.generate.model_blueprint import blueprint_of_model
+from driftline.generate.model_blueprint import blueprint_of_model, blueprint_of_text
 from driftline.inputs.plan import InputPlan
 from driftline.inputs.strategies import INPUTS
 from driftline.oracle.arithmetic import declared
@@ -65,6 +65,7 @@ from driftline.oracle.references.base import NoExactReference
 from driftline.oracle.shadow.local import LocalShadow
 from driftline.oracle.shadow.task import FRONT_ENDS
 from driftline.programs.opened import OpenedProgram
+from driftline.programs.source import live_from_source
 
 ENTRY = "program.py"
 _REDRAWS = 2
@@ -151,10 +152,14 @@ def _prepare_one(item: ProgramRequest, batch: PrepareRequest, path: Path, shelf:
 def _make(item: ProgramRequest, batch: PrepareRequest) -> Blueprint:
     if item.graph:  # made already: a part of another program
         return blueprint(item.graph, batch.form)
-    if item.model:  # likewise
+    if item.model and batch.form == "onnx":  # likewise
         import onnx
 
         return replace(blueprint_of_model(onnx.load_model(item.model)), coverage=item.coverage)
+    if item.model:
+        bundle = SourceBundle.load(Path(item.model).read_bytes())
+        example = live_from_source(bundle, "", batch.seed).example_arrays()
+        return blueprint_of_text(bundle.text, batch.form, example, item.coverage)
     request = GeneratorRequest(
         batch.form, item.arm, item.number, batch.seed, frozenset(item.avoid), item.base, item.text, item.mode, item.copy
     )

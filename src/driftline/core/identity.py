@@ -71,6 +71,11 @@ def kind_of(verdict: Verdict) -> Kind:
     return Kind.WRONG_VALUE if verdict.kind is Kind.BIAS else verdict.kind
 
 
+def is_plain(kind: Kind, found: Evidence) -> bool:
+    """Wrong numbers, of which a name says no more than that."""
+    return kind is Kind.WRONG_VALUE and found.fault not in _TELLING and not found.policies
+
+
 def fingerprint_of(
     program: Program, operators: Sequence[str], *, backend: str, stage: str, kind: Kind, found: Evidence
 ) -> Fingerprint:

@@ -1,11 +1,11 @@
-"""From an ONNX model to a program with the plan of its inputs."""
+"""From an ONNX model, or the text of a program, to a program with the plan of its inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from driftline.core.tensors import ANY_SIZE, TensorSpec
+from driftline.core.tensors import ANY_SIZE, Arrays, TensorSpec, spec_of
 from driftline.generate.base import Blueprint
 from driftline.inputs.plan import InputPlan
 
@@ -32,6 +32,17 @@ def blueprint_of_model(model: Any, plans: Sequence[InputPlan] = ()) -> Blueprint
         inputs=tuple(inputs),
         operators=operators,
         coverage=tuple((operator, first) for operator in operators),
+    )
+
+
+def blueprint_of_text(text: str, form: str, example: Arrays, coverage: Sequence[tuple[str, str]]) -> Blueprint:
+    """`text` has a factory called `program`, which gives this example of its inputs."""
+    return Blueprint(
+        form=form,
+        content=text,
+        inputs=tuple(InputPlan(spec_of(name, array), "like", array) for name, array in example.items()),
+        operators=tuple(operator for operator, _ in coverage),
+        coverage=tuple(coverage),
     )
 
 

@@ -1,9 +1,9 @@
-"""Inside an ONNX model: which of its nodes fail by themselves?
+"""Inside a program: which of the operators that its compiler sees fail by themselves?
 
-An operator of ours may be several nodes (`var` sums and divides), and idioms and the tests of others are models that
-nobody drew as a graph of ours. The reducer reads such a model (`diagnose/reduce`); its nodes are run alone, then two
-and three together, on what they are given in the whole. What fails there is the bug, and has one name wherever it is
-met.
+An operator of ours may be several of ONNX or torch (`var` sums and divides), and idioms, texts and the tests of others
+are programs that nobody drew as a graph of ours. The reducer reads such a program (`diagnose/reduce`); what it calls is
+run alone, then two and three calls together, on what they are given in the whole. What fails there is the bug, and has
+one name wherever it is met.
 """
 
 from __future__ import annotations
@@ -15,7 +15,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from driftline.campaign.part_screening import PART, PartScreening
-from driftline.campaign.smallest_parts import Cutting, same_failure
+from driftline.campaign.plainest import (
+    PLAIN_FLOAT,
+    SCALES,
+    is_plainly_wrong,
+    may_be_floats,
+    may_be_plainer,
+    plain_numbers,
+    same_failure,
+    same_numbers,
+)
+from driftline.campaign.smallest_parts import Cutting
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import Prepared, PreparedProgram
 from driftline.checking.kinds import worker_for_framework
@@ -24,17 +34,18 @@ from driftline.core.task import Answer, Request, Task
 from driftline.core.tensors import is_float, numpy_dtype
 from driftline.core.verdict import VALUE_KINDS
 from driftline.diagnose.reduce.generated import plainer_than
-from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph
-from driftline.diagnose.reduce.leaves import changed
+from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, short_name
+from driftline.diagnose.reduce.leaves import ArrayChange, changed
 from driftline.diagnose.reduce.requests import NO_FRAME, READ, WRITE, GraphCandidate, ReadRequest, WriteRequest
 from driftline.diagnose.reduce.values import Values
 from driftline.execute.pool import Pool
 from driftline.generate.kernels import MOVEMENT
 
-PATIENCE = 20.0  # seconds for one model
+PATIENCE = 20.0  # seconds for one program
+TRACERS = {"onnx": "", "torch": "dynamo"}  # of the frameworks whose programs the reducer reads: as a compiler sees them
 
 
-class ModelParts:
+class InnerParts:
     """Finds them, by screening, until the deadline (`time.monotonic`)."""
 
     def __init__(self, pool: Pool, screening: PartScreening, deadline: float) -> None:
@@ -43,13 +54,16 @@ class ModelParts:
         self._deadline = min(deadline, time.monotonic() + PATIENCE)
 
     def of(self, failing: Screened) -> list[Screened]:
-        """The smallest sets of nodes that fail as the model does; nothing when there is none but the model itself."""
+        """The smallest sets of operators that fail as the program does; nothing when there is none but the program
+        itself."""
         assert failing.made
         graph = failing.made.graph
-        if failing.made.program.form != "onnx" or (graph and graph.varying):  # what fails at a second size is one whole
+        if failing.made.program.framework not in TRACERS or failing.made.grad:
             return []
-        model = _FailingModel(self._pool, self._screening, failing)
-        if model.base is None or len(model.base.graph.nodes) < 2:
+        if graph and graph.varying:  # what fails at a second size is one whole
+            return []
+        program = _FailingProgram(self._pool, self._screening, failing)
+        if program.base is None or len(program.base.graph.nodes) < 2:
             return []
 
         def explains(part: Screened) -> bool:
@@ -58,26 +72,41 @@ class ModelParts:
                 return (part.kind, part.evidence.message) == (failing.kind, failing.evidence.message)
             return part.kind in VALUE_KINDS and bool(part.evidence.policies) <= bool(failing.evidence.policies)
 
-        found = Cutting(failing, model.base, model.screened, self._deadline, explains).parts()
+        found = Cutting(failing, program.base, program.screened, self._deadline, explains).parts()
         return [self._plainest(part) for part in found if part is not failing and explains(part)]
 
     def _plainest(self, part: Screened) -> Screened:
-        """In the plainest dtype in which it still fails in the same way."""
-        for _ in range(2):  # once for floats, once for integers
-            model = _FailingModel(self._pool, self._screening, part)
-            if model.base is None or time.monotonic() > self._deadline:
+        """The same steps as for a graph of ours (`PlainestForm`)."""
+        read: Screened | None = None
+        for simpler in (self._on_ordinary_numbers, self._in_plainer_dtype, self._in_plainer_dtype, self._in_floats):
+            if part is not read:
+                program, read = _FailingProgram(self._pool, self._screening, part), part
+            if program.base is None or time.monotonic() > self._deadline:
                 return part
-            answers = model.screened(list(model.in_plainer_dtypes()))
-            same = next((answer for answer in answers if same_failure(answer, part)), None)
-            if same is None:
-                return part
-            part = same
+            part = simpler(part, program)
         return part
 
+    def _on_ordinary_numbers(self, part: Screened, program: _FailingProgram) -> Screened:
+        if not may_be_plainer(part):
+            return part
+        answers = program.screened([program.holding(plain_numbers(scale)) for scale in SCALES])
+        return next(filter(is_plainly_wrong, answers), part)
 
-class _FailingModel:
-    """The model of a failing program with all that it computes, on what it failed on: all calls up to that one, since
-    it may have been right in a first call."""
+    def _in_plainer_dtype(self, part: Screened, program: _FailingProgram) -> Screened:
+        answers = program.screened(list(program.in_plainer_dtypes()))
+        return next((answer for answer in answers if same_failure(answer, part)), part)
+
+    def _in_floats(self, part: Screened, program: _FailingProgram) -> Screened:
+        if not may_be_floats(part, program.dtypes):
+            return part
+        cast = operator.methodcaller("astype", numpy_dtype(PLAIN_FLOAT))
+        (answer,) = program.screened([program.holding(cast)])
+        return answer if same_numbers(self._screening, answer, part) else part
+
+
+class _FailingProgram:
+    """A failing program with all that it computes, on what it failed on: all calls up to that one, since it may have
+    been right in a first call."""
 
     def __init__(self, pool: Pool, screening: PartScreening, failing: Screened) -> None:
         self._pool = pool
@@ -85,17 +114,31 @@ class _FailingModel:
         self._case = screening.calls(failing)
         self._folder = screening.new_folder()
         files = write_case(pool.workspace, self._case)
-        read = self._run(READ, ReadRequest(files, self._folder / "values"))
+        tracer = TRACERS[self._case.program.framework]
+        read = self._run(READ, ReadRequest(files, self._folder / "values", tracer))
         shutil.rmtree(files.folder, ignore_errors=True)
         self.base: Evaluated | None = read.evaluated if read else None
 
+    @property
+    def dtypes(self) -> list[str]:
+        """Of its operands, without what is constant."""
+        assert self.base
+        return [leaf.type.dtype for leaf in self.base.graph.leaves if not leaf.constant]
+
+    def holding(self, change: ArrayChange) -> ProgramGraph:
+        """The same operators on other operands. What is constant stays."""
+        assert self.base
+        graph, values = self.base.graph, Values(self._folder / "values")
+        leaves = (leaf if leaf.constant else changed(values, leaf, change) for leaf in graph.leaves)
+        return replace(graph, leaves=tuple(leaves))
+
     def in_plainer_dtypes(self) -> Iterator[ProgramGraph]:
-        """The same nodes on operands of plainer dtypes, the plainest first. Integers that are constant stay what they
-        are: most are axes and sizes, whose dtype is prescribed."""
+        """The same operators on operands of plainer dtypes, the plainest first. Integers that are constant stay what
+        they are: most are axes and sizes, whose dtype is prescribed."""
         assert self.base
         graph, values = self.base.graph, Values(self._folder / "values")
         moved = all(node.op in MOVEMENT for node in graph.nodes)
-        for old in sorted({leaf.type.dtype for leaf in graph.leaves if not leaf.constant}):
+        for old in sorted(set(self.dtypes)):
             for new in plainer_than(old, moved=moved):
                 cast = operator.methodcaller("astype", numpy_dtype(new))
                 leaves = (
@@ -107,15 +150,15 @@ class _FailingModel:
                 yield replace(graph, leaves=tuple(leaves))
 
     def screened(self, parts: Sequence[ProgramGraph]) -> list[Screened]:
-        """Each part as a model of its own. What cannot be written as one is no program."""
-        written = self._written(parts)
+        """Each part as a program of its own. What cannot be written as one is no program."""
+        written = self._written(parts) if parts else []
         requests = [
-            self._screening.of_model(answer, self._coverage(part))
+            self._screening.of_program(answer, self._coverage(part))
             for part, answer in zip(parts, written, strict=True)
             if isinstance(answer, PreparedProgram)
         ]
         answers = iter(self._screening.screen(requests))
-        nothing = Screened(PART, "invalid", "it cannot be written as a model")
+        nothing = Screened(PART, "invalid", "it cannot be written as a program")
         return [next(answers) if isinstance(answer, PreparedProgram) else nothing for answer in written]
 
     def _written(self, parts: Sequence[ProgramGraph]) -> Sequence[Prepared | None]:
@@ -141,7 +184,7 @@ class _FailingModel:
 
     def _run(self, task: Task[Request, Answer], request: Request) -> Answer | None:
         options = self._case.options
-        worker = worker_for_framework("onnx", options.plugins)
+        worker = worker_for_framework(self._case.program.framework, options.plugins)
         return self._pool.run(worker, task, request, timeout=options.timeout).answer
 
     def _coverage(self, part: ProgramGraph) -> tuple[tuple[str, str], ...]:
@@ -151,5 +194,6 @@ class _FailingModel:
         found = []
         for node in part.nodes:
             kinds = (types.get(number) for number in node.operands)
-            found.append((node.op, next((kind.dtype for kind in kinds if kind), "float32")))
+            name = node.op if self._case.program.form == "onnx" else short_name(node.op)
+            found.append((name, next((kind.dtype for kind in kinds if kind), "float32")))
         return tuple(found)

@@ -1,4 +1,5 @@
-"""What fails inside an ONNX model has the name of its nodes, whatever they are part of. Real workers, faulty nodes."""
+"""What fails inside a program has the name of the operators that the compiler sees, whatever they are part of: real
+workers, faulty operators."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
 from driftline.store import Store
 
-PLUGIN = str(Path(__file__).parent / "faulty_nodes.py")
-TARGET = Target("faulty-nodes")
+PLUGINS = tuple(str(Path(__file__).parent / name) for name in ("faulty_nodes.py", "faulty_calls.py"))
+NODES, CALLS = Target("faulty-nodes"), Target("faulty-calls")
 pytest.importorskip("onnxruntime")
 
 
@@ -27,18 +28,20 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield store
 
 
-def names(checker: Checker, store: Store, generator: str, arm: str, number: int = 0, calls: int = 1) -> list[str]:
+def names(
+    checker: Checker, store: Store, generator: str, arm: str, number: int = 0, calls: int = 1, target: Target = NODES
+) -> list[str]:
     """Of the bugs that a program turns out to be."""
-    load_plugins([PLUGIN])
+    load_plugins(PLUGINS)
     request = ProgramRequest(generator, arm, number, ("random",) * calls, seed="0")
-    order = SuspectOrder(TARGET, "onnx", request, CheckOptions(plugins=(PLUGIN,)))
+    order = SuspectOrder(target, "onnx" if target == NODES else "torch", request, CheckOptions(plugins=PLUGINS))
     return sorted(bug.fingerprint.detail for bug, _ in Triage(checker, store).examine(order).bugs)
 
 
 def test_operators_that_are_several_nodes(checker: Checker, store: Store) -> None:
     """They sum, and are called sums."""
     assert names(checker, store, "alone", "var") == ["reducesum of float"]
-    assert names(checker, store, "alone", "count_nonzero") == ["reducesum of int"]
+    assert names(checker, store, "alone", "count_nonzero") == ["reducesum of float"], "as wrong as one of floats"
     assert names(checker, store, "alone", "sum") == ["reducesum of float"]
 
 
@@ -60,3 +63,13 @@ def test_in_a_later_call(checker: Checker, store: Store) -> None:
 def test_what_only_moves_elements_is_named_in_one_dtype(checker: Checker, store: Store) -> None:
     found = {detail for number in range(12) for detail in names(checker, store, "alone", "permute", number)}
     assert found == {"transpose of float"}, "those whose axes have one element are right"
+
+
+def test_operators_that_are_several_calls_of_torch(checker: Checker, store: Store) -> None:
+    assert names(checker, store, "alone", "sum_square", target=CALLS) == ["reducesum of float"]
+    assert names(checker, store, "alone", "sum", target=CALLS) == ["reducesum of float"]
+
+
+def test_a_text_that_is_no_graph_of_ours(checker: Checker, store: Store) -> None:
+    found = {detail for n in range(6) for detail in names(checker, store, "layers", "feed_forward", n, target=CALLS)}
+    assert found <= {"sigmoid of float", "reducesum of float"}

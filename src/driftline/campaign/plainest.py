@@ -1,0 +1,172 @@
+"""The plainest form in which a part still fails: one size, no gradient, ordinary numbers, the plainest dtype.
+
+A bug goes by its plainest failure, so that it has one name wherever it is met. A part that fails in a plainer way is
+reported in that way, and what is reported was checked: nothing is concluded from a likeness.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from dataclasses import replace
+
+import numpy as np
+
+from driftline.campaign.part_screening import PartScreening
+from driftline.checking.batch import Screened
+from driftline.checking.batch_requests import ProgramRequest
+from driftline.core.identity import is_plain
+from driftline.core.tensors import Array, Arrays, is_float, numpy_dtype
+from driftline.core.verdict import VALUE_KINDS, Kind
+from driftline.diagnose.reduce.generated import in_plainer_dtypes
+from driftline.diagnose.reduce.leaves import ArrayChange
+from driftline.generate.graph import Graph
+from driftline.generate.mutate import retyped
+
+SCALES = (1.0, 16.0)  # of ordinary numbers: some kernels go wrong beyond the range of a table
+PLAIN_FLOAT = "float32"
+
+
+class PlainestForm:
+    """Finds it for parts that are graphs of ours, by screening, until the deadline (`time.monotonic`)."""
+
+    def __init__(self, screening: PartScreening, language: str, deadline: float) -> None:
+        self._screening = screening
+        self._language = language
+        self._deadline = deadline
+
+    def of(self, part: Screened) -> Screened:
+        steps = (
+            self._at_one_size,
+            self._untransformed,
+            self._on_ordinary_numbers,
+            self._in_plainer_dtype,
+            self._in_floats,
+        )
+        for simpler in steps:
+            graph = self._screening.graph_as_it_failed(part)
+            if graph is None or time.monotonic() > self._deadline:
+                return part
+            part = simpler(part, graph)
+        return part
+
+    def _at_one_size(self, part: Screened, graph: Graph) -> Screened:
+        """Called once, at the size at which it failed."""
+        if not (part.made and part.made.graph and part.made.graph.varying):
+            return part
+        alone = self._asked(graph, self._screening.inputs(part))
+        return alone if same_failure(alone, part) else part
+
+    def _untransformed(self, part: Screened, graph: Graph) -> Screened:
+        """Without its gradients or its transformation, on the same inputs."""
+        if not (graph.grad or graph.transform):
+            return part
+        plain = self._asked(_function_alone(graph), self._screening.inputs(part))
+        wrong_too = part.kind in VALUE_KINDS and plain.kind in VALUE_KINDS and _as_precise(plain, part)
+        return plain if same_failure(plain, part) or (plain.judgement == "fail" and wrong_too) else part
+
+    def _on_ordinary_numbers(self, part: Screened, graph: Graph) -> Screened:
+        """What shows in a NaN, a tie or a gradient may show in ordinary numbers as well, and then it is about these."""
+        if not may_be_plainer(part, with_gradient=graph.grad):
+            return part
+        given, plain = self._screening.inputs(part), _function_alone(graph)
+        requests = [
+            self._screening.on_inputs(plain, {name: plain_numbers(scale)(array) for name, array in given.items()})
+            for scale in SCALES
+        ]
+        return next(filter(is_plainly_wrong, self._screening.screen(requests)), part)
+
+    def _in_plainer_dtype(self, part: Screened, graph: Graph) -> Screened:
+        for _ in range(2):  # once for floats, once for integers
+            options: list[ProgramRequest] = []
+            for changed, old, new in in_plainer_dtypes(graph):
+                if (plain := retyped(changed, self._language)) is not None:
+                    options.append(self._screening.on_inputs(plain, _cast(self._screening.inputs(part), old, new)))
+            results = self._screening.screen(options)
+            same = next((result for result in results if same_failure(result, part)), None)
+            again = self._screening.graph_as_it_failed(same) if same else None
+            if same is None or again is None:
+                return part
+            part, graph = same, again
+        return part
+
+    def _in_floats(self, part: Screened, graph: Graph) -> Screened:
+        """A program of integers, where one of floats gives the same wrong numbers."""
+        if not may_be_floats(part, [leaf.type.dtype for leaf in graph.leaves]):
+            return part
+        leaves = tuple(replace(leaf, type=leaf.type.with_dtype(PLAIN_FLOAT)) for leaf in graph.leaves)
+        floats = retyped(replace(graph, leaves=leaves), self._language)
+        if floats is None:
+            return part
+        given = self._screening.inputs(part)
+        found = self._asked(floats, {name: array.astype(PLAIN_FLOAT) for name, array in given.items()})
+        return found if same_numbers(self._screening, found, part) else part
+
+    def _asked(self, graph: Graph, arrays: Arrays) -> Screened:
+        return self._screening.screen([self._screening.on_inputs(graph, arrays)])[0]
+
+
+def _function_alone(graph: Graph) -> Graph:
+    return replace(graph, grad=False, transform="")
+
+
+def _cast(arrays: Arrays, old: str, new: str) -> Arrays:
+    with np.errstate(all="ignore"):
+        return {n: a.astype(numpy_dtype(new)) if a.dtype.name == old else a for n, a in arrays.items()}
+
+
+def _as_precise(result: Screened, part: Screened) -> bool:
+    """Less precision does not stand for a wrong result, nor the other way round."""
+    return bool(result.evidence.policies) == bool(part.evidence.policies)
+
+
+def same_failure(result: Screened, part: Screened) -> bool:
+    if result.judgement != "fail" or result.kind != part.kind or not _as_precise(result, part):
+        return False
+    return part.kind != Kind.ERROR or result.evidence.message == part.evidence.message
+
+
+def is_plainly_wrong(result: Screened) -> bool:
+    """Wrong numbers, and nothing that a bug's name would tell of them."""
+    return result.judgement == "fail" and bool(result.kind) and is_plain(Kind(result.kind), result.evidence)
+
+
+def may_be_plainer(part: Screened, *, with_gradient: bool = False) -> bool:
+    """Is it worth trying on ordinary numbers?"""
+    wrong = part.kind in (*VALUE_KINDS, Kind.WRONG_ZERO_SIGN) and not part.evidence.policies
+    return wrong and (with_gradient or not is_plainly_wrong(part))
+
+
+def may_be_floats(part: Screened, dtypes: list[str]) -> bool:
+    """Is it a wrong result of integers alone?"""
+    integers = all(np.issubdtype(numpy_dtype(name), np.integer) for name in dtypes if not is_float(name))
+    return is_plainly_wrong(part) and bool(dtypes) and integers and not any(map(is_float, dtypes))
+
+
+def same_numbers(screening: PartScreening, result: Screened, part: Screened) -> bool:
+    """Does it fail in the same way, and with the very same wrong numbers?"""
+    if not same_failure(result, part):
+        return False
+    mine, other = screening.first_results([screening.again(result), screening.again(part)])
+    if mine is None or other is None or len(mine) != len(other):
+        return False
+    return all(
+        one.shape == two.shape and np.array_equal(one.astype(np.float64), two.astype(np.float64), equal_nan=True)
+        for one, two in zip(mine, other, strict=True)
+    )
+
+
+def plain_numbers(scale: float) -> ArrayChange:
+    """Floats become numbers around zero, of that size; integers and masks stay what they are. The same array becomes
+    the same numbers each time."""
+
+    def change(array: Array) -> Array:
+        complex_ = np.iscomplexobj(array)
+        if not (complex_ or is_float(array.dtype.name)):
+            return array
+        drawn = np.random.default_rng(zlib.crc32(repr((array.shape, array.dtype.name)).encode()))
+        parts = [drawn.normal(scale=scale, size=array.shape) for _ in range(1 + complex_)]
+        numbers = parts[0] + 1j * parts[1] if complex_ else parts[0]
+        return np.asarray(numbers).astype(array.dtype)
+
+    return change

@@ -1,0 +1,72 @@
+"""A bug goes by its plainest failure: real workers, a compiler whose sigmoid is wrong in several ways."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from driftline.campaign.orders import SuspectOrder
+from driftline.campaign.plainest import plain_numbers
+from driftline.campaign.triage import Triage
+from driftline.checking.batch_requests import ProgramRequest
+from driftline.checking.checker import Checker
+from driftline.core.case import CheckOptions
+from driftline.core.plugins import load_plugins
+from driftline.core.target import Target
+from driftline.core.tensors import numpy_dtype
+from driftline.generate.graph import Graph, Leaf, Node, TensorType
+from driftline.store import Store
+
+PLUGIN = str(Path(__file__).parent / "faulty_calls.py")
+TARGET = Target("faulty-calls")
+SPECIALS = ("specials",) * 6  # samples: not each has a NaN
+
+
+def names(checker: Checker, folder: Path, graph: Graph, *strategies: str) -> list[str]:
+    """Of the bugs that a graph turns out to be."""
+    load_plugins([PLUGIN])
+    request = ProgramRequest("graph", "", 0, strategies, seed="0", graph=graph)
+    order = SuspectOrder(TARGET, "torch", request, CheckOptions(plugins=(PLUGIN,)))
+    with Store.create(folder) as store:
+        bugs = [bug for bug, _ in Triage(checker, store).examine(order).bugs]
+    return sorted(f"{bug.fingerprint.kind}: {bug.fingerprint.detail}" for bug in bugs)
+
+
+def one(op: str, dtype: str, **more: bool) -> Graph:
+    row = TensorType(dtype, (64,))
+    return Graph((Leaf("input", row),), (Node(op, (0,), (row,)),), (1,), **more)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_what_is_wrong_about_ordinary_numbers_too_is_not_about_nan(
+    checker: Checker, store_folder: Path, dtype: str
+) -> None:
+    """With special values it is a lost NaN that is seen first."""
+    assert names(checker, store_folder, one("sigmoid", dtype), *SPECIALS) == ["wrong-value: sigmoid of float"]
+
+
+def test_what_is_wrong_about_special_values_alone_says_so(checker: Checker, store_folder: Path) -> None:
+    assert names(checker, store_folder, one("tanh", "float32"), *SPECIALS) == ["wrong-nan-inf: tanh of float"]
+
+
+def test_a_gradient_of_what_is_wrong_without_one(checker: Checker, store_folder: Path) -> None:
+    graph = one("sigmoid", "float32", grad=True)
+    assert names(checker, store_folder, graph, *SPECIALS) == ["wrong-value: sigmoid of float"]
+
+
+def test_a_gradient_that_is_wrong_alone(checker: Checker, store_folder: Path) -> None:
+    graph = one("silu", "float32", grad=True)
+    assert names(checker, store_folder, graph, "random") == ["wrong-value: silu with gradient of float"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64", "complex64", "int64", "bool"])
+def test_ordinary_numbers_are_finite_and_the_same_each_time(dtype: str) -> None:
+    given = np.ones((3, 2), numpy_dtype(dtype))
+    drawn = plain_numbers(16.0)(given)
+    assert (drawn.dtype, drawn.shape) == (given.dtype, given.shape)
+    assert np.isfinite(drawn.astype(np.complex128)).all()
+    np.testing.assert_array_equal(drawn, plain_numbers(16.0)(given))
+    if dtype in ("int64", "bool"):
+        np.testing.assert_array_equal(drawn, given)
