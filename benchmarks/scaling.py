@@ -5,12 +5,12 @@
 
 For each hunt: judged programs (pass, fail, inconclusive) and how many times those of the first row, when the first was
 judged and the first bug seen, the cores that were busy on average, and where the processor time went: the parent
-process, the foremen beside it, workers by their kind, and what they started (a C++ compiler); the largest memory of a worker with what it
-started, beyond what it shares with others. Below each hunt, what its threads did on average: how many ran which task,
-and how many waited for what (`_thread_states.py`). Every hunt begins with cold workers; with --warm, compilers are
-imported and have judged a few programs before the clock starts. Compilers' caches are private to the run and empty at
-its start. First, what the machine itself gives: rounds of plain Python and NumPy in as many processes, without
-Driftline, so that a curve can be read against the best that these cores can do.
+process, the foremen beside it, workers by their kind, and what they started (a C++ compiler); the largest memory of a
+worker with what it started, beyond what it shares with others. Below each hunt, what its threads did on average: how
+many ran which task, and how many waited for what (`_thread_states.py`). Every hunt begins with cold workers; with
+--warm, compilers are imported and have judged a few programs before the clock starts. Compilers' caches are private to
+the run and empty at its start. First, what the machine itself gives: rounds of plain Python and NumPy in as many
+processes, without Driftline, so that a curve can be read against the best that these cores can do.
 """
 
 from __future__ import annotations
@@ -182,8 +182,10 @@ def _at(seconds: float | None) -> str:
     return "never" if seconds is None else f"{seconds:.1f} s"
 
 
-def measured(targets: list[str], name: str, jobs: int, seconds: float, scratch: Path, seed: int, warm: bool) -> Row:
-    with Pool() as pool, Foremen(jobs) as foremen:
+def measured(
+    targets: list[str], name: str, jobs: int, seconds: float, scratch: Path, seed: int, warm: bool, alone: bool
+) -> Row:
+    with Pool() as pool, Foremen(0 if alone else jobs) as foremen:
         if warm:
             programs = 8 * max(1, jobs // PLACES)  # for each process that hands out turns
             folder = scratch / f"warm-{name}-{jobs}"
@@ -218,7 +220,16 @@ def main() -> int:
                 folder = Path(scratch, f"cache-{text}-{jobs}".replace(":", "-"))
                 os.environ["DRIFTLINE_CACHE"] = str(folder)
                 targets = (everything if text == "all" else text).split(",")
-                row = measured(targets, text, jobs, arguments.seconds, Path(scratch), arguments.seed, arguments.warm)
+                row = measured(
+                    targets,
+                    text,
+                    jobs,
+                    arguments.seconds,
+                    Path(scratch),
+                    arguments.seed,
+                    arguments.warm,
+                    arguments.alone,
+                )
                 curve.append(row)
                 print(" | ".join(row.cells(curve[0])), flush=True)
                 print("    " + ", ".join(f"{state} {count:g}" for state, count in row.threads.items()), flush=True)
@@ -247,6 +258,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=120.0, help="of each hunt")
     parser.add_argument("--jobs", metavar="LIST", help="default: 1, 2, 4 ... up to the number of cores")
     parser.add_argument("--warm", action="store_true", help="start the clock when all compilers are warm")
+    parser.add_argument("--alone", action="store_true", help="no foremen: the hunt's own process hands out everything")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, metavar="FILE", help="everything measured, as JSON")
     arguments = parser.parse_args()
