@@ -1,5 +1,5 @@
-"""A compiler for tests: torch's eager, but sums are doubled, sigmoid is 0 beyond 4 and of NaN, tanh is 0 of NaN, and
-the gradient of silu is too large."""
+"""A compiler for tests: torch's eager, but sums are doubled, sigmoid is 0 beyond 4 and of NaN, tanh is 0 of NaN, neg
+does nothing, and the gradient of silu is too large."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ def _faulty(function: Callable[..., Any]) -> Callable[..., Any]:
                 return (result * 2).to(result.dtype)
             if name == "sigmoid":
                 return torch.where(args[0] <= 4, result, torch.zeros_like(result))
+            if name == "neg":
+                return args[0].clone()
             if name == "tanh":
                 return torch.where(result == result, result, torch.zeros_like(result))
             if name == "silu" and result.requires_grad:

@@ -51,6 +51,11 @@ def test_what_is_wrong_about_special_values_alone_says_so(checker: Checker, stor
     assert names(checker, store_folder, one("tanh", "float32"), *SPECIALS) == ["wrong-nan-inf: tanh of float"]
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int8"])
+def test_integers_that_come_out_as_wrong_as_floats(checker: Checker, store_folder: Path, dtype: str) -> None:
+    assert names(checker, store_folder, one("neg", dtype), "random") == ["wrong-value: neg of float"]
+
+
 def test_a_gradient_of_what_is_wrong_without_one(checker: Checker, store_folder: Path) -> None:
     graph = one("sigmoid", "float32", grad=True)
     assert names(checker, store_folder, graph, *SPECIALS) == ["wrong-value: sigmoid of float"]

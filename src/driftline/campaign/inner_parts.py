@@ -24,6 +24,7 @@ from driftline.campaign.plainest import (
     plain_numbers,
     same_failure,
     same_numbers,
+    small,
 )
 from driftline.campaign.smallest_parts import Cutting
 from driftline.checking.batch import Screened
@@ -100,8 +101,12 @@ class InnerParts:
         if not may_be_floats(part, program.dtypes):
             return part
         cast = operator.methodcaller("astype", numpy_dtype(PLAIN_FLOAT))
-        (answer,) = program.screened([program.holding(cast)])
-        return answer if same_numbers(self._screening, answer, part) else part
+        forms = [program.holding(cast), program.holding(small), program.holding(lambda array: cast(small(array)))]
+        floats, of_small, small_floats = program.screened(forms)
+        for answer, other in ((floats, part), (small_floats, of_small)):
+            if other.made and same_numbers(self._screening, answer, self._screening.again(other), part):
+                return answer
+        return part
 
 
 class _FailingProgram:

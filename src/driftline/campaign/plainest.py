@@ -99,8 +99,11 @@ class PlainestForm:
         if floats is None:
             return part
         given = self._screening.inputs(part)
-        found = self._asked(floats, {name: array.astype(PLAIN_FLOAT) for name, array in given.items()})
-        return found if same_numbers(self._screening, found, part) else part
+        for numbers in (given, {name: small(array) for name, array in given.items()}):
+            found = self._asked(floats, {name: array.astype(PLAIN_FLOAT) for name, array in numbers.items()})
+            if same_numbers(self._screening, found, self._screening.again(part, numbers), part):
+                return found
+        return part
 
     def _asked(self, graph: Graph, arrays: Arrays) -> Screened:
         return self._screening.screen([self._screening.on_inputs(graph, arrays)])[0]
@@ -143,17 +146,22 @@ def may_be_floats(part: Screened, dtypes: list[str]) -> bool:
     return is_plainly_wrong(part) and bool(dtypes) and integers and not any(map(is_float, dtypes))
 
 
-def same_numbers(screening: PartScreening, result: Screened, part: Screened) -> bool:
-    """Does it fail in the same way, and with the very same wrong numbers?"""
+def same_numbers(screening: PartScreening, result: Screened, again: ProgramRequest, part: Screened) -> bool:
+    """Does it fail in the same way, and with the very same numbers as the part gives when it is run `again`?"""
     if not same_failure(result, part):
         return False
-    mine, other = screening.first_results([screening.again(result), screening.again(part)])
+    mine, other = screening.first_results([screening.again(result), again])
     if mine is None or other is None or len(mine) != len(other):
         return False
     return all(
         one.shape == two.shape and np.array_equal(one.astype(np.float64), two.astype(np.float64), equal_nan=True)
         for one, two in zip(mine, other, strict=True)
     )
+
+
+def small(array: Array) -> Array:
+    """Integers of few digits: with large ones, sums and products are other numbers in floats."""
+    return array % array.dtype.type(7)
 
 
 def plain_numbers(scale: float) -> ArrayChange:

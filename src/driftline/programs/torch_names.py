@@ -23,20 +23,20 @@ class Unwritable(Exception):
     """This value has no text that gives it back."""
 
 
-@lru_cache(4096)
 def path_of(function: Any) -> str | None:
     """`torch.nn.functional.pad`; `.view` for a method, `.T` with no call for a property."""
     if getattr(function, "__name__", "") == "__get__":
         return f".{function.__self__.__name__}"
     if type(function).__name__ in ("OpOverload", "OpOverloadPacket"):
         return f"torch.ops.{str(function).replace('::', '.')}"
-    return _paths().get(function)
+    return _paths().get((function, getattr(function, "__name__", "")))
 
 
 @lru_cache(1)
-def _paths() -> dict[Any, str]:
-    """Every function of torch by identity. Of several names it takes the function's own, then a public one."""
-    found: dict[Any, str] = {}
+def _paths() -> dict[tuple[Any, str], str]:
+    """Every function of torch, and the name that it has of its own: `torch.mm` and `torch.dsmm` are equal. Of several
+    paths it takes the one with that name, then a public one."""
+    found: dict[tuple[Any, str], str] = {}
     for space in _SPACES:
         holder: Any = torch
         for part in space.split(".")[1:]:
@@ -46,7 +46,8 @@ def _paths() -> dict[Any, str]:
         for name in sorted(values, key=lambda name: (not own[name], name.startswith("_"), name)):
             value = values[name]
             if callable(value) and not isinstance(value, type) and isinstance(value, Hashable):
-                found.setdefault(value, f".{name}" if space == "torch.Tensor" else f"{space}.{name}")
+                path = f".{name}" if space == "torch.Tensor" else f"{space}.{name}"
+                found.setdefault((value, getattr(value, "__name__", "")), path)
     return found
 
 
