@@ -32,7 +32,7 @@ from driftline.checking.batch_requests import Prepared, PreparedProgram
 from driftline.checking.kinds import worker_for_framework
 from driftline.checking.written import write_case
 from driftline.core.task import Answer, Request, Task
-from driftline.core.tensors import is_float, numpy_dtype
+from driftline.core.tensors import numpy_dtype
 from driftline.core.verdict import VALUE_KINDS
 from driftline.diagnose.reduce.generated import plainer_than
 from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, short_name
@@ -43,6 +43,7 @@ from driftline.execute.pool import Pool
 from driftline.generate.kernels import MOVEMENT
 
 PATIENCE = 20.0  # seconds for one program
+OF_AXES = "int64"  # the dtype of axes and sizes
 TRACERS = {"onnx": "", "torch": "dynamo"}  # of the frameworks whose programs the reducer reads: as a compiler sees them
 
 
@@ -138,8 +139,8 @@ class _FailingProgram:
         return replace(graph, leaves=tuple(leaves))
 
     def in_plainer_dtypes(self) -> Iterator[ProgramGraph]:
-        """The same operators on operands of plainer dtypes, the plainest first. Integers that are constant stay what
-        they are: most are axes and sizes, whose dtype is prescribed."""
+        """The same operators on operands of plainer dtypes, the plainest first. Axes and sizes that are constant stay
+        what they are."""
         assert self.base
         graph, values = self.base.graph, Values(self._folder / "values")
         moved = all(node.op in MOVEMENT for node in graph.nodes)
@@ -148,7 +149,7 @@ class _FailingProgram:
                 cast = operator.methodcaller("astype", numpy_dtype(new))
                 leaves = (
                     changed(values, leaf, cast)
-                    if leaf.type.dtype == old and (is_float(old) or not leaf.constant)
+                    if leaf.type.dtype == old and not (leaf.constant and old == OF_AXES)
                     else leaf
                     for leaf in graph.leaves
                 )
