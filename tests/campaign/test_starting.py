@@ -13,6 +13,7 @@ import pytest
 
 from driftline.backends import BACKENDS
 from driftline.campaign.crew import LocalCrew, start_seconds
+from driftline.campaign.foremen import FEWEST_JOBS
 from driftline.campaign.lane_opener import LaneOpener
 from driftline.campaign.plan import HuntPlan, choose_lanes, form_of
 from driftline.checking.batch_requests import ARMS, ArmsAnswer, ArmsRequest
@@ -158,3 +159,16 @@ def test_the_second_reference_of_onnx_models_comes_before_other_frameworks(
         assert done.wait(30)
     torch = BACKENDS.get("eager").family_name
     assert order == ["onnx-reference", "onnxruntime", "openvino", torch, "xla"]
+
+
+def test_with_many_jobs_it_is_imported_though_no_lane_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    warmed: list[str] = []
+    monkeypatch.setattr(Pool, "warm", lambda pool, kind: warmed.append(kind.name))
+    with Pool() as pool, Store.create(tmp_path / "s") as store:
+        for jobs in (2, FEWEST_JOBS):
+            LocalCrew(pool, store, jobs).begin([(Target("onnxruntime"), "onnx")], (), lambda: True)
+            for thread in threading.enumerate():
+                if thread.name.startswith("warm "):
+                    thread.join(30)
+    torch = BACKENDS.get("eager").family_name
+    assert sorted(warmed) == sorted(2 * ["onnx-reference", "onnxruntime"] + [torch])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from driftline.backends import BACKENDS
-from driftline.campaign.foremen import Foremen
+from driftline.campaign.foremen import FEWEST_JOBS, Foremen
 from driftline.campaign.matching import Matching
 from driftline.campaign.orders import SuspectOrder, TurnOrder
 from driftline.campaign.triage import ExaminedSuspect, Triage
@@ -87,6 +87,8 @@ class LocalCrew:
                 kinds |= {worker_for_framework(waiting_for, tuple(plugins)): None}
             waiting_for = PLAYER.home if form == "onnx" else waiting_for
             kinds |= dict.fromkeys(own)
+        if waiting_for and self.jobs >= FEWEST_JOBS:  # suspects come soon, and all who examine them would wait for it
+            kinds |= {worker_for_framework(waiting_for, tuple(plugins)): None}
         if self._foremen:
             self._foremen.begin([(target, sorted(self._kinds[target, form], key=str)) for target, form in lanes])
         if self.jobs < 2:
