@@ -71,6 +71,7 @@ class Hunted:
     used_bug: float | None = None
     first_of: dict[str, float] = field(default_factory=dict)  # by target: seconds to its first judged program
     parent: float = 0.0  # seconds of processor time of the parent process alone
+    curves: dict[str, list[tuple[float, int]]] = field(default_factory=dict)  # by target: when, programs until then
 
     @property
     def judged(self) -> int:
@@ -131,6 +132,8 @@ def hunted(
             programs = sum(event.counts.values())
             seen.counts.update(event.counts)
             seen.by_target.setdefault(event.lane, Counter()).update(event.counts)
+            curve = seen.curves.setdefault(event.lane, [])
+            curve.append((time.monotonic() - started, programs + (curve[-1][1] if curve else 0)))
             seen.screening += event.seconds
             seen.turns.append((time.monotonic() - started, programs, event.seconds, own.memory_info().rss))
 

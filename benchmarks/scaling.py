@@ -3,8 +3,9 @@
     python benchmarks/scaling.py                                          # ONNX Runtime, TorchInductor, all together
     python benchmarks/scaling.py --targets onnxruntime --seconds 60 --jobs 2,16 --json curve.json
 
-For each hunt: judged programs (pass, fail, inconclusive) and how many times those of the first row, when the first was
-judged and the first bug seen, the cores that were busy on average, and where the processor time went: the parent
+For each hunt: judged programs (pass, fail, inconclusive) and how many times those of the first row; how many times
+sooner it came to the programs that the first row had in all its time (they are the same ones); when the first was
+judged and the first bug seen; the cores that were busy on average, and where the processor time went: the parent
 process, the foremen beside it, workers by their kind, and what they started (a C++ compiler); the largest memory of a
 worker with what it started, beyond what it shares with others. Below each hunt, what its threads did on average: how
 many ran which task, and how many waited for what (`_thread_states.py`). Every hunt begins with cold workers; with
@@ -18,7 +19,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -161,20 +164,33 @@ class Row:
             "ends_of_turns": [(round(at, 1), programs, round(took, 1)) for at, programs, took, _ in self.hunt.turns],
         }
 
+    def sooner(self, first: Row) -> float:
+        """How many times sooner it came to the programs of the first row, on the average of the targets: the same seed
+        makes the same programs, and those that a faster hunt comes to as well take longer, the first ones being lone
+        operators."""
+        times = []
+        for target, curve in first.hunt.curves.items():
+            end, programs = curve[-1]
+            mine = next((at for at, count in self.hunt.curves.get(target, []) if count >= programs), None)
+            if mine is not None:
+                times.append(end / mine)
+        return statistics.geometric_mean(times) if times else math.nan
+
     def cells(self, first: Row) -> list[str]:
         hunt = self.hunt
         times = f"{hunt.judged / max(1, first.hunt.judged):.1f}"
         kinds = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in self.watch.by_kind.most_common(4) if seconds)
         return [
-            self.targets, str(self.jobs), str(hunt.judged), times, _at(hunt.first_judged), _at(hunt.first_bug),
+            self.targets, str(self.jobs), str(hunt.judged), times, f"{self.sooner(first):.1f}",
+            _at(hunt.first_judged), _at(hunt.first_bug),
             str(hunt.bugs), f"{self.busy:.1f}", f"{1e3 * hunt.parent / max(1, hunt.judged):.1f} ms", kinds,
             f"{self.watch.largest >> 20} MiB", f"{self.watch.whole >> 20} MiB",
         ]  # fmt: skip
 
 
 HEADER = [
-    "targets", "jobs", "judged", "times", "first judged", "first bug", "bugs", "cores busy", "parent for each",
-    "processor time", "largest worker", "all",
+    "targets", "jobs", "judged", "times", "same programs sooner", "first judged", "first bug", "bugs", "cores busy",
+    "parent for each", "processor time", "largest worker", "all",
 ]  # fmt: skip
 
 

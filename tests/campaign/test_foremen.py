@@ -105,6 +105,25 @@ def test_an_interrupted_turn_is_told_as_such(foremen: Foremen, eventually: Calla
     assert passed(foremen.screen(turn(0), KINDS)) == [0, 1, 2], "they can go on"
 
 
+def test_one_that_was_stopped_holds_nobody_up(foremen: Foremen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("driftline.campaign.foremen._PATIENCE", 0.2)
+    for one in processes():
+        os.kill(one.pid, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(foremen.screen, turn(0), KINDS)
+        while not answer.done():
+            foremen.interrupt()
+        assert answer.result() is None
+    assert not foremen.serve(TARGET)
+
+
+def test_the_places_are_as_many_as_the_jobs() -> None:
+    for jobs in (8, 11, 15, 16):
+        with Foremen(jobs) as started:
+            started.begin([])
+            assert sum(foreman.places for foreman in started._all) == jobs
+
+
 def test_a_file_in_the_working_folder_is_not_imported(tmp_path: Path) -> None:
     (tmp_path / "psutil.py").write_text("raise SystemExit('imported from the working folder')")
     (tmp_path / "numpy.py").write_text("raise SystemExit('imported from the working folder')")

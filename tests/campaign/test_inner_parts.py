@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from driftline.campaign.inner_parts import torch_name
 from driftline.campaign.orders import SuspectOrder
 from driftline.campaign.triage import Triage
 from driftline.checking.batch_requests import ProgramRequest
@@ -73,3 +74,18 @@ def test_operators_that_are_several_calls_of_torch(checker: Checker, store: Stor
 def test_a_text_that_is_no_graph_of_ours(checker: Checker, store: Store) -> None:
     found = {detail for n in range(6) for detail in names(checker, store, "layers", "feed_forward", n, target=CALLS)}
     assert found <= {"sigmoid of float", "reducesum of float"}
+
+
+@pytest.mark.parametrize(
+    ("call", "tensors", "dtype", "name"),
+    [
+        ("torch.max", 1, "float32", "amax"),
+        ("torch.max", 2, "float32", "max"),
+        ("torch.amax", 1, "float32", "amax"),
+        ("operator.and_", 2, "int32", "bitwise_and"),
+        ("operator.and_", 2, "bool", "and"),
+        ("torch.logical_and", 2, "int32", "logical_and"),
+    ],
+)
+def test_functions_of_torch_with_one_name_are_told_apart(call: str, tensors: int, dtype: str, name: str) -> None:
+    assert torch_name(call, tensors, dtype) == name

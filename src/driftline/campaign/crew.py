@@ -116,9 +116,9 @@ class LocalCrew:
 
     def ready(self, target: Target, form: str) -> bool:
         kinds = self._kinds.get((target, form), set())
-        if self._foremen and self._foremen.ready(target, kinds):
-            return True
-        return not self._foremen and self._cold.isdisjoint(kinds)
+        if self._foremen.serve(target):
+            return self._foremen.ready(target, kinds)
+        return self._cold.isdisjoint(kinds)
 
     def screen(self, order: TurnOrder) -> list[Screened]:
         results = self._foremen.screen(order, self._kinds.get((order.target, order.form), set()))

@@ -6,6 +6,7 @@ that ends, since the connection is closed then.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -101,11 +102,12 @@ class _Foreman:
                 carried = carried_out(lambda: screened(self._pool, order), order.options.plugins)
         except Exception as error:  # a fault of ours costs this turn, and is told
             carried = Carried(internal=f"{type(error).__name__}: {error}")
-        self._answer(TurnAnswer(message.number, carried, place_time.seconds))
+        try:
+            self._answer(TurnAnswer(message.number, carried, place_time.seconds))
+        except Exception as error:  # it cannot be sent: nobody may wait for it for ever
+            told = Carried[list[Screened]](internal=f"{type(error).__name__}: {error}")
+            self._answer(TurnAnswer(message.number, told, place_time.seconds))
 
     def _answer(self, answer: KindWarmed | TurnAnswer) -> None:
-        try:
-            with self._sending:
-                self._connection.send(answer)
-        except OSError:  # nobody waits for it any more
-            pass
+        with contextlib.suppress(OSError), self._sending:  # nobody waits for it any more
+            self._connection.send(answer)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -27,10 +29,12 @@ from driftline.core.target import Target
 from driftline.execute.pool import WorkerKind
 from driftline.execute.slots import time_of_this_order
 
-PLACES = 4  # of each foreman
+PLACES = 4  # of each foreman, or a few more where the jobs are not a multiple of it
 FEWEST_JOBS = 8  # for fewer than that the hunt's own process is quick enough
 SHARE = 2  # foremen that serve a lane, where there are as many lanes as foremen: each has to import its compiler
-_END = 10.0  # seconds for a foreman to end its workers
+_PATIENCE = 15.0  # seconds for a foreman to answer when it is interrupted
+_BETWEEN = 0.25  # seconds between two interruptions: one that does not read must not block who writes
+_END = 10.0  # seconds for all of them to end their workers
 
 
 class ForemanLost(Exception):
@@ -41,6 +45,7 @@ class Foremen:
     """They are started when a hunt begins, and end with the block. There may be none."""
 
     def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
         self._count = jobs // PLACES if jobs >= FEWEST_JOBS else 0
         self._all: list[_Handle] = []
         self._serving: dict[Target, list[_Handle]] = {}
@@ -53,8 +58,9 @@ class Foremen:
     ) -> None:
         for foreman in self._all:
             foreman.close()
+        end = time.monotonic() + _END
         for foreman in self._all:
-            foreman.wait()
+            foreman.wait(end)
 
     def __bool__(self) -> bool:
         return self._count > 0
@@ -63,13 +69,18 @@ class Foremen:
         """Work on these targets follows, with workers of these kinds. A few lanes are shared out among all foremen; of
         many each has some, so that not every one has to import every compiler."""
         if not self._all:
-            self._all = [_Handle(PLACES) for _ in range(self._count)]
+            places, more = divmod(self._jobs, self._count) if self._count else (0, 0)
+            self._all = [_Handle(places + (number < more)) for number in range(self._count)]
         each = min(self._count, -(-SHARE * self._count // max(1, len(lanes))))
         for at, (target, _) in enumerate(lanes):
             self._serving[target] = [self._all[(at * each + n) % self._count] for n in range(each)]
         for foreman in self._all:
             kinds = [kind for target, own in lanes if foreman in self._serving[target] for kind in own]
             foreman.warm(tuple(dict.fromkeys(kinds)))
+
+    def serve(self, target: Target) -> bool:
+        """Does one that has to do with this target live?"""
+        return any(foreman.lives for foreman in self._serving.get(target, ()))
 
     def ready(self, target: Target, kinds: set[WorkerKind]) -> bool:
         """Has one of them imported all that the target needs?"""
@@ -80,6 +91,9 @@ class Foremen:
         order = replace(order, pieces=min(order.pieces, PLACES))
         while living := [foreman for foreman in self._serving.get(order.target, self._all) if foreman.lives]:
             ready = [foreman for foreman in living if kinds <= foreman.imported]
+            idle = [foreman for foreman in self._all if foreman.lives and not foreman.in_hand]
+            if all(foreman.in_hand >= foreman.places for foreman in living):  # other lanes leave theirs to this one
+                ready = idle or ready
             try:
                 return min(ready or living, key=lambda foreman: foreman.in_hand).carry_out(order)
             except ForemanLost:
@@ -97,6 +111,9 @@ class _Handle:
     _numbers = itertools.count()
 
     def __init__(self, places: int) -> None:
+        self.places = places
+        self._interrupted = math.inf  # when what is in hand was interrupted first
+        self._told = 0.0  # when it was interrupted last
         self.imported: frozenset[WorkerKind] = frozenset()
         self._waiting: dict[int, Future[TurnAnswer]] = {}
         self._lock = threading.Lock()  # of what waits
@@ -128,6 +145,8 @@ class _Handle:
         with self._lock:
             if not self.lives:
                 raise ForemanLost
+            if not self._waiting:
+                self._interrupted = math.inf
             self._waiting[number] = answer
         self._send(NumberedTurn(number, order))
         found = answer.result()
@@ -135,16 +154,24 @@ class _Handle:
         return found.carried.unwrap()
 
     def interrupt(self) -> None:
-        self._send(InterruptOrder())
+        """End what it has in hand. One that does not answer, having been stopped, say, is killed."""
+        now = time.monotonic()
+        if not self._waiting or now < self._told + _BETWEEN:
+            return
+        self._interrupted, self._told = min(self._interrupted, now), now
+        if now - self._interrupted > _PATIENCE:
+            self._process.kill()
+        else:
+            self._send(InterruptOrder())
 
     def close(self) -> None:
         """It ends what it runs, and itself."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
-    def wait(self) -> None:
+    def wait(self, end: float) -> None:
         try:
-            self._process.wait(_END)
+            self._process.wait(max(0.0, end - time.monotonic()))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

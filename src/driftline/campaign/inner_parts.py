@@ -53,7 +53,7 @@ class InnerParts:
     def __init__(self, pool: Pool, screening: PartScreening, deadline: float) -> None:
         self._pool = pool
         self._screening = screening
-        self._deadline = min(deadline, time.monotonic() + PATIENCE)
+        self._deadline = deadline
 
     def of(self, failing: Screened) -> list[Screened]:
         """The smallest sets of operators that fail as the program does; nothing when there is none but the program
@@ -67,6 +67,7 @@ class InnerParts:
         program = _FailingProgram(self._pool, self._screening, failing)
         if program.base is None or len(program.base.graph.nodes) < 2:
             return []
+        self._deadline = min(self._deadline, time.monotonic() + PATIENCE)  # a first reader imports for seconds
 
         def explains(part: Screened) -> bool:
             """A wrong result may come of any other one; an error or a crash is that of the part."""
@@ -91,8 +92,8 @@ class InnerParts:
     def _on_ordinary_numbers(self, part: Screened, program: _FailingProgram) -> Screened:
         if not may_be_plainer(part):
             return part
-        answers = program.screened([program.holding(plain_numbers(scale)) for scale in SCALES])
-        return next(filter(is_plainly_wrong, answers), part)
+        answers = program.screened([program.holding_plain_numbers(scale) for scale in SCALES])
+        return answers[0] if all(map(is_plainly_wrong, answers)) else part
 
     def _in_plainer_dtype(self, part: Screened, program: _FailingProgram) -> Screened:
         answers = program.screened(list(program.in_plainer_dtypes()))
@@ -105,7 +106,8 @@ class InnerParts:
         forms = [program.holding(cast), program.holding(small), program.holding(lambda array: cast(small(array)))]
         floats, of_small, small_floats = program.screened(forms)
         for answer, other in ((floats, part), (small_floats, of_small)):
-            if other.made and same_numbers(self._screening, answer, self._screening.again(other), part):
+            fails = other is part or same_failure(other, part)
+            if fails and same_numbers(self._screening, answer, self._screening.again(other), part):
                 return answer
         return part
 
@@ -136,6 +138,15 @@ class _FailingProgram:
         assert self.base
         graph, values = self.base.graph, Values(self._folder / "values")
         leaves = (leaf if leaf.constant else changed(values, leaf, change) for leaf in graph.leaves)
+        return replace(graph, leaves=tuple(leaves))
+
+    def holding_plain_numbers(self, scale: float) -> ProgramGraph:
+        assert self.base
+        graph, values = self.base.graph, Values(self._folder / "values")
+        leaves = (
+            leaf if leaf.constant else changed(values, leaf, plain_numbers(scale, str(leaf.number)))
+            for leaf in graph.leaves
+        )
         return replace(graph, leaves=tuple(leaves))
 
     def in_plainer_dtypes(self) -> Iterator[ProgramGraph]:
@@ -199,7 +210,20 @@ class _FailingProgram:
         types = dict(self.base.types) | {leaf.number: leaf.type for leaf in part.leaves}
         found = []
         for node in part.nodes:
+            if node.free:  # takes a result out of several
+                continue
             kinds = (types.get(number) for number in node.operands)
-            name = node.op if self._case.program.form == "onnx" else short_name(node.op)
-            found.append((name, next((kind.dtype for kind in kinds if kind), "float32")))
+            dtype = next((kind.dtype for kind in kinds if kind), "float32")
+            onnx = self._case.program.form == "onnx"
+            found.append((node.op if onnx else torch_name(node.op, len(node.operands), dtype), dtype))
         return tuple(found)
+
+
+def torch_name(op: str, tensors: int, dtype: str) -> str:
+    """The name that tells operators apart: `max` of one tensor is a reduction, and `&` of integers is not logical."""
+    name = short_name(op)
+    if name in ("max", "min") and tensors == 1:
+        return f"a{name}"
+    if name in ("and", "or", "xor") and op.startswith("operator.") and dtype != "bool":
+        return f"bitwise_{name}"
+    return name

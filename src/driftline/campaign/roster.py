@@ -49,7 +49,7 @@ class LaneTask:
     def seconds(self) -> float:
         """What it has taken so far, over all its processors. Where many wait for places of the pool, that is the time
         for which it had them: by the clock on the wall, a quick compiler pays for the slow ones beside it. On a cluster
-        there are no such places."""
+        there are no such places, and what foremen took is known when a turn is back."""
         if self.place_time.begun:
             return self.place_time.seconds
         return (time.monotonic() - self.started) * self.width

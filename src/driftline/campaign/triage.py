@@ -171,8 +171,11 @@ class _Examination:
         flaky = False
         try:
             plainest = PlainestForm(self._parts, LANGUAGE[self._form], self._deadline)
-            for part in map(plainest.of, SmallestParts(self._parts, self._deadline).of(whole)):
-                flaky |= self._look_into(part, found, doubts)
+            for part in SmallestParts(self._parts, self._deadline).of(whole):
+                plain, before = plainest.of(part), len(found)
+                flaky |= self._look_into(plain, found, doubts)
+                if plain is not part and len(found) == before:  # the plainer form does not stand a closer look
+                    flaky |= self._look_into(part, found, doubts)
         except PoolInterrupted:
             if not found:  # what was recorded before the time was over counts
                 raise
