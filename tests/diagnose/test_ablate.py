@@ -95,7 +95,8 @@ def test_a_kernel_is_not_an_option(checker: Checker) -> None:
     found = ablated(checker, example("openvino_abs_int64.py"), "openvino")
     assert not found.cures
     assert found.note.startswith("nothing that can be switched off")
-    assert {knob.option for knob in found.harmless} == {"snippets", "low_precision", "mode", "kernel_cache"}
+    usual = {"snippets", "low_precision", "mode", "kernel_cache"}
+    assert {knob.option for knob in found.harmless} - {"isa"} == usual, "some processors have several instruction sets"
 
 
 def test_a_compiler_without_knobs_says_so(checker: Checker) -> None:

@@ -43,7 +43,9 @@ def _hold_against_torch(dtypes: Callable[[Operator], Collection[str]], seeds: Se
             for seed in seeds:
                 graph = one_node(operator, dtype, seed, "tf")
                 if graph:
-                    kinds = ((), _kinds(graph, ("torch", "tf")))
+                    kinds = [()]
+                    if dtype != "bfloat16":  # processors differ about what overflows on the way to a sum of halves
+                        kinds.append(_kinds(graph, ("torch", "tf")))
                     cases.append((graph, [numbers(graph, kind, operator.edges, seed) for kind in kinds]))
     tried = {graph.operators[0] for graph, _ in cases}
     assert {name for name, operator in OPERATORS.items() if operator.tf} == tried

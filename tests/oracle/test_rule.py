@@ -356,12 +356,12 @@ def test_what_follows_from_a_tossed_choice_passes_where_it_is_only_rounded() -> 
     x = torch.cat([half, half.flip(0)])
     program = Program(program_of, x)
     rounded = {"output": np.nextafter(program.native["output"], np.float32(INF))}
-    judged = program.judge(rounded)
-    assert judged.finding is None and judged.unspecified == ()
     chosen = torch.from_numpy(program.native["output"])
     other = next(made for made in experts @ x if not torch.allclose(made, chosen[0]))
-    judged = program.judge({"output": other[None].numpy()})
-    assert judged.finding is None and judged.unspecified == ("rounding-decides",)
+    both = [program.judge(outputs) for outputs in (rounded, {"output": other[None].numpy()})]
+    assert [judged.finding for judged in both] == [None, None]
+    # Which of them the exact run chose depends on the order of its sums, and that on the processor.
+    assert {judged.unspecified for judged in both} == {(), ("rounding-decides",)}
 
 
 def test_shifts_beyond_the_width_are_unspecified() -> None:

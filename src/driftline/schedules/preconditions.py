@@ -80,7 +80,7 @@ PRECONDITIONS = (
     ),
     Precondition(
         ("tensorize",),
-        f"apache-tvm-ffi is none of {', '.join(FATAL_FFI)} on 64-bit Arm, where every call ends the process",
+        f"apache-tvm-ffi is none of {', '.join(FATAL_FFI)}, where every call ends the process",
         f"{_API}.tensorize: its example dies there; the pinned release works",
         lambda view, function, step: not tensorize_ends_the_process(),
     ),
