@@ -256,6 +256,7 @@ def test_killed_before_a_turn_is_done_again_nothing_is_lost(uninterrupted: dict[
     assert sum(again["settled"].values()) == sum(uninterrupted["settled"].values())
 
 
+@pytest.mark.slow
 def test_a_limit_that_was_given_once_is_not_given_again(tmp_path: Path) -> None:
     """Each resumption did the last turn again that the raised limit had cut, since it counted as another limit."""
     load_plugins([PLUGIN])

@@ -118,6 +118,7 @@ def test_a_vendor_gets_a_ladder_a_script_and_an_issue(capfd: pytest.CaptureFixtu
     assert "Report it at https://leaky.example/bugs" in " ".join(captured.err.split())
 
 
+@pytest.mark.slow
 def test_a_torch_program_is_exported_in_the_script_of_a_compiler_for_onnx() -> None:
     Path("program.py").write_text(TORCH)
     bug = found_in("program.py:program")
