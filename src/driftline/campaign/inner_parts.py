@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from driftline.campaign.part_screening import PART, PartScreening
@@ -35,7 +35,7 @@ from driftline.core.task import Answer, Request, Task
 from driftline.core.tensors import numpy_dtype
 from driftline.core.verdict import VALUE_KINDS
 from driftline.diagnose.reduce.generated import plainer_than
-from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, short_name
+from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, short_name
 from driftline.diagnose.reduce.leaves import ArrayChange, changed
 from driftline.diagnose.reduce.requests import NO_FRAME, READ, WRITE, GraphCandidate, ReadRequest, WriteRequest
 from driftline.diagnose.reduce.values import Values
@@ -92,7 +92,11 @@ class InnerParts:
     def _on_ordinary_numbers(self, part: Screened, program: _FailingProgram) -> Screened:
         if not may_be_plainer(part):
             return part
-        answers = program.screened([program.holding_plain_numbers(scale) for scale in SCALES])
+
+        def form(scale: float) -> ProgramGraph:
+            return program.holding(lambda leaf: plain_numbers(scale, str(leaf.number)))
+
+        answers = program.screened([form(scale) for scale in SCALES])
         return answers[0] if all(map(is_plainly_wrong, answers)) else part
 
     def _in_plainer_dtype(self, part: Screened, program: _FailingProgram) -> Screened:
@@ -103,7 +107,11 @@ class InnerParts:
         if not may_be_floats(part, program.dtypes):
             return part
         cast = operator.methodcaller("astype", numpy_dtype(PLAIN_FLOAT))
-        forms = [program.holding(cast), program.holding(small), program.holding(lambda array: cast(small(array)))]
+
+        def form(change: ArrayChange) -> ProgramGraph:
+            return program.holding(lambda leaf: change)
+
+        forms = [form(cast), form(small), form(lambda array: cast(small(array)))]
         floats, of_small, small_floats = program.screened(forms)
         for answer, other in ((floats, part), (small_floats, of_small)):
             fails = other is part or same_failure(other, part)
@@ -133,20 +141,11 @@ class _FailingProgram:
         assert self.base
         return [leaf.type.dtype for leaf in self.base.graph.leaves if not leaf.constant]
 
-    def holding(self, change: ArrayChange) -> ProgramGraph:
+    def holding(self, change_of: Callable[[ProgramLeaf], ArrayChange]) -> ProgramGraph:
         """The same operators on other operands. What is constant stays."""
         assert self.base
         graph, values = self.base.graph, Values(self._folder / "values")
-        leaves = (leaf if leaf.constant else changed(values, leaf, change) for leaf in graph.leaves)
-        return replace(graph, leaves=tuple(leaves))
-
-    def holding_plain_numbers(self, scale: float) -> ProgramGraph:
-        assert self.base
-        graph, values = self.base.graph, Values(self._folder / "values")
-        leaves = (
-            leaf if leaf.constant else changed(values, leaf, plain_numbers(scale, str(leaf.number)))
-            for leaf in graph.leaves
-        )
+        leaves = (leaf if leaf.constant else changed(values, leaf, change_of(leaf)) for leaf in graph.leaves)
         return replace(graph, leaves=tuple(leaves))
 
     def in_plainer_dtypes(self) -> Iterator[ProgramGraph]:

@@ -17,7 +17,7 @@ from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.core.identity import is_plain
 from driftline.core.tensors import Array, Arrays, is_float, numpy_dtype
-from driftline.core.verdict import VALUE_KINDS, Kind
+from driftline.core.verdict import Kind
 from driftline.diagnose.reduce.generated import in_plainer_dtypes
 from driftline.diagnose.reduce.leaves import ArrayChange
 from driftline.generate.graph import Graph
@@ -25,6 +25,7 @@ from driftline.generate.mutate import retyped
 
 SCALES = (1.0, 16.0)  # of ordinary numbers
 PLAIN_FLOAT = "float32"
+_OF_NUMBERS = (Kind.WRONG_VALUE, Kind.BIAS, Kind.WRONG_NONFINITE, Kind.WRONG_ZERO_SIGN)
 
 
 class PlainestForm:
@@ -138,8 +139,8 @@ def is_plainly_wrong(result: Screened) -> bool:
 
 
 def may_be_plainer(part: Screened, *, with_gradient: bool = False) -> bool:
-    """Is it worth trying on ordinary numbers?"""
-    wrong = part.kind in (*VALUE_KINDS, Kind.WRONG_ZERO_SIGN) and not part.evidence.policies
+    """Is it worth trying on ordinary numbers? What has a wrong shape or dtype has it on any."""
+    wrong = part.kind in _OF_NUMBERS and not part.evidence.policies
     return wrong and (with_gradient or not is_plainly_wrong(part))
 
 
