@@ -3,7 +3,7 @@
 An operator of ours may be several of ONNX or torch (`var` sums and divides), and idioms, texts and the tests of others
 are programs that nobody drew as a graph of ours. The reducer reads such a program (`diagnose/reduce`); what it calls is
 run alone, then two and three calls together, on what they are given in the whole. What fails there is the bug, and has
-one name wherever it is met.
+one name wherever it is met: that of the calls, also where all of them are needed.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import Prepared, PreparedProgram
 from driftline.checking.kinds import worker_for_framework
 from driftline.checking.written import write_case
+from driftline.core.spelling import spelled_alike
 from driftline.core.task import Answer, Request, Task
 from driftline.core.tensors import numpy_dtype
 from driftline.core.verdict import VALUE_KINDS
@@ -40,7 +41,9 @@ from driftline.diagnose.reduce.leaves import ArrayChange, changed
 from driftline.diagnose.reduce.requests import NO_FRAME, READ, WRITE, GraphCandidate, ReadRequest, WriteRequest
 from driftline.diagnose.reduce.values import Values
 from driftline.execute.pool import Pool
+from driftline.generate.graph import Graph
 from driftline.generate.kernels import MOVEMENT
+from driftline.generate.naming import operators_named, usual_names
 
 PATIENCE = 20.0  # seconds for one program
 OF_AXES = "int64"  # the dtype of axes and sizes
@@ -57,7 +60,7 @@ class InnerParts:
 
     def of(self, failing: Screened) -> list[Screened]:
         """The smallest sets of operators that fail as the program does; nothing when there is none but the program
-        itself."""
+        itself, by the names that it has already."""
         assert failing.made
         graph = failing.made.graph
         if failing.made.program.framework not in TRACERS or failing.made.grad:
@@ -65,7 +68,7 @@ class InnerParts:
         if graph and graph.varying:  # what fails at a second size is one whole
             return []
         program = _FailingProgram(self._pool, self._screening, failing)
-        if program.base is None or len(program.base.graph.nodes) < 2:
+        if program.base is None:
             return []
         self._deadline = min(self._deadline, time.monotonic() + PATIENCE)  # a first reader imports for seconds
 
@@ -75,8 +78,13 @@ class InnerParts:
                 return (part.kind, part.evidence.message) == (failing.kind, failing.evidence.message)
             return part.kind in VALUE_KINDS and bool(part.evidence.policies) <= bool(failing.evidence.policies)
 
-        found = Cutting(failing, program.base, program.screened, self._deadline, explains).parts()
-        return [self._plainest(part) for part in found if part is not failing and explains(part)]
+        found: list[Screened] = []
+        if len(program.base.graph.nodes) > 1:
+            found = Cutting(failing, program.base, program.screened, self._deadline, explains).parts()
+            found = [part for part in found if part is not failing and explains(part)]
+        if not found and graph and not program.is_named_like(graph):
+            found = [part for part in program.screened([program.base.graph]) if explains(part)]
+        return [self._plainest(part) for part in found]
 
     def _plainest(self, part: Screened) -> Screened:
         """The same steps as for a graph of ours (`PlainestForm`)."""
@@ -197,6 +205,12 @@ class _FailingProgram:
         )
         answer = self._run(WRITE, request)
         return answer.programs if answer else [None] * len(parts)
+
+    def is_named_like(self, graph: Graph) -> bool:
+        """Has it the operators by which the graph goes that it was written from? (`complex_abs` calls `torch.abs`.)"""
+        assert self.base
+        called = usual_names(self._coverage(self.base.graph))
+        return spelled_alike(called) == spelled_alike(operators_named(graph))
 
     def _run(self, task: Task[Request, Answer], request: Request) -> Answer | None:
         options = self._case.options

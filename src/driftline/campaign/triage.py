@@ -158,6 +158,10 @@ class _Examination:
         self._target = order.target
         self._form = order.form
         self._deadline = time.monotonic() + PATIENCE
+        self._found: dict[str, tuple[Bug, bool]] = {}  # with: is it new?
+        self._doubts: list[str] = []
+        self._accepted = ""
+        self._flaky = False
 
     def examine(self) -> ExaminedSuspect:
         whole = self._screening.screen([self._order.request], self._target)[0]
@@ -165,47 +169,42 @@ class _Examination:
             return ExaminedSuspect("gone", reason=f"alone it is {whole.judgement}: {whole.reason}")
         if known := self._triage.known_error(self._target, whole):
             return ExaminedSuspect("bug", ((known, False),))
-        found: dict[str, tuple[Bug, bool]] = {}
-        doubts: list[str] = []
-        self._accepted = ""
-        flaky = False
         try:
             plainest = PlainestForm(self._parts, LANGUAGE[self._form], self._deadline)
             for part in SmallestParts(self._parts, self._deadline).of(whole):
-                plain, before = plainest.of(part), len(found)
-                flaky |= self._look_into(plain, found, doubts)
-                if plain is not part and len(found) == before:  # the plainer form does not stand a closer look
-                    flaky |= self._look_into(part, found, doubts)
+                plain = plainest.of(part)
+                if not self._is_bug_inside(plain) and plain is not part:
+                    self._is_bug_inside(part)  # the plainer form does not stand a closer look
         except PoolInterrupted:
-            if not found:  # what was recorded before the time was over counts
+            if not self._found:  # what was recorded before the time was over counts
                 raise
-        if found:
-            return ExaminedSuspect("flaky" if flaky and len(found) == 1 else "bug", tuple(found.values()))
-        if doubts:
-            return ExaminedSuspect("disputed", reason=doubts[0])
+        if self._found:
+            state = "flaky" if self._flaky and len(self._found) == 1 else "bug"
+            return ExaminedSuspect(state, tuple(self._found.values()))
+        if self._doubts:
+            return ExaminedSuspect("disputed", reason=self._doubts[0])
         if self._accepted:
             return ExaminedSuspect("accepted", reason=self._accepted)
         return ExaminedSuspect("unclear", reason="it fails among others, and not when it is checked by itself")
 
-    def _look_into(self, part: Screened, found: dict[str, tuple[Bug, bool]], doubts: list[str]) -> bool:
-        """Look at what fails by itself inside of it, or else at the part as it is. Is it flaky?"""
-        if known := self._triage.known_value(self._target, part, self._parts.needed_settings(part)):
-            found.setdefault(known.id, (known, False))
-            return False
-        before, flaky = len(found), False
+    def _is_bug_inside(self, part: Screened) -> bool:
+        """Look at what fails by itself inside of it, or else at the part as it is."""
+        if self._is_known_value(part, self._parts.needed_settings(part)):
+            return True
+        inside = False
         for node in InnerParts(self._checker.pool, self._parts, self._deadline).of(part):
             if known := self._triage.known_error(self._target, node):
-                found.setdefault(known.id, (known, False))
+                self._add(known)
+                inside = True
             else:
-                flaky |= self._look_at(node, found, doubts)
-        return flaky if len(found) > before else self._look_at(part, found, doubts)
+                inside |= self._is_bug(node)
+        return inside or self._is_bug(part)
 
-    def _look_at(self, part: Screened, found: dict[str, tuple[Bug, bool]], doubts: list[str]) -> bool:
-        """Check a part by itself, and add the bug or the doubt. Is it flaky?"""
+    def _is_bug(self, part: Screened) -> bool:
+        """Check a part by itself, and note the bug, or why there is none."""
         settings = self._parts.needed_settings(part)
-        if known := self._triage.known_value(self._target, part, settings):
-            found.setdefault(known.id, (known, False))
-            return False
+        if self._is_known_value(part, settings):
+            return True
         result, reference, case = self._checked(part, settings)
         if not _fails(result) and _may_be_right_at_first(part):
             result, reference, case = self._checked(part, settings, after_others=True)
@@ -215,11 +214,22 @@ class _Examination:
             return False
         reported = self._reported(part, case, result, reference)
         if isinstance(reported, str):
-            doubts.append(reported)
+            self._doubts.append(reported)
             return False
         bug, new = reported
-        found[bug.id] = (bug, new or found.get(bug.id, (bug, False))[1])
-        return result.flaky
+        self._add(bug, new=new)
+        self._flaky |= result.flaky
+        return True
+
+    def _is_known_value(self, part: Screened, settings: Sequence[str]) -> bool:
+        known = self._triage.known_value(self._target, part, settings)
+        if known:
+            self._add(known)
+        return known is not None
+
+    def _add(self, bug: Bug, *, new: bool = False) -> None:
+        """A bug that several parts turn out to be is new when the first of them was."""
+        self._found[bug.id] = (bug, new or self._found.get(bug.id, (bug, False))[1])
 
     # -- checking and recording --------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from driftline.core.identity import WITH_GRADIENT
@@ -51,13 +51,19 @@ def circumstances_of(graph: Graph) -> tuple[str, ...]:
 
 def operators_named(graph: Graph) -> tuple[str, ...]:
     """The operators of a small graph by their usual names, each once, without those that only pass elements on."""
-    computes = any(node.op not in _TRANSPARENT for node in graph.nodes)
-    return tuple(dict.fromkeys(_kind(n.op) for n in graph.nodes if n.op not in _TRANSPARENT or not computes))
+    return _computing([_kind(node.op) for node in graph.nodes])
+
+
+def _computing(operators: Sequence[str]) -> tuple[str, ...]:
+    """Without those that only pass elements on, unless there are no others."""
+    computing = [name for name in operators if name.lower() not in _TRANSPARENT]
+    return tuple(dict.fromkeys(computing or operators))
 
 
 def usual_names(coverage: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """The operators of a program that is no graph of ours, by the names in our own table where they are the same."""
-    return tuple(dict.fromkeys(_usual(operator) for operator, _ in coverage))
+    """The operators of a program that is no graph of ours, by the names in our own table where they are the same,
+    without those that only pass elements on."""
+    return _computing([_usual(operator) for operator, _ in coverage])
 
 
 def _kind(operator: str) -> str:
