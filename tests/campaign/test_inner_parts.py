@@ -16,6 +16,7 @@ from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
+from driftline.generate.graph import Graph, Leaf, Node, TensorType
 from driftline.store import Store
 
 PLUGINS = tuple(str(Path(__file__).parent / name) for name in ("faulty_nodes.py", "faulty_calls.py"))
@@ -30,11 +31,18 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 def names(
-    checker: Checker, store: Store, generator: str, arm: str, number: int = 0, calls: int = 1, target: Target = NODES
+    checker: Checker,
+    store: Store,
+    generator: str,
+    arm: str,
+    number: int = 0,
+    calls: int = 1,
+    target: Target = NODES,
+    graph: Graph | None = None,
 ) -> list[str]:
     """Of the bugs that a program turns out to be."""
     load_plugins(PLUGINS)
-    request = ProgramRequest(generator, arm, number, ("random",) * calls, seed="0")
+    request = ProgramRequest(generator, arm, number, ("random",) * calls, seed="0", graph=graph)
     order = SuspectOrder(target, "onnx" if target == NODES else "torch", request, CheckOptions(plugins=PLUGINS))
     return sorted(bug.fingerprint.detail for bug, _ in Triage(checker, store).examine(order).bugs)
 
@@ -44,6 +52,15 @@ def test_operators_that_are_several_nodes(checker: Checker, store: Store) -> Non
     assert names(checker, store, "alone", "var") == ["reducesum of float"]
     assert names(checker, store, "alone", "count_nonzero") == ["reducesum of float"], "as wrong as one of floats"
     assert names(checker, store, "alone", "sum") == ["reducesum of float"]
+
+
+def test_a_bug_that_is_in_two_parts_is_named_once(checker: Checker, tmp_path: Path) -> None:
+    row, one = TensorType("float32", (2, 16)), TensorType("float32", (2, 1))
+    along = {"axes": [1], "keepdim": True}
+    nodes = (Node("sum", (0,), (one,), along), Node("var", (0,), (one,), {**along, "correction": 0}))
+    graph = Graph((Leaf("input", row),), nodes, (1, 2))
+    with Store.create(tmp_path / "store") as store:
+        assert names(checker, store, "graph", "", graph=graph) == ["reducesum of float"]
 
 
 def test_a_model_that_is_no_graph_of_ours(checker: Checker, store: Store) -> None:
@@ -69,6 +86,11 @@ def test_what_only_moves_elements_is_named_in_one_dtype(checker: Checker, store:
 def test_operators_that_are_several_calls_of_torch(checker: Checker, store: Store) -> None:
     assert names(checker, store, "alone", "sum_square", target=CALLS) == ["reducesum of float"]
     assert names(checker, store, "alone", "sum", target=CALLS) == ["reducesum of float"]
+
+
+def test_a_call_that_goes_by_another_name(checker: Checker, store: Store) -> None:
+    """What the table calls `complex_abs` is the `abs` of torch."""
+    assert names(checker, store, "alone", "complex_abs", target=CALLS) == ["abs of complex"]
 
 
 def test_a_text_that_is_no_graph_of_ours(checker: Checker, store: Store) -> None:
