@@ -11,29 +11,32 @@ from __future__ import annotations
 import operator
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from driftline.campaign.part_screening import PART, PartScreening
 from driftline.campaign.plainest import (
-    PLAIN_FLOAT,
     SCALES,
+    drawn,
+    in_floats,
+    in_same_way,
     is_plainly_wrong,
     may_be_floats,
     may_be_plainer,
+    of_floats,
     plain_numbers,
-    same_failure,
+    plainly_wrong_alone,
     same_numbers,
     small,
 )
 from driftline.campaign.smallest_parts import Cutting
 from driftline.checking.batch import Screened
-from driftline.checking.batch_requests import Prepared, PreparedProgram
+from driftline.checking.batch_requests import Prepared, PreparedProgram, ProgramRequest
 from driftline.checking.kinds import worker_for_framework
 from driftline.checking.written import write_case
 from driftline.core.spelling import spelled_alike
 from driftline.core.task import Answer, Request, Task
-from driftline.core.tensors import numpy_dtype
+from driftline.core.tensors import Array, numpy_dtype
 from driftline.core.verdict import VALUE_KINDS
 from driftline.diagnose.reduce.generated import plainer_than
 from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, short_name
@@ -82,7 +85,7 @@ class InnerParts:
         if len(program.base.graph.nodes) > 1:
             found = Cutting(failing, program.base, program.screened, self._deadline, explains).parts()
             found = [part for part in found if part is not failing and explains(part)]
-        if not found and graph and not program.is_named_like(graph):
+        if not found and not (graph and program.is_named_like(graph)):  # what is no graph has no plainer form elsewhere
             found = [part for part in program.screened([program.base.graph]) if explains(part)]
         return [self._plainest(part) for part in found]
 
@@ -108,24 +111,30 @@ class InnerParts:
         return answers[0] if all(map(is_plainly_wrong, answers)) else part
 
     def _in_plainer_dtype(self, part: Screened, program: _FailingProgram) -> Screened:
-        answers = program.screened(list(program.in_plainer_dtypes()))
-        return next((answer for answer in answers if same_failure(answer, part)), part)
+        forms = list(program.in_plainer_dtypes())
+        answers = program.screened(forms)
+        if same := next((answer for answer in answers if in_same_way(answer, part)), None):
+            return same
+        if not is_plainly_wrong(part):
+            return part
+        return plainly_wrong_alone(self._screening, program.screened(forms, drawn)) or part
 
     def _in_floats(self, part: Screened, program: _FailingProgram) -> Screened:
         if not may_be_floats(part, program.dtypes):
             return part
-        cast = operator.methodcaller("astype", numpy_dtype(PLAIN_FLOAT))
-
-        def form(change: ArrayChange) -> ProgramGraph:
-            return program.holding(lambda leaf: change)
-
-        forms = [form(cast), form(small), form(lambda array: cast(small(array)))]
-        floats, of_small, small_floats = program.screened(forms)
-        for answer, other in ((floats, part), (small_floats, of_small)):
-            fails = other is part or same_failure(other, part)
-            if fails and same_numbers(self._screening, answer, self._screening.again(other), part):
-                return answer
+        for numbers in of_floats(program.dtypes):
+            forms = [program.changed(numbers, change) for change in (in_floats, small, _small_floats)]
+            as_given, of_small, small_floats = program.screened(forms)
+            if is_plainly_wrong(of_small) and is_plainly_wrong(small_floats):
+                return small_floats
+            again = self._screening.again(part)
+            if is_plainly_wrong(part) and same_numbers(self._screening, as_given, again, part):
+                return as_given
         return part
+
+
+def _small_floats(array: Array) -> Array:
+    return in_floats(small(array))
 
 
 class _FailingProgram:
@@ -156,6 +165,13 @@ class _FailingProgram:
         leaves = (leaf if leaf.constant else changed(values, leaf, change_of(leaf)) for leaf in graph.leaves)
         return replace(graph, leaves=tuple(leaves))
 
+    def changed(self, operands: Collection[int], change: ArrayChange) -> ProgramGraph:
+        """The same operators with some of the operands, by their places in `dtypes`, changed."""
+        assert self.base
+        varying = [leaf.number for leaf in self.base.graph.leaves if not leaf.constant]
+        chosen = {varying[at] for at in operands}
+        return self.holding(lambda leaf: change if leaf.number in chosen else _unchanged)
+
     def in_plainer_dtypes(self) -> Iterator[ProgramGraph]:
         """The same operators on operands of plainer dtypes, the plainest first. Axes and sizes that are constant stay
         what they are."""
@@ -173,15 +189,18 @@ class _FailingProgram:
                 )
                 yield replace(graph, leaves=tuple(leaves))
 
-    def screened(self, parts: Sequence[ProgramGraph]) -> list[Screened]:
-        """Each part as a program of its own. What cannot be written as one is no program."""
+    def screened(
+        self, parts: Sequence[ProgramGraph], change: Callable[[ProgramRequest], ProgramRequest] | None = None
+    ) -> list[Screened]:
+        """Each part as a program of its own, or what `change` makes of it. What cannot be written as one is no
+        program."""
         written = self._written(parts) if parts else []
         requests = [
             self._screening.of_program(answer, self._coverage(part))
             for part, answer in zip(parts, written, strict=True)
             if isinstance(answer, PreparedProgram)
         ]
-        answers = iter(self._screening.screen(requests))
+        answers = iter(self._screening.screen([change(request) for request in requests] if change else requests))
         nothing = Screened(PART, "invalid", "it cannot be written as a program")
         return [next(answers) if isinstance(answer, PreparedProgram) else nothing for answer in written]
 
@@ -230,6 +249,10 @@ class _FailingProgram:
             onnx = self._case.program.form == "onnx"
             found.append((node.op if onnx else torch_name(node.op, len(node.operands), dtype), dtype))
         return tuple(found)
+
+
+def _unchanged(array: Array) -> Array:
+    return array
 
 
 def torch_name(op: str, tensors: int, dtype: str) -> str:
