@@ -122,8 +122,8 @@ class InnerParts:
     def _in_floats(self, part: Screened, program: _FailingProgram) -> Screened:
         if not may_be_floats(part, program.dtypes):
             return part
-        for numbers in of_floats(program.dtypes):
-            forms = [program.changed(numbers, change) for change in (in_floats, small, _small_floats)]
+        for numbers in program.numbers():
+            forms = [program.changing(numbers, change) for change in (in_floats, small, _small_floats)]
             as_given, of_small, small_floats = program.screened(forms)
             if is_plainly_wrong(of_small) and is_plainly_wrong(small_floats):
                 return small_floats
@@ -165,12 +165,22 @@ class _FailingProgram:
         leaves = (leaf if leaf.constant else changed(values, leaf, change_of(leaf)) for leaf in graph.leaves)
         return replace(graph, leaves=tuple(leaves))
 
-    def changed(self, operands: Collection[int], change: ArrayChange) -> ProgramGraph:
-        """The same operators with some of the operands, by their places in `dtypes`, changed."""
+    def numbers(self) -> Iterator[Collection[int]]:
+        """Leaves that are tried as floats: without what is constant, which may be axes, and with it."""
         assert self.base
-        varying = [leaf.number for leaf in self.base.graph.leaves if not leaf.constant]
-        chosen = {varying[at] for at in operands}
-        return self.holding(lambda leaf: change if leaf.number in chosen else _unchanged)
+        leaves = self.base.graph.leaves
+        tried: list[Collection[int]] = []
+        for some in ([leaf for leaf in leaves if not leaf.constant], leaves):
+            chosen = [{some[at].number for at in places} for places in of_floats([leaf.type.dtype for leaf in some])]
+            tried += [numbers for numbers in chosen if numbers not in tried]
+        yield from tried
+
+    def changing(self, numbers: Collection[int], change: ArrayChange) -> ProgramGraph:
+        """The same operators, and other operands in the place of these leaves."""
+        assert self.base
+        graph, values = self.base.graph, Values(self._folder / "values")
+        leaves = (changed(values, leaf, change) if leaf.number in numbers else leaf for leaf in graph.leaves)
+        return replace(graph, leaves=tuple(leaves))
 
     def in_plainer_dtypes(self) -> Iterator[ProgramGraph]:
         """The same operators on operands of plainer dtypes, the plainest first. Axes and sizes that are constant stay
@@ -249,10 +259,6 @@ class _FailingProgram:
             onnx = self._case.program.form == "onnx"
             found.append((node.op if onnx else torch_name(node.op, len(node.operands), dtype), dtype))
         return tuple(found)
-
-
-def _unchanged(array: Array) -> Array:
-    return array
 
 
 def torch_name(op: str, tensors: int, dtype: str) -> str:

@@ -225,7 +225,7 @@ def small(array: Array) -> Array:
     if not np.issubdtype(array.dtype, np.integer):
         return array
     digit = np.fmod(array, array.dtype.type(7))
-    return np.where((digit == 0) & (array != 0), array.dtype.type(1), digit)
+    return np.where(digit == 0, np.sign(array) * array.dtype.type(6), digit)
 
 
 def in_floats(array: Array) -> Array:
