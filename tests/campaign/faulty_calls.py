@@ -1,5 +1,6 @@
 """A compiler for tests: torch's eager, but sums are doubled, sigmoid is halved and 0 of NaN, erf is 0 beyond 4 and of
-NaN, tanh is 0 of NaN, neg does nothing, and the gradient of silu is too large."""
+NaN, tanh is 0 of NaN, neg does nothing, ties are rounded up, asinh is a little too large, casts of what was cast are
+lost, atan is too large and its gradient NaN, and the gradient of silu is too large."""
 
 from __future__ import annotations
 
@@ -24,6 +25,8 @@ def _faulty(function: Callable[..., Any]) -> Callable[..., Any]:
     import torch
     from torch.overrides import TorchFunctionMode
 
+    cast: dict[int, Any] = {}
+
     class Faults(TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
@@ -39,12 +42,25 @@ def _faulty(function: Callable[..., Any]) -> Callable[..., Any]:
                 return args[0].clone()
             if name == "tanh":
                 return torch.where(result == result, result, torch.zeros_like(result))
+            if name == "round":
+                return (args[0] + 0.5).floor()
+            if name == "asinh":
+                return result + 2.0**-9
+            if name == "to" and id(args[0]) in cast:
+                return cast[id(args[0])].to(result.dtype) if cast[id(args[0])].dtype == result.dtype else result
+            if name == "to":
+                cast[id(result)] = args[0]
+            if name == "atan":
+                result = result * 1.5
+                if result.requires_grad:
+                    result.register_hook(lambda gradient: gradient * float("nan"))
             if name == "silu" and result.requires_grad:
                 result = result * 1.0
                 result.register_hook(lambda gradient: gradient * 1.5)
             return result
 
     def run(*args: Any, **kwargs: Any) -> Any:
+        cast.clear()
         with Faults():
             return function(*args, **kwargs)
 

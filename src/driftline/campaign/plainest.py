@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from driftline.checking.batch_requests import ProgramRequest
 from driftline.core.identity import is_plain
 from driftline.core.tensors import Array, Arrays, is_float, numpy_dtype
 from driftline.core.verdict import VALUE_KINDS, Kind
-from driftline.diagnose.reduce.generated import in_plainer_dtypes
+from driftline.diagnose.reduce.generated import in_plainer_dtypes, with_casts
 from driftline.diagnose.reduce.leaves import ArrayChange
 from driftline.generate.graph import Graph
 from driftline.generate.mutate import retyped
@@ -104,14 +104,7 @@ class PlainestForm:
         if not may_be_floats(part, [leaf.type.dtype for leaf in graph.leaves]):
             return part
         given = self._screening.inputs(part)
-        for numbers in of_floats([leaf.type.dtype for leaf in graph.leaves]):
-            leaves = tuple(
-                replace(leaf, type=leaf.type.with_dtype(PLAIN_FLOAT)) if at in numbers else leaf
-                for at, leaf in enumerate(graph.leaves)
-            )
-            floats = retyped(replace(graph, leaves=leaves), self._language)
-            if floats is None:
-                continue
+        for numbers, floats in self._of_floats(graph):
             cast = {name for at, name in zip(graph.inputs, given, strict=True) if at in numbers}
             modest = {name: small(array) if name in cast else array for name, array in given.items()}
             again = self._screening.again(part, modest)
@@ -127,6 +120,18 @@ class PlainestForm:
             if is_plainly_wrong(part) and same_numbers(self._screening, as_given, self._screening.again(part), part):
                 return as_given
         return part
+
+    def _of_floats(self, graph: Graph) -> Iterator[tuple[Collection[int], Graph]]:
+        """The same program with floats in the place of some leaves: which, and the program."""
+        for numbers in of_floats([leaf.type.dtype for leaf in graph.leaves]):
+            leaves = tuple(
+                replace(leaf, type=leaf.type.with_dtype(PLAIN_FLOAT)) if at in numbers else leaf
+                for at, leaf in enumerate(graph.leaves)
+            )
+            old = graph.leaves[min(numbers)].type.dtype
+            for form in with_casts(replace(graph, leaves=leaves), old, PLAIN_FLOAT):
+                if (floats := retyped(form, self._language)) is not None:
+                    yield numbers, floats
 
     def _asked(self, graph: Graph, arrays: Arrays) -> Screened:
         return self._screening.screen([self._screening.on_inputs(graph, arrays)])[0]
