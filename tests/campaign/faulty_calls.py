@@ -1,6 +1,6 @@
 """A compiler for tests: torch's eager, but sums are doubled, sigmoid is halved and 0 of NaN, erf is 0 beyond 4 and of
 NaN, tanh is 0 of NaN, neg does nothing, ties are rounded up, asinh is a little too large, casts of what was cast are
-lost, atan is too large and its gradient NaN, and the gradient of silu is too large."""
+lost, cos takes nothing beyond 8, atan is too large and its gradient NaN, and the gradient of silu is too large."""
 
 from __future__ import annotations
 
@@ -44,6 +44,8 @@ def _faulty(function: Callable[..., Any]) -> Callable[..., Any]:
                 return torch.where(result == result, result, torch.zeros_like(result))
             if name == "round":
                 return (args[0] + 0.5).floor()
+            if name == "cos" and (args[0].isnan().any() or args[0].abs().max() > 8):
+                return func(args[0].clamp(-8, 8))
             if name == "asinh":
                 return result + 2.0**-9
             if name == "to" and id(args[0]) in cast:

@@ -71,6 +71,11 @@ def test_a_gradient_that_is_nan_where_the_function_is_wrong(checker: Checker, st
     assert names(checker, store_folder, one("atan", "float32", grad=True), "random") == ["wrong-value: atan of float"]
 
 
+def test_a_gradient_of_nan_where_the_function_is_wrong_on_other_inputs(checker: Checker, store_folder: Path) -> None:
+    """A NaN that the function lets through, and a clamp in its gradient does not."""
+    assert names(checker, store_folder, one("cos", "float32", grad=True), "nan") == ["wrong-value: cos of float"]
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 def test_ties_in_any_dtype(checker: Checker, store_folder: Path, dtype: str) -> None:
     """In a narrow one other numbers fail besides, which are right in float32."""

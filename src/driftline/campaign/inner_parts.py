@@ -48,7 +48,7 @@ from driftline.generate.graph import Graph
 from driftline.generate.kernels import MOVEMENT
 from driftline.generate.naming import operators_named, usual_names
 
-PATIENCE = 20.0  # seconds for one program
+PATIENCE = 20.0  # seconds for one program, and again for the plainest form of each part
 OF_AXES = "int64"  # the dtype of axes and sizes
 TRACERS = {"onnx": "", "torch": "dynamo"}  # of the frameworks whose programs the reducer reads: as a compiler sees them
 
@@ -73,7 +73,7 @@ class InnerParts:
         program = _FailingProgram(self._pool, self._screening, failing)
         if program.base is None:
             return []
-        self._deadline = min(self._deadline, time.monotonic() + PATIENCE)  # a first reader imports for seconds
+        end = self._patience()  # a first reader imports for seconds
 
         def explains(part: Screened) -> bool:
             """A wrong result may come of any other one; an error or a crash is that of the part."""
@@ -83,7 +83,7 @@ class InnerParts:
 
         found: list[Screened] = []
         if len(program.base.graph.nodes) > 1:
-            found = Cutting(failing, program.base, program.screened, self._deadline, explains).parts()
+            found = Cutting(failing, program.base, program.screened, end, explains).parts()
             found = [part for part in found if part is not failing and explains(part)]
         if not found and not (graph and program.is_named_like(graph)):  # what is no graph has no plainer form elsewhere
             found = [part for part in program.screened([program.base.graph]) if explains(part)]
@@ -92,13 +92,17 @@ class InnerParts:
     def _plainest(self, part: Screened) -> Screened:
         """The same steps as for a graph of ours (`PlainestForm`)."""
         read: Screened | None = None
+        end = self._patience()  # of its own: what takes long to find would go by another name
         for simpler in (self._on_ordinary_numbers, self._in_plainer_dtype, self._in_plainer_dtype, self._in_floats):
             if part is not read:
                 program, read = _FailingProgram(self._pool, self._screening, part), part
-            if program.base is None or time.monotonic() > self._deadline:
+            if program.base is None or time.monotonic() > end:
                 return part
             part = simpler(part, program)
         return part
+
+    def _patience(self) -> float:
+        return min(self._deadline, time.monotonic() + PATIENCE)
 
     def _on_ordinary_numbers(self, part: Screened, program: _FailingProgram) -> Screened:
         if not may_be_plainer(part):

@@ -69,7 +69,8 @@ class PlainestForm:
 
     def _on_ordinary_numbers(self, part: Screened, graph: Graph) -> Screened:
         """What shows in a NaN, a tie or a gradient says nothing more where all ordinary numbers come out wrong. Where
-        some come out right, it is a bug of its own."""
+        some come out right, it is a bug of its own; but a gradient that is wrong about a NaN is that of a function
+        which is wrong about any."""
         if not may_be_plainer(part, with_gradient=graph.grad):
             return part
         given, plain = self._screening.inputs(part), _function_alone(graph)
@@ -78,7 +79,9 @@ class PlainestForm:
             for scale in SCALES
         ]
         results = self._screening.screen(requests)
-        return results[0] if all(map(is_plainly_wrong, results)) else part
+        wrong = list(filter(is_plainly_wrong, results))
+        enough = 1 if graph.grad and not is_plainly_wrong(part) else len(SCALES)
+        return wrong[0] if len(wrong) >= enough else part
 
     def _in_plainer_dtype(self, part: Screened, graph: Graph) -> Screened:
         for _ in range(2):  # once for floats, once for integers
