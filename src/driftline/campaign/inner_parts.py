@@ -62,8 +62,8 @@ class InnerParts:
         self._deadline = deadline
 
     def of(self, failing: Screened) -> list[Screened]:
-        """The smallest sets of operators that fail as the program does; nothing when there is none but the program
-        itself, by the names that it has already."""
+        """The smallest sets of operators that fail as the program does, in their plainest form; nothing when there is
+        none but a graph of ours itself, by the names that it has already."""
         assert failing.made
         graph = failing.made.graph
         if failing.made.program.framework not in TRACERS or failing.made.grad:
@@ -85,7 +85,9 @@ class InnerParts:
         if len(program.base.graph.nodes) > 1:
             found = Cutting(failing, program.base, program.screened, end, explains).parts()
             found = [part for part in found if part is not failing and explains(part)]
-        if not found and not (graph and program.is_named_like(graph)):  # what is no graph has no plainer form elsewhere
+        # What is no graph of ours has no plainer form elsewhere.
+        wanted = not program.is_named_like(graph) if graph else failing.kind in VALUE_KINDS
+        if not found and wanted:
             found = [part for part in program.screened([program.base.graph]) if explains(part)]
         return [self._plainest(part) for part in found]
 
