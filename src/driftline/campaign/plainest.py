@@ -159,8 +159,10 @@ def _as_precise(result: Screened, part: Screened) -> bool:
 
 
 def same_failure(result: Screened, part: Screened) -> bool:
-    if result.judgement != "fail" or result.kind != part.kind or not _as_precise(result, part):
+    if result.judgement != "fail" or not _as_precise(result, part):
         return False
+    if result.kind != part.kind:  # a drift and a wrong value have one name
+        return is_plainly_wrong(result) and is_plainly_wrong(part)
     return part.kind != Kind.ERROR or result.evidence.message == part.evidence.message
 
 
