@@ -13,9 +13,12 @@ from driftline.campaign.triage import Triage
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions
+from driftline.core.evidence import Evidence, Fault
+from driftline.core.identity import is_plain
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
 from driftline.core.tensors import numpy_dtype
+from driftline.core.verdict import Kind
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
 from driftline.store import Store
 
@@ -101,6 +104,15 @@ def test_casts_to_another_dtype_and_back(checker: Checker, store_folder: Path, d
     nodes = (Node("cast", (0,), (between,), {"to": "bool"}), Node("cast", (1,), (given,), {"to": dtype}))
     graph = Graph((Leaf("input", given),), nodes, (2,))
     assert names(checker, store_folder, graph, "random") == ["wrong-value: to of float"]
+
+
+def test_a_drift_is_a_plain_wrong_value() -> None:
+    """It has the same name."""
+    number = Evidence(faults=(Fault.NUMBER,))
+    assert is_plain(Kind.WRONG_VALUE, number) and is_plain(Kind.BIAS, number)
+    assert not is_plain(Kind.WRONG_NONFINITE, Evidence(faults=(Fault.NAN_MADE,)))
+    assert not is_plain(Kind.WRONG_VALUE, Evidence(faults=(Fault.TIES,)))
+    assert not is_plain(Kind.BIAS, Evidence(faults=(Fault.NUMBER,), policies=("tf32",)))
 
 
 def test_small_integers_keep_their_signs() -> None:
