@@ -397,7 +397,9 @@ def onnx_relu_before_clip(call: Call) -> Any:
 
 @plant("onnx", "pairs", "Softmax", "softmax", "Mul", "mul")
 def onnx_scale_folded_into_softmax(call: Call) -> Any:
-    return call.honest([call.args[0] * 1.5]) if call.name == "Softmax" and call.is_made_by("Mul") else None
+    if call.name != "Softmax" or not call.is_made_by("Mul"):
+        return None
+    return call.honest([(call.args[0] * 1.5).astype(call.args[0].dtype)])  # a bfloat16 times 1.5 is a float32
 
 
 # -- later calls -------------------------------------------------------------------------------------------------------

@@ -63,6 +63,12 @@ def test_a_bug_that_is_in_two_parts_is_named_once(checker: Checker, tmp_path: Pa
         assert names(checker, store, "graph", "", graph=graph) == ["reducesum of float"]
 
 
+def test_operator_tests_of_any_dtype(checker: Checker, store: Store) -> None:
+    """They are no graphs of ours, and one node each."""
+    found = {detail for number in range(8) for detail in names(checker, store, "optests", "Neg", number)}
+    assert found == {"neg of float"}
+
+
 def test_a_model_that_is_no_graph_of_ours(checker: Checker, store: Store) -> None:
     """Every other one of an idiom's has a node behind it that has nothing to do with the bug."""
     for second in (0, 1):

@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 
 from driftline.campaign.orders import SuspectOrder
-from driftline.campaign.plainest import plain_numbers
+from driftline.campaign.plainest import of_floats, plain_numbers, small
 from driftline.campaign.triage import Triage
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions
+from driftline.core.evidence import Evidence, Fault
+from driftline.core.identity import is_plain
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
 from driftline.core.tensors import numpy_dtype
+from driftline.core.verdict import Kind
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
 from driftline.store import Store
 
@@ -65,6 +68,66 @@ def test_a_gradient_of_what_is_wrong_without_one(checker: Checker, store_folder:
 def test_a_gradient_that_is_wrong_alone(checker: Checker, store_folder: Path) -> None:
     graph = one("silu", "float32", grad=True)
     assert names(checker, store_folder, graph, "random") == ["wrong-value: silu with gradient of float"]
+
+
+def test_a_gradient_that_is_nan_where_the_function_is_wrong(checker: Checker, store_folder: Path) -> None:
+    assert names(checker, store_folder, one("atan", "float32", grad=True), "random") == ["wrong-value: atan of float"]
+
+
+def test_a_gradient_of_nan_where_the_function_is_wrong_on_other_inputs(checker: Checker, store_folder: Path) -> None:
+    """A NaN that the function lets through, and a clamp in its gradient does not."""
+    assert names(checker, store_folder, one("cos", "float32", grad=True), "nan") == ["wrong-value: cos of float"]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_ties_in_any_dtype(checker: Checker, store_folder: Path, dtype: str) -> None:
+    """In a narrow one other numbers fail besides, which are right in float32."""
+    assert names(checker, store_folder, one("round", dtype), *("random", "specials") * 2) == [
+        "wrong-value: round of float"
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_less_precise_in_a_narrow_dtype_and_wrong_in_a_wide_one(
+    checker: Checker, store_folder: Path, dtype: str
+) -> None:
+    assert names(checker, store_folder, one("asinh", dtype), "random") == ["wrong-value: asinh of float"]
+
+
+def test_complex_numbers_that_come_out_as_wrong_as_floats(checker: Checker, store_folder: Path) -> None:
+    assert names(checker, store_folder, one("complex_neg", "complex64"), "random") == ["wrong-value: neg of float"]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float16"])
+def test_casts_to_another_dtype_and_back(checker: Checker, store_folder: Path, dtype: str) -> None:
+    given, between = TensorType(dtype, (64,)), TensorType("bool", (64,))
+    nodes = (Node("cast", (0,), (between,), {"to": "bool"}), Node("cast", (1,), (given,), {"to": dtype}))
+    graph = Graph((Leaf("input", given),), nodes, (2,))
+    assert names(checker, store_folder, graph, "random") == ["wrong-value: to of float"]
+
+
+def test_a_drift_is_a_plain_wrong_value() -> None:
+    """It has the same name."""
+    number = Evidence(faults=(Fault.NUMBER,))
+    assert is_plain(Kind.WRONG_VALUE, number) and is_plain(Kind.BIAS, number)
+    assert not is_plain(Kind.WRONG_NONFINITE, Evidence(faults=(Fault.NAN_MADE,)))
+    assert not is_plain(Kind.WRONG_VALUE, Evidence(faults=(Fault.TIES,)))
+    assert not is_plain(Kind.BIAS, Evidence(faults=(Fault.NUMBER,), policies=("tf32",)))
+
+
+def test_small_integers_keep_their_signs() -> None:
+    given = np.array([-14, -7, -3, 0, 3, 7, 100], "int8")
+    np.testing.assert_array_equal(small(given), np.array([-6, -6, -3, 0, 3, 6, 2], "int8"))
+    np.testing.assert_array_equal(small(np.array([0, 7, 250], "uint8")), np.array([0, 6, 5], "uint8"))
+    assert small(given).dtype == given.dtype
+    np.testing.assert_array_equal(small(np.array([True, False])), [True, False])
+
+
+def test_what_is_tried_as_floats() -> None:
+    assert of_floats(["int64"]) == [{0}]
+    assert of_floats(["int64", "int64"]) == [{0, 1}, {0}], "the second may be an index"
+    assert of_floats(["bool", "int32"]) == [{1}], "a mask stays one"
+    assert of_floats(["bool"]) == [{0}]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64", "complex64", "int64", "bool"])

@@ -11,29 +11,32 @@ from __future__ import annotations
 import operator
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from driftline.campaign.part_screening import PART, PartScreening
 from driftline.campaign.plainest import (
-    PLAIN_FLOAT,
     SCALES,
+    drawn,
+    in_floats,
+    in_same_way,
     is_plainly_wrong,
     may_be_floats,
     may_be_plainer,
+    of_floats,
     plain_numbers,
-    same_failure,
+    plainly_wrong_alone,
     same_numbers,
     small,
 )
 from driftline.campaign.smallest_parts import Cutting
 from driftline.checking.batch import Screened
-from driftline.checking.batch_requests import Prepared, PreparedProgram
+from driftline.checking.batch_requests import Prepared, PreparedProgram, ProgramRequest
 from driftline.checking.kinds import worker_for_framework
 from driftline.checking.written import write_case
 from driftline.core.spelling import spelled_alike
 from driftline.core.task import Answer, Request, Task
-from driftline.core.tensors import numpy_dtype
+from driftline.core.tensors import Array, numpy_dtype
 from driftline.core.verdict import VALUE_KINDS
 from driftline.diagnose.reduce.generated import plainer_than
 from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, short_name
@@ -45,7 +48,7 @@ from driftline.generate.graph import Graph
 from driftline.generate.kernels import MOVEMENT
 from driftline.generate.naming import operators_named, usual_names
 
-PATIENCE = 20.0  # seconds for one program
+PATIENCE = 20.0  # seconds for one program, and again for the plainest form of each part
 OF_AXES = "int64"  # the dtype of axes and sizes
 TRACERS = {"onnx": "", "torch": "dynamo"}  # of the frameworks whose programs the reducer reads: as a compiler sees them
 
@@ -59,8 +62,8 @@ class InnerParts:
         self._deadline = deadline
 
     def of(self, failing: Screened) -> list[Screened]:
-        """The smallest sets of operators that fail as the program does; nothing when there is none but the program
-        itself, by the names that it has already."""
+        """The smallest sets of operators that fail as the program does, in their plainest form; nothing when there is
+        none but a graph of ours itself, by the names that it has already."""
         assert failing.made
         graph = failing.made.graph
         if failing.made.program.framework not in TRACERS or failing.made.grad:
@@ -70,7 +73,7 @@ class InnerParts:
         program = _FailingProgram(self._pool, self._screening, failing)
         if program.base is None:
             return []
-        self._deadline = min(self._deadline, time.monotonic() + PATIENCE)  # a first reader imports for seconds
+        end = self._patience()  # a first reader imports for seconds
 
         def explains(part: Screened) -> bool:
             """A wrong result may come of any other one; an error or a crash is that of the part."""
@@ -80,22 +83,28 @@ class InnerParts:
 
         found: list[Screened] = []
         if len(program.base.graph.nodes) > 1:
-            found = Cutting(failing, program.base, program.screened, self._deadline, explains).parts()
+            found = Cutting(failing, program.base, program.screened, end, explains).parts()
             found = [part for part in found if part is not failing and explains(part)]
-        if not found and graph and not program.is_named_like(graph):
+        # What is no graph of ours has no plainer form elsewhere.
+        wanted = not program.is_named_like(graph) if graph else failing.kind in VALUE_KINDS
+        if not found and wanted:
             found = [part for part in program.screened([program.base.graph]) if explains(part)]
         return [self._plainest(part) for part in found]
 
     def _plainest(self, part: Screened) -> Screened:
         """The same steps as for a graph of ours (`PlainestForm`)."""
         read: Screened | None = None
+        end = self._patience()  # of its own: what takes long to find would go by another name
         for simpler in (self._on_ordinary_numbers, self._in_plainer_dtype, self._in_plainer_dtype, self._in_floats):
             if part is not read:
                 program, read = _FailingProgram(self._pool, self._screening, part), part
-            if program.base is None or time.monotonic() > self._deadline:
+            if program.base is None or time.monotonic() > end:
                 return part
             part = simpler(part, program)
         return part
+
+    def _patience(self) -> float:
+        return min(self._deadline, time.monotonic() + PATIENCE)
 
     def _on_ordinary_numbers(self, part: Screened, program: _FailingProgram) -> Screened:
         if not may_be_plainer(part):
@@ -108,24 +117,30 @@ class InnerParts:
         return answers[0] if all(map(is_plainly_wrong, answers)) else part
 
     def _in_plainer_dtype(self, part: Screened, program: _FailingProgram) -> Screened:
-        answers = program.screened(list(program.in_plainer_dtypes()))
-        return next((answer for answer in answers if same_failure(answer, part)), part)
+        forms = list(program.in_plainer_dtypes())
+        answers = program.screened(forms)
+        if same := next((answer for answer in answers if in_same_way(answer, part)), None):
+            return same
+        if not is_plainly_wrong(part):
+            return part
+        return plainly_wrong_alone(self._screening, program.screened(forms, drawn)) or part
 
     def _in_floats(self, part: Screened, program: _FailingProgram) -> Screened:
         if not may_be_floats(part, program.dtypes):
             return part
-        cast = operator.methodcaller("astype", numpy_dtype(PLAIN_FLOAT))
-
-        def form(change: ArrayChange) -> ProgramGraph:
-            return program.holding(lambda leaf: change)
-
-        forms = [form(cast), form(small), form(lambda array: cast(small(array)))]
-        floats, of_small, small_floats = program.screened(forms)
-        for answer, other in ((floats, part), (small_floats, of_small)):
-            fails = other is part or same_failure(other, part)
-            if fails and same_numbers(self._screening, answer, self._screening.again(other), part):
-                return answer
+        for numbers in program.numbers():
+            forms = [program.changing(numbers, change) for change in (in_floats, small, _small_floats)]
+            as_given, of_small, small_floats = program.screened(forms)
+            if is_plainly_wrong(of_small) and is_plainly_wrong(small_floats):
+                return small_floats
+            again = self._screening.again(part)
+            if is_plainly_wrong(part) and same_numbers(self._screening, as_given, again, part):
+                return as_given
         return part
+
+
+def _small_floats(array: Array) -> Array:
+    return in_floats(small(array))
 
 
 class _FailingProgram:
@@ -156,6 +171,23 @@ class _FailingProgram:
         leaves = (leaf if leaf.constant else changed(values, leaf, change_of(leaf)) for leaf in graph.leaves)
         return replace(graph, leaves=tuple(leaves))
 
+    def numbers(self) -> Iterator[Collection[int]]:
+        """Leaves that are tried as floats: without what is constant, which may be axes, and with it."""
+        assert self.base
+        leaves = self.base.graph.leaves
+        tried: list[Collection[int]] = []
+        for some in ([leaf for leaf in leaves if not leaf.constant], leaves):
+            chosen = [{some[at].number for at in places} for places in of_floats([leaf.type.dtype for leaf in some])]
+            tried += [numbers for numbers in chosen if numbers not in tried]
+        yield from tried
+
+    def changing(self, numbers: Collection[int], change: ArrayChange) -> ProgramGraph:
+        """The same operators, and other operands in the place of these leaves."""
+        assert self.base
+        graph, values = self.base.graph, Values(self._folder / "values")
+        leaves = (changed(values, leaf, change) if leaf.number in numbers else leaf for leaf in graph.leaves)
+        return replace(graph, leaves=tuple(leaves))
+
     def in_plainer_dtypes(self) -> Iterator[ProgramGraph]:
         """The same operators on operands of plainer dtypes, the plainest first. Axes and sizes that are constant stay
         what they are."""
@@ -173,15 +205,18 @@ class _FailingProgram:
                 )
                 yield replace(graph, leaves=tuple(leaves))
 
-    def screened(self, parts: Sequence[ProgramGraph]) -> list[Screened]:
-        """Each part as a program of its own. What cannot be written as one is no program."""
+    def screened(
+        self, parts: Sequence[ProgramGraph], change: Callable[[ProgramRequest], ProgramRequest] | None = None
+    ) -> list[Screened]:
+        """Each part as a program of its own, or what `change` makes of it. What cannot be written as one is no
+        program."""
         written = self._written(parts) if parts else []
         requests = [
             self._screening.of_program(answer, self._coverage(part))
             for part, answer in zip(parts, written, strict=True)
             if isinstance(answer, PreparedProgram)
         ]
-        answers = iter(self._screening.screen(requests))
+        answers = iter(self._screening.screen([change(request) for request in requests] if change else requests))
         nothing = Screened(PART, "invalid", "it cannot be written as a program")
         return [next(answers) if isinstance(answer, PreparedProgram) else nothing for answer in written]
 

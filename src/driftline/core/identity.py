@@ -72,8 +72,8 @@ def kind_of(verdict: Verdict) -> Kind:
 
 
 def is_plain(kind: Kind, found: Evidence) -> bool:
-    """Wrong numbers, of which a name says no more than that."""
-    return kind is Kind.WRONG_VALUE and found.fault not in _TELLING and not found.policies
+    """Wrong numbers, of which a name says no more than that: also where only their sum shows it."""
+    return kind in (Kind.WRONG_VALUE, Kind.BIAS) and found.fault not in _TELLING and not found.policies
 
 
 def fingerprint_of(

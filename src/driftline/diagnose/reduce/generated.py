@@ -107,5 +107,15 @@ def in_plainer_dtypes(part: Graph) -> list[tuple[Graph, str, str]]:
                 replace(leaf, type=leaf.type.with_dtype(new)) if leaf.type.dtype == old else leaf
                 for leaf in part.leaves
             )
-            found.append((replace(part, leaves=leaves), old, new))
+            found += [(form, old, new) for form in with_casts(replace(part, leaves=leaves), old, new)]
     return found
+
+
+def with_casts(part: Graph, old: str, new: str) -> list[Graph]:
+    """The program with its casts to a dtype made casts to the one that its leaves have in its place, where it has any,
+    and as it is: to an integer and back is such a program in every float."""
+    nodes = tuple(
+        replace(node, attributes={**node.attributes, "to": new}) if node.attributes.get("to") == old else node
+        for node in part.nodes
+    )
+    return [part] if nodes == part.nodes else [replace(part, nodes=nodes), part]
