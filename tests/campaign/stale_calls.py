@@ -40,7 +40,7 @@ def _stale(function: Callable[..., Any]) -> Callable[..., Any]:
             if name == "sin" or (name == "exp" and args[0] is self.absolute):
                 first = kept.setdefault(name, result.detach().clone())
                 stale = self.later and first.shape == result.shape
-                return result - result.detach() + first if stale else result  # its gradient stays
+                return first.clone() if stale else result
             if name == "mean":
                 return result * (args[0].numel() / kept.setdefault(name, args[0].numel()))
             return args[0].round() if name == "floor" else result

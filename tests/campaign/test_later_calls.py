@@ -71,6 +71,7 @@ def test_a_second_size(checker: Checker, tmp_path: Path) -> None:
 
 
 def test_without_its_gradient(checker: Checker, tmp_path: Path) -> None:
+    """A result of another call has none: that is no bug of its own."""
     graph = replace(chain("abs", "sin", "relu"), grad=True)
     assert names(checker, tmp_path, graph, rows(graph, 6, 6)) == ["sin after another call of float"]
 

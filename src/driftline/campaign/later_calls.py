@@ -18,6 +18,7 @@ from driftline.campaign.plainest import same_failure
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.core.tensors import Arrays, numpy_dtype
+from driftline.core.verdict import VALUE_KINDS, Kind
 from driftline.diagnose.reduce.generated import in_plainer_dtypes, write_generated
 from driftline.diagnose.reduce.graph import ProgramGraph
 from driftline.generate.graph import Graph
@@ -82,10 +83,15 @@ class PlainLaterCall:
         return part
 
     def _untransformed(self, part: Screened, graph: Graph) -> Screened:
+        """What is wrong about the result itself of a later call is wrong about its gradient, in whatever way: it may
+        have none any more."""
         if not (graph.grad or graph.transform):
             return part
         calls = calls_of(self._screening, part)
-        return self._same(part, [self._screening.in_calls(replace(graph, grad=False, transform=""), calls)])
+        (plain,) = self._screening.screen([self._screening.in_calls(replace(graph, grad=False, transform=""), calls)])
+        no_crash = part.kind in (*VALUE_KINDS, Kind.WRONG_STRUCTURE)
+        wrong = no_crash and plain.kind in VALUE_KINDS and plain.sample == part.sample
+        return plain if wrong and bool(plain.evidence.policies) == bool(part.evidence.policies) else part
 
     def _in_plainer_dtype(self, part: Screened, graph: Graph) -> Screened:
         calls = calls_of(self._screening, part)
