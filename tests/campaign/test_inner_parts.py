@@ -8,14 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from driftline.campaign.inner_parts import torch_name
+from driftline.campaign.inner_parts import is_unchanged_input, torch_name
 from driftline.campaign.orders import SuspectOrder
+from driftline.campaign.part_screening import PART
 from driftline.campaign.triage import Triage
+from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions
+from driftline.core.evidence import Evidence
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
+from driftline.core.verdict import Kind
 from driftline.store import Store
 
 PLUGINS = tuple(str(Path(__file__).parent / name) for name in ("faulty_nodes.py", "faulty_calls.py"))
@@ -74,6 +78,23 @@ def test_operators_that_are_several_calls_of_torch(checker: Checker, store: Stor
 def test_a_text_that_is_no_graph_of_ours(checker: Checker, store: Store) -> None:
     found = {detail for n in range(6) for detail in names(checker, store, "layers", "feed_forward", n, target=CALLS)}
     assert found <= {"sigmoid of float", "reducesum of float"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "came", "is_unchanged"),
+    [
+        (("output 0", "mutated:x"), ("output 0",), True),
+        (("output 0", "output 1"), ("output 0",), False),
+        (("output 0",), ("output 0", "mutated:x"), False),
+        (("output 0", "mutated:x"), ("output 1",), False),
+    ],
+)
+def test_a_write_that_is_lost_is_a_wrong_number_in_the_whole(
+    wanted: tuple[str, ...], came: tuple[str, ...], is_unchanged: bool
+) -> None:
+    """What is written to is an input of the part, and a value in between there."""
+    part = Screened(PART, "fail", kind=Kind.WRONG_STRUCTURE, evidence=Evidence(wanted=wanted, came=came))
+    assert is_unchanged_input(part) == is_unchanged
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,12 @@ from driftline.campaign.smallest_parts import Cutting
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import Prepared, PreparedProgram
 from driftline.checking.kinds import worker_for_framework
+from driftline.checking.screener import WRITTEN_TO
 from driftline.checking.written import write_case
 from driftline.core.spelling import spelled_alike
 from driftline.core.task import Answer, Request, Task
 from driftline.core.tensors import numpy_dtype
-from driftline.core.verdict import VALUE_KINDS
+from driftline.core.verdict import VALUE_KINDS, Kind
 from driftline.diagnose.reduce.generated import plainer_than
 from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, short_name
 from driftline.diagnose.reduce.leaves import ArrayChange, changed
@@ -76,7 +77,8 @@ class InnerParts:
             """A wrong result may come of any other one; an error or a crash is that of the part."""
             if failing.kind not in VALUE_KINDS:
                 return (part.kind, part.evidence.message) == (failing.kind, failing.evidence.message)
-            return part.kind in VALUE_KINDS and bool(part.evidence.policies) <= bool(failing.evidence.policies)
+            wrong = part.kind in VALUE_KINDS or is_unchanged_input(part)  # here an input, a value in between there
+            return wrong and bool(part.evidence.policies) <= bool(failing.evidence.policies)
 
         found: list[Screened] = []
         if len(program.base.graph.nodes) > 1:
@@ -230,6 +232,14 @@ class _FailingProgram:
             onnx = self._case.program.form == "onnx"
             found.append((node.op if onnx else torch_name(node.op, len(node.operands), dtype), dtype))
         return tuple(found)
+
+
+def is_unchanged_input(part: Screened) -> bool:
+    """Does the result lack nothing but what should have been written to an input?"""
+    wanted, came = set(part.evidence.wanted), set(part.evidence.came)
+    lacking = wanted - came
+    written = all(name.startswith(WRITTEN_TO) for name in lacking)
+    return part.kind == Kind.WRONG_STRUCTURE and came < wanted and written
 
 
 def torch_name(op: str, tensors: int, dtype: str) -> str:
