@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from driftline.campaign.composites import has_product, product_in
 from driftline.campaign.part_screening import PART, PartScreening
 from driftline.campaign.plainest import (
     PLAIN_FLOAT,
@@ -86,7 +87,26 @@ class InnerParts:
             found = [part for part in found if part is not failing and explains(part)]
         if not found and graph and not program.is_named_like(graph):
             found = [part for part in program.screened([program.base.graph]) if explains(part)]
-        return [self._plainest(part) for part in found]
+        if not found and (product := self._product_alone(failing, program)):
+            found = [product]
+        return [self._plainest(self._product_alone(part) or part) for part in found]
+
+    def _product_alone(self, part: Screened, program: _FailingProgram | None = None) -> Screened | None:
+        """The product of a part that is a product and more, where that is what is wrong about it."""
+        if part.sample or part.kind not in VALUE_KINDS or not (program or has_product(part.coverage)):
+            return None
+        program = program or _FailingProgram(self._pool, self._screening, part)
+        product = product_in(program.base.graph, program.values) if program.base else None
+        if product is None:
+            return None
+        (alone,) = program.screened([product.graph])
+        if not same_failure(alone, part):
+            return None
+        again = self._screening.again(part)
+        came, of_product = self._screening.first_results([again, self._screening.again(alone)])
+        right = self._screening.references(again)
+        follows = came and of_product and right and product.explains(of_product[0], came[0], right[0])
+        return alone if follows else None
 
     def _plainest(self, part: Screened) -> Screened:
         """The same steps as for a graph of ours (`PlainestForm`)."""
@@ -151,10 +171,14 @@ class _FailingProgram:
         assert self.base
         return [leaf.type.dtype for leaf in self.base.graph.leaves if not leaf.constant]
 
+    @property
+    def values(self) -> Values:
+        return Values(self._folder / "values")
+
     def holding(self, change_of: Callable[[ProgramLeaf], ArrayChange]) -> ProgramGraph:
         """The same operators on other operands. What is constant stays."""
         assert self.base
-        graph, values = self.base.graph, Values(self._folder / "values")
+        graph, values = self.base.graph, self.values
         leaves = (leaf if leaf.constant else changed(values, leaf, change_of(leaf)) for leaf in graph.leaves)
         return replace(graph, leaves=tuple(leaves))
 
@@ -162,7 +186,7 @@ class _FailingProgram:
         """The same operators on operands of plainer dtypes, the plainest first. Axes and sizes that are constant stay
         what they are."""
         assert self.base
-        graph, values = self.base.graph, Values(self._folder / "values")
+        graph, values = self.base.graph, self.values
         moved = all(node.op in MOVEMENT for node in graph.nodes)
         for old in sorted(set(self.dtypes)):
             for new in plainer_than(old, moved=moved):
