@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from driftline.campaign.inner_parts import is_unchanged_input, torch_name
+from driftline.campaign.inner_parts import called, is_unchanged_input, torch_name
 from driftline.campaign.orders import SuspectOrder
 from driftline.campaign.part_screening import PART
 from driftline.campaign.triage import Triage
@@ -20,6 +20,7 @@ from driftline.core.evidence import Evidence
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
 from driftline.core.verdict import Kind
+from driftline.diagnose.reduce.graph import ProgramNode
 from driftline.store import Store
 
 PLUGINS = tuple(str(Path(__file__).parent / name) for name in ("faulty_nodes.py", "faulty_calls.py"))
@@ -110,3 +111,11 @@ def test_a_write_that_is_lost_is_a_wrong_number_in_the_whole(
 )
 def test_functions_of_torch_with_one_name_are_told_apart(call: str, tensors: int, dtype: str, name: str) -> None:
     assert torch_name(call, tensors, dtype) == name
+
+
+@pytest.mark.parametrize(
+    ("op", "attribute", "name"),
+    [("getattr", "mT", "transpose"), ("getattr", "real", "real"), ("torch.transpose", "mT", "torch.transpose")],
+)
+def test_an_attribute_that_is_read_goes_by_its_own_name(op: str, attribute: str, name: str) -> None:
+    assert called(ProgramNode(op, (0,), (1,), {"args": [{"$": 0}, attribute]})) == name

@@ -38,7 +38,7 @@ from driftline.core.task import Answer, Request, Task
 from driftline.core.tensors import numpy_dtype
 from driftline.core.verdict import VALUE_KINDS, Kind
 from driftline.diagnose.reduce.generated import plainer_than
-from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, short_name
+from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, ProgramNode, short_name
 from driftline.diagnose.reduce.leaves import ArrayChange, changed
 from driftline.diagnose.reduce.requests import NO_FRAME, READ, WRITE, GraphCandidate, ReadRequest, WriteRequest
 from driftline.diagnose.reduce.values import Values
@@ -49,6 +49,7 @@ from driftline.generate.naming import operators_named, usual_names
 
 PATIENCE = 20.0  # seconds for one program
 OF_AXES = "int64"  # the dtype of axes and sizes
+TURNED = {"T": "transpose", "mT": "transpose"}  # attributes that are a function of torch too
 TRACERS = {"onnx": "", "torch": "dynamo"}  # of the frameworks whose programs the reducer reads: as a compiler sees them
 
 
@@ -254,7 +255,7 @@ class _FailingProgram:
             kinds = (types.get(number) for number in node.operands)
             dtype = next((kind.dtype for kind in kinds if kind), "float32")
             onnx = self._case.program.form == "onnx"
-            found.append((node.op if onnx else torch_name(node.op, len(node.operands), dtype), dtype))
+            found.append((node.op if onnx else torch_name(called(node), len(node.operands), dtype), dtype))
         return tuple(found)
 
 
@@ -264,6 +265,14 @@ def is_unchanged_input(part: Screened) -> bool:
     lacking = wanted - came
     written = all(name.startswith(WRITTEN_TO) for name in lacking)
     return part.kind == Kind.WRONG_STRUCTURE and came < wanted and written
+
+
+def called(node: ProgramNode) -> str:
+    """What a node of torch calls. An attribute that is read goes by its own name, not by `getattr`."""
+    if node.op != "getattr":
+        return node.op
+    name = str(node.attributes["args"][1])
+    return TURNED.get(name, name)
 
 
 def torch_name(op: str, tensors: int, dtype: str) -> str:
