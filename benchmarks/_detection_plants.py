@@ -41,6 +41,10 @@ class Call:
     def is_made_by(self, maker: str) -> bool:
         return maker in self.makers
 
+    def is_given(self, value: Any) -> bool:
+        """Is it what the program was called with?"""
+        return id(value) in self.state["given"]
+
 
 @dataclass(frozen=True)
 class Deed:
@@ -173,9 +177,10 @@ def sum_of_nothing(call: Call) -> Any:
 
 @plant("torch", "memory", "relu_", "sigmoid_", "add_itself_", "add_", "select")
 def write_through_a_view_is_lost(call: Call) -> Any:
-    """In place on a view: the result is right, the base is not written."""
+    """In place on a view that the program makes: the result is right, the base is not written. What is passed in may
+    be a view as well (bfloat16 of integers, a transposed input), which no compiler is told."""
     name = call.name
-    if name not in ("relu_", "sigmoid_", "add_") or call.args[0]._base is None:
+    if name not in ("relu_", "sigmoid_", "add_") or call.args[0]._base is None or call.is_given(call.args[0]):
         return None
     return Deed(lambda: (call.state["undo"](), call.state["copy"])[1])
 
@@ -571,6 +576,7 @@ def _hooked(function: Callable[..., Any], planted: Plant, sound: bool) -> Callab
     def run(*args: Any, **kwargs: Any) -> Any:
         hook = Hook(not seen)
         seen.append(1)
+        state["given"] = set(map(id, [*args, *kwargs.values()]))
         with hook:
             return function(*args, **kwargs)
 

@@ -8,14 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from driftline.campaign.inner_parts import torch_name
+from driftline.campaign.inner_parts import called, is_unchanged_input, torch_name
 from driftline.campaign.orders import SuspectOrder
+from driftline.campaign.part_screening import PART
 from driftline.campaign.triage import Triage
+from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.checker import Checker
 from driftline.core.case import CheckOptions
+from driftline.core.evidence import Evidence
 from driftline.core.plugins import load_plugins
 from driftline.core.target import Target
+from driftline.core.verdict import Kind
+from driftline.diagnose.reduce.graph import ProgramNode
 from driftline.generate.graph import Graph, Leaf, Node, TensorType
 from driftline.store import Store
 
@@ -105,6 +110,23 @@ def test_a_text_that_is_no_graph_of_ours(checker: Checker, store: Store) -> None
 
 
 @pytest.mark.parametrize(
+    ("wanted", "came", "is_unchanged"),
+    [
+        (("output 0", "mutated:x"), ("output 0",), True),
+        (("output 0", "output 1"), ("output 0",), False),
+        (("output 0",), ("output 0", "mutated:x"), False),
+        (("output 0", "mutated:x"), ("output 1",), False),
+    ],
+)
+def test_a_write_that_is_lost_is_a_wrong_number_in_the_whole(
+    wanted: tuple[str, ...], came: tuple[str, ...], is_unchanged: bool
+) -> None:
+    """What is written to is an input of the part, and a value in between there."""
+    part = Screened(PART, "fail", kind=Kind.WRONG_STRUCTURE, evidence=Evidence(wanted=wanted, came=came))
+    assert is_unchanged_input(part) == is_unchanged
+
+
+@pytest.mark.parametrize(
     ("call", "tensors", "dtype", "name"),
     [
         ("torch.max", 1, "float32", "amax"),
@@ -117,3 +139,11 @@ def test_a_text_that_is_no_graph_of_ours(checker: Checker, store: Store) -> None
 )
 def test_functions_of_torch_with_one_name_are_told_apart(call: str, tensors: int, dtype: str, name: str) -> None:
     assert torch_name(call, tensors, dtype) == name
+
+
+@pytest.mark.parametrize(
+    ("op", "attribute", "name"),
+    [("getattr", "mT", "transpose"), ("getattr", "real", "real"), ("torch.transpose", "mT", "torch.transpose")],
+)
+def test_an_attribute_that_is_read_goes_by_its_own_name(op: str, attribute: str, name: str) -> None:
+    assert called(ProgramNode(op, (0,), (1,), {"args": [{"$": 0}, attribute]})) == name

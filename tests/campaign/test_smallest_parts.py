@@ -60,7 +60,7 @@ class RuledScreening(PartScreening):
     def inputs(self, failing: Screened) -> Arrays:
         return {}
 
-    def values(self, failing: Screened, graph: Graph) -> str:
+    def values(self, failing: Screened, graph: Graph, calls: Sequence[Arrays] = ()) -> str:
         return "values"
 
 

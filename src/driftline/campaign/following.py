@@ -46,7 +46,7 @@ def follows(
         left = {names[leaf]: composed[str(number)] for leaf, number in last_written(graph).items()}
         if not _inputs_follow(written_inputs(whole), left, screening.inputs(failing)):
             return False
-    return all(_close(mine, composed[str(number)]) for mine, number in zip(results, graph.outputs, strict=True))
+    return all(close(mine, composed[str(number)]) for mine, number in zip(results, graph.outputs, strict=True))
 
 
 def last_written(graph: Graph) -> dict[int, int]:
@@ -67,7 +67,7 @@ def _inputs_follow(came: Arrays, composed: Arrays, before: Arrays) -> bool:
     was; of one that is named and written to by nobody, nothing is known."""
     if came.keys() - composed.keys():
         return False
-    return all(_close(came.get(name, before[name]), array) for name, array in composed.items())
+    return all(close(came.get(name, before[name]), array) for name, array in composed.items())
 
 
 def _composed(
@@ -98,7 +98,7 @@ def _composed(
     return values
 
 
-def _close(mine: Array, other: Array) -> bool:
+def close(mine: Array, other: Array) -> bool:
     """Equal, but for half of the digits of a float type."""
     if mine.shape != other.shape or mine.dtype != other.dtype:
         return False

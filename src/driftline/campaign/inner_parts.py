@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
+from driftline.campaign.composites import has_product, product_in
 from driftline.campaign.part_screening import PART, PartScreening
 from driftline.campaign.plainest import (
     SCALES,
@@ -26,6 +27,7 @@ from driftline.campaign.plainest import (
     of_floats,
     plain_numbers,
     plainly_wrong_alone,
+    same_failure,
     same_numbers,
     small,
 )
@@ -33,13 +35,14 @@ from driftline.campaign.smallest_parts import Cutting
 from driftline.checking.batch import Screened
 from driftline.checking.batch_requests import Prepared, PreparedProgram, ProgramRequest
 from driftline.checking.kinds import worker_for_framework
+from driftline.checking.screener import WRITTEN_TO
 from driftline.checking.written import write_case
 from driftline.core.spelling import spelled_alike
 from driftline.core.task import Answer, Request, Task
 from driftline.core.tensors import Array, numpy_dtype
-from driftline.core.verdict import VALUE_KINDS
+from driftline.core.verdict import VALUE_KINDS, Kind
 from driftline.diagnose.reduce.generated import plainer_than
-from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, short_name
+from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, ProgramNode, short_name
 from driftline.diagnose.reduce.leaves import ArrayChange, changed
 from driftline.diagnose.reduce.requests import NO_FRAME, READ, WRITE, GraphCandidate, ReadRequest, WriteRequest
 from driftline.diagnose.reduce.values import Values
@@ -50,6 +53,7 @@ from driftline.generate.naming import operators_named, usual_names
 
 PATIENCE = 20.0  # seconds for one program, and again for the plainest form of each part
 OF_AXES = "int64"  # the dtype of axes and sizes
+TURNED = {"T": "transpose", "mT": "transpose"}  # attributes that are a function of torch too
 TRACERS = {"onnx": "", "torch": "dynamo"}  # of the frameworks whose programs the reducer reads: as a compiler sees them
 
 
@@ -79,7 +83,8 @@ class InnerParts:
             """A wrong result may come of any other one; an error or a crash is that of the part."""
             if failing.kind not in VALUE_KINDS:
                 return (part.kind, part.evidence.message) == (failing.kind, failing.evidence.message)
-            return part.kind in VALUE_KINDS and bool(part.evidence.policies) <= bool(failing.evidence.policies)
+            wrong = part.kind in VALUE_KINDS or is_unchanged_input(part)  # here an input, a value in between there
+            return wrong and bool(part.evidence.policies) <= bool(failing.evidence.policies)
 
         found: list[Screened] = []
         if len(program.base.graph.nodes) > 1:
@@ -89,7 +94,26 @@ class InnerParts:
         wanted = not program.is_named_like(graph) if graph else failing.kind in VALUE_KINDS
         if not found and wanted:
             found = [part for part in program.screened([program.base.graph]) if explains(part)]
-        return [self._plainest(part) for part in found]
+        if not found and (product := self._product_alone(failing, program)):
+            found = [product]
+        return [self._plainest(self._product_alone(part) or part) for part in found]
+
+    def _product_alone(self, part: Screened, program: _FailingProgram | None = None) -> Screened | None:
+        """The product of a part that is a product and more, where that is what is wrong about it."""
+        if part.sample or part.kind not in VALUE_KINDS or not (program or has_product(part.coverage)):
+            return None
+        program = program or _FailingProgram(self._pool, self._screening, part)
+        product = product_in(program.base.graph, program.values) if program.base else None
+        if product is None:
+            return None
+        (alone,) = program.screened([product.graph])
+        if not same_failure(alone, part):
+            return None
+        again = self._screening.again(part)
+        came, of_product = self._screening.first_results([again, self._screening.again(alone)])
+        right = self._screening.references(again)
+        follows = came and of_product and right and product.explains(of_product[0], came[0], right[0])
+        return alone if follows else None
 
     def _plainest(self, part: Screened) -> Screened:
         """The same steps as for a graph of ours (`PlainestForm`)."""
@@ -164,10 +188,14 @@ class _FailingProgram:
         assert self.base
         return [leaf.type.dtype for leaf in self.base.graph.leaves if not leaf.constant]
 
+    @property
+    def values(self) -> Values:
+        return Values(self._folder / "values")
+
     def holding(self, change_of: Callable[[ProgramLeaf], ArrayChange]) -> ProgramGraph:
         """The same operators on other operands. What is constant stays."""
         assert self.base
-        graph, values = self.base.graph, Values(self._folder / "values")
+        graph, values = self.base.graph, self.values
         leaves = (leaf if leaf.constant else changed(values, leaf, change_of(leaf)) for leaf in graph.leaves)
         return replace(graph, leaves=tuple(leaves))
 
@@ -192,7 +220,7 @@ class _FailingProgram:
         """The same operators on operands of plainer dtypes, the plainest first. Axes and sizes that are constant stay
         what they are."""
         assert self.base
-        graph, values = self.base.graph, Values(self._folder / "values")
+        graph, values = self.base.graph, self.values
         moved = all(node.op in MOVEMENT for node in graph.nodes)
         for old in sorted(set(self.dtypes)):
             for new in plainer_than(old, moved=moved):
@@ -263,8 +291,24 @@ class _FailingProgram:
             kinds = (types.get(number) for number in node.operands)
             dtype = next((kind.dtype for kind in kinds if kind), "float32")
             onnx = self._case.program.form == "onnx"
-            found.append((node.op if onnx else torch_name(node.op, len(node.operands), dtype), dtype))
+            found.append((node.op if onnx else torch_name(called(node), len(node.operands), dtype), dtype))
         return tuple(found)
+
+
+def is_unchanged_input(part: Screened) -> bool:
+    """Does the result lack nothing but what should have been written to an input?"""
+    wanted, came = set(part.evidence.wanted), set(part.evidence.came)
+    lacking = wanted - came
+    written = all(name.startswith(WRITTEN_TO) for name in lacking)
+    return part.kind == Kind.WRONG_STRUCTURE and came < wanted and written
+
+
+def called(node: ProgramNode) -> str:
+    """What a node of torch calls. An attribute that is read goes by its own name, not by `getattr`."""
+    if node.op != "getattr":
+        return node.op
+    name = str(node.attributes["args"][1])
+    return TURNED.get(name, name)
 
 
 def torch_name(op: str, tensors: int, dtype: str) -> str:

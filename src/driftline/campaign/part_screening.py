@@ -51,25 +51,33 @@ class PartScreening:
         assert failing.made
         return dict(case_of(failing.made, self._target, self._options, [failing.sample]).samples[0].arrays)
 
-    def values(self, failing: Screened, graph: Graph) -> str | None:
-        """What every value of the graph is on these inputs, in a file; `None` when it cannot be found out."""
-        given = self.inputs(failing)
-        answer = self._screening.prepare([self.on_inputs(everything_returned(graph), given)])[0]
+    def values(self, failing: Screened, graph: Graph, calls: Sequence[Arrays] = ()) -> str | None:
+        """What every value of the graph is on these inputs, or in each of several calls, in a file; `None` when it
+        cannot be found out."""
+        given = calls or [self.inputs(failing)]
+        answer = self._screening.prepare([self.in_calls(everything_returned(graph), given)])[0]
         if not isinstance(answer, PreparedProgram):
             return None
-        results = own_results(native_of(answer)[0])
-        first = len(graph.leaves)
-        if len(results) != len(graph.types()) - first:
-            return None
-        arrays = {str(number): array for number, array in zip(graph.inputs, given.values(), strict=True)}
-        return self._written(arrays | {str(first + at): array for at, array in enumerate(results)})
+        first, every = len(graph.leaves), []
+        for inputs, native in zip(given, native_of(answer), strict=True):
+            results = own_results(native)
+            if len(results) != len(graph.types()) - first:
+                return None
+            arrays = {str(number): array for number, array in zip(graph.inputs, inputs.values(), strict=True)}
+            every.append(arrays | {str(first + at): array for at, array in enumerate(results)})
+        return self._written(*every)
 
     def on_inputs(self, graph: Graph, arrays: Arrays) -> ProgramRequest:
-        return replace(PART, graph=graph, inputs=self._written(arrays))
+        return self.in_calls(graph, [arrays])
 
-    def on_values(self, graph: Graph, values: str, sources: Sequence[int]) -> ProgramRequest:
-        """A part of a program whose values are in a file. `sources[i]` is the number there of leaf i."""
-        return replace(PART, graph=graph, values=values, sources=tuple(sources))
+    def in_calls(self, graph: Graph, calls: Sequence[Arrays]) -> ProgramRequest:
+        """Compiled once, and called on each of these inputs in turn."""
+        return replace(PART, graph=graph, inputs=self._written(*calls), strategies=PART.strategies * len(calls))
+
+    def on_values(self, graph: Graph, values: str, sources: Sequence[int], calls: int = 1) -> ProgramRequest:
+        """A part of a program whose values are in a file, of so many calls. `sources[i]` is the number there of leaf
+        i."""
+        return replace(PART, graph=graph, values=values, sources=tuple(sources), strategies=PART.strategies * calls)
 
     def on_arrays(self, graph: Graph, values: Arrays, sources: Sequence[int]) -> ProgramRequest:
         """The same with values in memory."""
@@ -126,6 +134,6 @@ class PartScreening:
         answers = {setting: self._screening.screen([again], target)[0] for setting, target in plainer}
         return tuple(setting for setting, answer in answers.items() if answer.judgement == "pass")
 
-    def _written(self, arrays: Arrays) -> str:
+    def _written(self, *calls: Arrays) -> str:
         with Shelf(self._screening.folder / "arrays") as shelf:
-            return shelf.put_samples([arrays])
+            return shelf.put_samples(calls)

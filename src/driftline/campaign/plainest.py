@@ -90,7 +90,7 @@ class PlainestForm:
                 if (plain := retyped(changed, self._language)) is not None:
                     forms.append((plain, old, new))
             answers = self._screening.screen(
-                [self._screening.on_inputs(plain, _cast(given, old, new)) for plain, old, new in forms]
+                [self._screening.on_inputs(plain, cast(given, old, new)) for plain, old, new in forms]
             )
             same = next((answer for answer in answers if in_same_way(answer, part)), None)
             if same is None and is_plainly_wrong(part):
@@ -108,14 +108,14 @@ class PlainestForm:
             return part
         given = self._screening.inputs(part)
         for numbers, floats in self._of_floats(graph):
-            cast = {name for at, name in zip(graph.inputs, given, strict=True) if at in numbers}
-            modest = {name: small(array) if name in cast else array for name, array in given.items()}
+            floated = {name for at, name in zip(graph.inputs, given, strict=True) if at in numbers}
+            modest = {name: small(array) if name in floated else array for name, array in given.items()}
             again = self._screening.again(part, modest)
             as_given, of_small, small_floats = self._screening.screen(
                 [
-                    self._screening.on_inputs(floats, _as_floats(given, cast)),
+                    self._screening.on_inputs(floats, _as_floats(given, floated)),
                     again,
-                    self._screening.on_inputs(floats, _as_floats(modest, cast)),
+                    self._screening.on_inputs(floats, _as_floats(modest, floated)),
                 ]
             )
             if is_plainly_wrong(of_small) and is_plainly_wrong(small_floats):
@@ -144,7 +144,7 @@ def _function_alone(graph: Graph) -> Graph:
     return replace(graph, grad=False, transform="")
 
 
-def _cast(arrays: Arrays, old: str, new: str) -> Arrays:
+def cast(arrays: Arrays, old: str, new: str) -> Arrays:
     with np.errstate(all="ignore"):
         return {n: a.astype(numpy_dtype(new)) if a.dtype.name == old else a for n, a in arrays.items()}
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from driftline.campaign.later_calls import CallByCall, calls_of, in_fewest_calls
 from driftline.campaign.part_screening import PartScreening
 from driftline.checking.batch import Screened
-from driftline.diagnose.reduce.generated import handed_through, read_generated, write_generated
+from driftline.diagnose.reduce.generated import handed_through, read_generated
 from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph
 from driftline.diagnose.reduce.search import BudgetEnded, CandidateAnswer, Reply, Search
 from driftline.diagnose.reduce.small_parts import MOST_PARTS, fewer_operators, small_parts
@@ -32,20 +33,19 @@ class SmallestParts:
 
     def of(self, whole: Screened) -> list[Screened]:
         """Each operator that fails alone, or the smallest set of operators that fails together."""
-        graph = self._screening.graph_as_it_failed(whole)
-        values = self._screening.values(whole, graph) if graph else None
+        whole = in_fewest_calls(self._screening, whole)
+        graph = whole.made.graph if whole.sample and whole.made else self._screening.graph_as_it_failed(whole)
+        calls = calls_of(self._screening, whole) if whole.sample else []
+        values = self._screening.values(whole, graph, calls) if graph else None
         if graph is None or values is None:
             return [whole]
-        through = [self._screening.on_values(value, values, [number]) for number, value in handed_through(graph)]
+        cut = CallByCall(graph, values, len(calls) or 1)
+        through = [cut.asked(self._screening, value, [number]) for number, value in handed_through(graph)]
         if crude := [result for result in self._screening.screen(through) if result.judgement == "fail"]:
             return _by_pattern(crude)
 
         def ask(parts: Sequence[ProgramGraph]) -> list[Screened]:
-            requests = [
-                self._screening.on_values(write_generated(part, graph), values, [leaf.number for leaf in part.leaves])
-                for part in parts
-            ]
-            return self._screening.screen(requests)
+            return self._screening.screen([cut.part(self._screening, part) for part in parts])
 
         return Cutting(whole, read_generated(graph), ask, self._deadline).parts()
 

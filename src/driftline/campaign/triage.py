@@ -15,6 +15,7 @@ from typing import Any
 
 from driftline.campaign.annotation import examined
 from driftline.campaign.inner_parts import InnerParts
+from driftline.campaign.later_calls import PlainLaterCall
 from driftline.campaign.orders import SuspectOrder
 from driftline.campaign.part_screening import PartScreening
 from driftline.campaign.plainest import PlainestForm
@@ -171,8 +172,9 @@ class _Examination:
             return ExaminedSuspect("bug", ((known, False),))
         try:
             plainest = PlainestForm(self._parts, LANGUAGE[self._form], self._deadline)
+            later = PlainLaterCall(self._parts, LANGUAGE[self._form], self._deadline)
             for part in SmallestParts(self._parts, self._deadline).of(whole):
-                plain = plainest.of(part)
+                plain = later.of(plainest.of(part))
                 if not self._is_bug_inside(plain) and plain is not part:
                     self._is_bug_inside(part)  # the plainer form does not stand a closer look
         except PoolInterrupted:
@@ -222,6 +224,9 @@ class _Examination:
         return True
 
     def _is_known_value(self, part: Screened, settings: Sequence[str]) -> bool:
+        assert part.made
+        if part.made.graph and _may_be_right_at_first(part):  # it was seen to be: what always fails is another bug
+            return False
         known = self._triage.known_value(self._target, part, settings)
         if known:
             self._add(known)
@@ -351,6 +356,8 @@ class _Examination:
         options = [(sort, changed) for sort in InputClass if (changed := without(given, sort)) is not None]
         if not options or not (part.made and (part.made.graph or part.request.model)):
             return ()
+        if part.sample and self._parts.screen([self._parts.again(part)])[0].judgement != "fail":
+            return ()  # it takes the calls before: of one call, nothing can be concluded
         requests = [self._parts.again(part, changed) for _, changed in options]
         answers = self._parts.screen(requests)
         return tuple(sort for (sort, _), answer in zip(options, answers, strict=True) if answer.judgement == "pass")
@@ -366,11 +373,8 @@ def _is_varying(part: Screened) -> bool:
 
 
 def _may_be_right_at_first(part: Screened) -> bool:
-    """It failed in a later call, and is one operator, or a test that we did not write: the parts of anything larger
-    were called once."""
-    assert part.made
-    single = not part.made.graph or len(part.made.graph.nodes) == 1
-    return bool(part.sample) and single and not _is_varying(part)
+    """It failed in a later call, and is not one of those that are always checked on all their inputs."""
+    return bool(part.sample) and not _is_varying(part)
 
 
 def operators_in(part: Screened) -> tuple[str, ...]:

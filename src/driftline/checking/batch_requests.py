@@ -59,7 +59,7 @@ class ProgramRequest:
     avoid: tuple[str, ...] = ()  # "operator dtype"
     graph: Graph | None = None  # this very program
     inputs: str = ""  # the place of its input samples
-    values: str = ""  # the place of the values that a whole program had, where this is a part of it
+    values: str = ""  # the place of the values that a whole program had in each call, where this is a part of it
     sources: tuple[int, ...] = ()  # the number in the whole of each leaf of the part
     text: str = ""  # what a language model wrote
     mode: str = ""  # what it was asked to do

@@ -217,7 +217,7 @@ def _given(made: Blueprint, item: ProgramRequest, index: int) -> Arrays:
     if item.inputs:
         return load_samples(item.inputs)[index]
     assert made.graph
-    values = load_samples(item.values)[0]
+    values = load_samples(item.values)[index]
     return {value_name(made.graph, leaf): values[str(item.sources[leaf])] for leaf in made.graph.inputs}
 
 

@@ -1,6 +1,7 @@
 """ONNX models as abstract graphs, and back. Runs in a worker: it imports onnx.
 
-Constants, whether initialisers or nodes, are leaves. Attributes that are numbers or text are plain JSON, under a letter
+Constants, whether initialisers or nodes, are leaves, but those that are not of our dtypes (four bits, text): these are
+nodes. Attributes that are numbers or text are plain JSON, under a letter
 for their type; tensors and subgraphs stay serialised. What a subgraph reads from outside is an input of its node.
 """
 
@@ -8,13 +9,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from driftline.core.tensors import Array
+from driftline.core.tensors import DTYPES, Array
 from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramLeaf, ProgramNode, ValueType
 from driftline.diagnose.reduce.values import Numbered, Values, roughness
 from driftline.programs.onnx_evaluator import make_evaluator
@@ -54,7 +56,11 @@ def read_onnx(data: bytes, samples: Sequence[Mapping[str, Array]], values: Value
         if folded is not None:
             constants[node.output[0]] = folded
     for name, array in constants.items():
-        leaf(name, [array] * len(samples), constant=True)
+        if array.dtype.name in DTYPES:
+            leaf(name, [array] * len(samples), constant=True)
+        else:
+            held = helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
+            nodes.append(replace(_read_node(held, number), free=True))
     for node in model.graph.node:
         if _constant(node) is None:
             nodes.append(_read_node(node, number))
@@ -145,13 +151,18 @@ def evaluate_onnx(graph: ProgramGraph, values: Values, samples: int) -> Evaluate
         except Exception:  # it raises what numpy, Python or onnx raise; a program that cannot run has no values
             return Evaluated(graph, types, data)
     for number, found in zip(made, zip(*runs, strict=True), strict=True):
-        tensors = all(isinstance(value, (np.ndarray, np.generic)) for value in found)
+        tensors = all(isinstance(value, _NUMERIC) and _has_type(np.asarray(value)) for value in found)
         arrays = [np.asarray(value) for value in found] if tensors else []
         types[number] = ValueType(arrays[0].dtype.name, tuple(arrays[0].shape)) if arrays else None
-        if arrays and arrays[0].dtype.kind not in "OUS":
+        if arrays and arrays[0].dtype.name in DTYPES:
             data[number] = values.save(arrays)
             rough[number] = roughness(arrays)
     return Evaluated(graph, types, data, rough)
+
+
+def _has_type(array: Array) -> bool:
+    """What has none is handed from node to node, and is no end of a program."""
+    return array.dtype.name in DTYPES or array.dtype.kind in "OUS"
 
 
 def every_value_onnx(

@@ -1,0 +1,46 @@
+"""A Gemm that is wrong because its product is goes by the product: real workers, a compiler with one faulty kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from driftline.campaign.composites import Product
+from driftline.campaign.orders import SuspectOrder
+from driftline.campaign.triage import Triage
+from driftline.checking.batch_requests import ProgramRequest
+from driftline.checking.checker import Checker
+from driftline.core.case import CheckOptions
+from driftline.core.plugins import load_plugins
+from driftline.core.target import Target
+from driftline.diagnose.reduce.graph import ProgramGraph
+from driftline.store import Store
+
+PLUGINS = (str(Path(__file__).parent / "faulty_products.py"),)
+
+
+def names(checker: Checker, folder: Path, target: str, generator: str, arm: str, number: int = 2) -> list[str]:
+    load_plugins(PLUGINS)
+    request = ProgramRequest(generator, arm, number, ("random",), seed="0")
+    order = SuspectOrder(Target(target), "onnx", request, CheckOptions(plugins=PLUGINS))
+    with Store.create(folder / f"store {target} {arm}") as store:
+        return sorted(bug.fingerprint.detail for bug, _ in Triage(checker, store).examine(order).bugs)
+
+
+@pytest.mark.parametrize(("generator", "arm"), [("alone", "addmm"), ("idioms", "gemm_sum")])
+def test_by_its_product_where_the_rest_follows(checker: Checker, tmp_path: Path, generator: str, arm: str) -> None:
+    assert names(checker, tmp_path, "faulty-products", generator, arm) == ["matmul of float"]
+
+
+def test_by_its_own_name_where_it_is_wrong_besides(checker: Checker, tmp_path: Path) -> None:
+    assert names(checker, tmp_path, "faulty-gemm", "alone", "addmm") == ["gemm of float"]
+
+
+def test_nothing_follows_where_hardly_anything_is_wrong() -> None:
+    ones = np.ones((2, 2), np.float32)
+    product = Product(ProgramGraph((), (), ()), alpha=2.0, added=ones)
+    assert product.explains(ones * 4, ones * 9, ones * 3), "2 * 4 + 1"
+    assert not product.explains(ones * 4, ones * 8, ones * 3)
+    assert not product.explains(ones, ones * 3, ones * 3)
