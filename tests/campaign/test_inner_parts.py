@@ -48,8 +48,8 @@ def test_operators_that_are_several_nodes(checker: Checker, store: Store) -> Non
 
 def test_operator_tests_of_any_dtype(checker: Checker, store: Store) -> None:
     """They are no graphs of ours, and one node each."""
-    found = {detail for number in range(8) for detail in names(checker, store, "optests", "Neg", number)}
-    assert found == {"neg of float"}
+    found = {detail for number in range(8) for detail in names(checker, store, "optests", "Sign", number)}
+    assert found == {"sign of float"}
 
 
 def test_a_model_that_is_no_graph_of_ours(checker: Checker, store: Store) -> None:
