@@ -1,5 +1,5 @@
 """A compiler for tests: ONNX Runtime, but sums are means, a Relu before a Clip is lost, a Tanh is not compiled, Sqrt
-gives what it gave in the first call, Neg does nothing, and Transpose forgets to."""
+gives what it gave in the first call, Sign does nothing, and Transpose forgets to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FaultyNodes(OnnxRuntime):
                 node.op_type = "ReduceMean"
             if node.op_type == "Relu" and node.output[0] in clipped:
                 node.op_type = "Identity"
-            if node.op_type == "Neg":
+            if node.op_type == "Sign":
                 node.op_type = "Identity"
             if node.op_type == "Transpose":
                 node.op_type = "Identity"

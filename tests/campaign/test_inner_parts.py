@@ -70,8 +70,8 @@ def test_a_bug_that_is_in_two_parts_is_named_once(checker: Checker, tmp_path: Pa
 
 def test_operator_tests_of_any_dtype(checker: Checker, store: Store) -> None:
     """They are no graphs of ours, and one node each."""
-    found = {detail for number in range(8) for detail in names(checker, store, "optests", "Neg", number)}
-    assert found == {"neg of float"}
+    found = {detail for number in range(8) for detail in names(checker, store, "optests", "Sign", number)}
+    assert found == {"sign of float"}
 
 
 def test_a_model_that_is_no_graph_of_ours(checker: Checker, store: Store) -> None:

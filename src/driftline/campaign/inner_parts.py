@@ -54,6 +54,7 @@ from driftline.generate.naming import operators_named, usual_names
 PATIENCE = 20.0  # seconds for one program, and again for the plainest form of each part
 OF_AXES = "int64"  # the dtype of axes and sizes
 TURNED = {"T": "transpose", "mT": "transpose"}  # attributes that are a function of torch too
+TO_FLOAT = {"to": {"i": 1}}  # of an ONNX Cast, as the reducer reads it: to `PLAIN_FLOAT`
 TRACERS = {"onnx": "", "torch": "dynamo"}  # of the frameworks whose programs the reducer reads: as a compiler sees them
 
 
@@ -210,11 +211,20 @@ class _FailingProgram:
         yield from tried
 
     def changing(self, numbers: Collection[int], change: ArrayChange) -> ProgramGraph:
-        """The same operators, and other operands in the place of these leaves."""
+        """The same operators, and other operands in the place of these leaves. Where those are floats now, a cast back
+        to what they were is one to floats."""
         assert self.base
-        graph, values = self.base.graph, Values(self._folder / "values")
-        leaves = (changed(values, leaf, change) if leaf.number in numbers else leaf for leaf in graph.leaves)
-        return replace(graph, leaves=tuple(leaves))
+        graph, values, types = self.base.graph, Values(self._folder / "values"), self.base.types
+        leaves = [changed(values, leaf, change) if leaf.number in numbers else leaf for leaf in graph.leaves]
+        pairs = zip(graph.leaves, leaves, strict=True)
+        were = {old.type.dtype for old, new in pairs if new.type.dtype != old.type.dtype}
+
+        def cast_back(node: ProgramNode) -> bool:
+            kind = types.get(node.outputs[0]) if node.op == "Cast" else None
+            return kind is not None and kind.dtype in were
+
+        nodes = (replace(node, attributes=TO_FLOAT) if cast_back(node) else node for node in graph.nodes)
+        return replace(graph, leaves=tuple(leaves), nodes=tuple(nodes))
 
     def in_plainer_dtypes(self) -> Iterator[ProgramGraph]:
         """The same operators on operands of plainer dtypes, the plainest first. Axes and sizes that are constant stay
