@@ -214,7 +214,7 @@ class _FailingProgram:
         """The same operators, and other operands in the place of these leaves. Where those are floats now, a cast back
         to what they were is one to floats."""
         assert self.base
-        graph, values, types = self.base.graph, Values(self._folder / "values"), self.base.types
+        graph, values, types = self.base.graph, self.values, self.base.types
         leaves = [changed(values, leaf, change) if leaf.number in numbers else leaf for leaf in graph.leaves]
         pairs = zip(graph.leaves, leaves, strict=True)
         were = {old.type.dtype for old, new in pairs if new.type.dtype != old.type.dtype}

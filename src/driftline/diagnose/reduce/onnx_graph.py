@@ -1,8 +1,8 @@
 """ONNX models as abstract graphs, and back. Runs in a worker: it imports onnx.
 
 Constants, whether initialisers or nodes, are leaves, but those that are not of our dtypes (four bits, text): these are
-nodes. Attributes that are numbers or text are plain JSON, under a letter
-for their type; tensors and subgraphs stay serialised. What a subgraph reads from outside is an input of its node.
+nodes. Attributes that are numbers or text are plain JSON, under a letter for their type; tensors and subgraphs stay
+serialised. What a subgraph reads from outside is an input of its node.
 """
 
 from __future__ import annotations
