@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from hypothesis import settings
 
 from driftline.checking.checker import Checker
 from driftline.execute.pool import Pool
+from kept_nurseries import KeptNurseries, kept_nurseries
 
 # The same examples each time, so that a change is what breaks a test; `make test-all` looks for new ones. A busy
 # machine is no reason to fail.
@@ -25,6 +27,9 @@ settings.load_profile("steady")
 
 # Started in the background of a shell, we would ignore interrupts, and so would every process that tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Tests start hundreds of processes: each would compile Driftline anew where the shell forbids to keep the result.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 os.environ["DRIFTLINE_WRITABLE"] = tempfile.gettempdir()  # where tests have their workers leave marks
 
 
@@ -41,6 +46,24 @@ def browser() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
         yield browser
         browser.close()
+
+
+_KEPT = pytest.StashKey[KeptNurseries]()
+OWN_NURSERIES = ("execute", "measure", "cluster")  # what these folders test is how processes begin and end
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kept(request: pytest.FixtureRequest) -> Iterator[None]:
+    with kept_nurseries() as kept:
+        request.config.stash[_KEPT] = kept
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    if kept := item.config.stash.get(_KEPT, None):
+        kept.on = item.path.parent.name not in OWN_NURSERIES
+    return (yield)
 
 
 @pytest.fixture(scope="session")

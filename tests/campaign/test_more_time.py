@@ -105,7 +105,7 @@ def test_more_programs_are_those_of_a_hunt_that_had_them_from_the_start(
     uninterrupted: dict[str, Any], tmp_path: Path
 ) -> None:
     store = tmp_path / "s"
-    fewer = [word if word != "60" else "20" for word in command(store)]
+    fewer = [word if word != str(PROGRAMS) else "20" for word in command(store)]
     assert subprocess.run(fewer, capture_output=True, timeout=300).returncode == 1
     assert len(hunted(store)["turns"]) < len(uninterrupted["turns"])
     more = subprocess.run(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from typed import typed
 
 RELU_CLIP = """
 import numpy as np
@@ -31,12 +31,8 @@ def program():
 """
 
 
-def driftline(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "driftline", *arguments], capture_output=True, text=True, timeout=300)
-
-
 def answer(*arguments: str) -> dict[str, Any]:
-    done = driftline(*arguments, "--json")
+    done = typed(*arguments, "--json")
     assert done.returncode == 1, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -69,11 +65,11 @@ def test_check_explains_what_it_finds(checked: tuple[Path, dict[str, Any]]) -> N
 def test_every_command_of_an_explanation_says_what_was_claimed(checked: tuple[Path, dict[str, Any]]) -> None:
     _, found = checked
     (diagnosis,) = found["diagnoses"]
-    suspect = driftline(*shlex.split(diagnosis["localization"]["suspects"][0]["command"])[1:])
+    suspect = typed(*shlex.split(diagnosis["localization"]["suspects"][0]["command"])[1:])
     assert suspect.returncode == 1, suspect.stderr
     assert "fail" in suspect.stdout
     for cure in (*diagnosis["ablation"]["cures"], *diagnosis["on_original"]):
-        done = driftline(*shlex.split(cure["command"])[1:])
+        done = typed(*shlex.split(cure["command"])[1:])
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -84,17 +80,17 @@ def test_steps_by_themselves(checked: tuple[Path, dict[str, Any]]) -> None:
     assert [rung["answer"] for rung in localized["ladder"]] == ["pass", "same"]
     assert localized["first_wrong"] == "onnxruntime:opt=basic"
     assert localized["operators"] == 4
-    shown = driftline("localize", bug, "--store", str(store))
+    shown = typed("localize", bug, "--store", str(store))
     assert "Suspect 1: Relu + Clip, operators 2 and 3 of 4" in shown.stdout
     assert "With every value as an output the whole program passes." in shown.stdout
-    shown = driftline("ablate", bug, "--store", str(store))
+    shown = typed("ablate", bug, "--store", str(store))
     assert "It passes without FuseReluClip." in shown.stdout
     assert "No difference: opt=basic, opt=extended" in shown.stdout
 
 
 def test_diagnose_tells_a_story(checked: tuple[Path, dict[str, Any]]) -> None:
     store, found = checked
-    done = driftline("diagnose", found["bugs"][0]["id"], "--store", str(store), "--budget", "2m")
+    done = typed("diagnose", found["bugs"][0]["id"], "--store", str(store), "--budget", "2m")
     assert done.returncode == 1, done.stderr
     for words in ("onnxruntime:opt=basic is wrong; onnxruntime:opt=off is right.", "Relu + Clip", "Again:"):
         assert words in done.stdout
@@ -110,7 +106,7 @@ def test_diagnose_tells_a_story(checked: tuple[Path, dict[str, Any]]) -> None:
 
 def test_a_bug_is_shown_with_what_explains_it(checked: tuple[Path, dict[str, Any]]) -> None:
     store, found = checked
-    shown = driftline("bugs", "show", found["bugs"][0]["id"], "--store", str(store)).stdout
+    shown = typed("bugs", "show", found["bugs"][0]["id"], "--store", str(store)).stdout
     assert "positive = Relu (scaled)" in shown, "the model's text, not the place of its file"
     explained = shown.partition("explained so far")[2]
     for words in (
@@ -127,8 +123,8 @@ def test_the_cause_of_what_was_reduced_is_named(checked: tuple[Path, dict[str, A
     store, found = checked
     bug = found["bugs"][0]["id"]
     for shown in (
-        driftline("bugs", "list", "--store", str(store)),
-        driftline("bugs", "show", bug, "--store", str(store)),
+        typed("bugs", "list", "--store", str(store)),
+        typed("bugs", "show", bug, "--store", str(store)),
     ):
         assert "cause: Relu before Clip in another type than float32" in " ".join(shown.stdout.split())
         assert "https://github.com/microsoft/onnxruntime/issues/11836" in shown.stdout
@@ -137,14 +133,14 @@ def test_the_cause_of_what_was_reduced_is_named(checked: tuple[Path, dict[str, A
 def test_what_is_fixed_or_unknown_is_said(checked: tuple[Path, dict[str, Any]]) -> None:
     store, found = checked
     bug = found["bugs"][0]["id"]
-    gone = driftline("ablate", bug, "--target", "onnxruntime:opt=off", "--store", str(store))
+    gone = typed("ablate", bug, "--target", "onnxruntime:opt=off", "--store", str(store))
     assert gone.returncode == 0
     assert "does not fail in the same way" in gone.stderr
     for command in ("localize", "ablate", "diagnose"):
-        unknown = driftline(command, "no-such-bug", "--store", str(store))
+        unknown = typed(command, "no-such-bug", "--store", str(store))
         assert unknown.returncode == 2
         assert "There is no bug 'no-such-bug'" in unknown.stderr
         assert "Traceback" not in unknown.stderr
-    budget = driftline("diagnose", bug, "--budget", "soon", "--store", str(store))
+    budget = typed("diagnose", bug, "--budget", "soon", "--store", str(store))
     assert budget.returncode == 2
     assert "write a time with its unit" in budget.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -60,44 +61,66 @@ def test_ids_are_the_same_in_another_process_that_has_compiled_before(inductor: 
     assert set(json.loads(ran.stdout.splitlines()[-1])) == {rule.id for rule in inductor}
 
 
+# What the passes make of a program, in a process that has compiled nothing: it is forked from one that knows the rules.
 PASSES = """\
-import json, sys
+import json, os, sys
 from driftline.backends.inductor_rules.registry import registered
 names = {each.rule.id: each.rule.name for each in registered()}
 from driftline.patterns.inductor.draft import live
 from driftline.patterns.inductor.pipeline import run_passes
-text, forbidden = json.loads(sys.argv[1])
-model, inputs = live(text)
-passed = run_passes(text, {}, forbidden=frozenset(id for id, name in names.items() if name in forbidden))
-same = bool((passed.outputs[0] - model(*inputs)).abs().max() < 1e-5)
-print(json.dumps([sorted(names[rule] for rule in passed.fired), same, sorted(passed.rewrites)]))
+
+def answer(text, forbidden):
+    model, inputs = live(text)
+    passed = run_passes(text, {}, forbidden=frozenset(id for id, name in names.items() if name in forbidden))
+    same = bool((passed.outputs[0] - model(*inputs)).abs().max() < 1e-5)
+    print(json.dumps([sorted(names[rule] for rule in passed.fired), same, sorted(passed.rewrites)]), flush=True)
+
+for line in iter(sys.stdin.readline, ""):
+    child = os.fork()
+    if child == 0:
+        answer(*json.loads(line))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    print("END", flush=True)
 """
+Passes = Callable[..., tuple[list[str], bool, list[str]]]
 
 
-def _passes(text: str, *forbidden: str) -> tuple[list[str], bool, list[str]]:
-    arguments = [sys.executable, "-c", PASSES, json.dumps([text, forbidden])]
-    ran = subprocess.run(arguments, capture_output=True, text=True, check=True)
-    fired, same, rewrites = json.loads(ran.stdout.splitlines()[-1])
-    return fired, same, rewrites
+@pytest.fixture(scope="module")
+def passes() -> Iterator[Passes]:
+    with subprocess.Popen(
+        [sys.executable, "-c", PASSES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin and process.stdout
+        asking, answers = process.stdin, process.stdout
+
+        def ask(text: str, *forbidden: str) -> tuple[list[str], bool, list[str]]:
+            print(json.dumps([text, forbidden]), file=asking, flush=True)
+            *_, last = iter(lambda: answers.readline() or pytest.fail("the process has ended"), "END\n")
+            fired, same, rewrites = json.loads(last)
+            return fired, same, rewrites
+
+        yield ask
+        asking.close()
 
 
-def test_the_passes_tell_which_rule_fired_and_what_it_made_of_the_program() -> None:
-    fired, same, _ = _passes(ATTENTION.replace("DIM", "-1"))
+def test_the_passes_tell_which_rule_fired_and_what_it_made_of_the_program(passes: Passes) -> None:
+    fired, same, _ = passes(ATTENTION.replace("DIM", "-1"))
     assert fired == ["_sfdp_pattern_1_inference"] and same
 
 
-def test_a_wrong_rewrite_shows_and_goes_when_its_rules_are_forbidden() -> None:
+def test_a_wrong_rewrite_shows_and_goes_when_its_rules_are_forbidden(passes: Passes) -> None:
     wrong = ATTENTION.replace("DIM", "-2")
-    fired, same, _ = _passes(wrong)
+    fired, same, _ = passes(wrong)
     assert fired == ["_sfdp_pattern_1_inference"] and not same
-    fired, same, _ = _passes(wrong, "_sfdp_pattern_1_inference", "_sfdp_pattern_3_inference")
+    fired, same, _ = passes(wrong, "_sfdp_pattern_1_inference", "_sfdp_pattern_3_inference")
     assert not any(name.startswith("_sfdp") for name in fired) and same
 
 
 @pytest.mark.slow
-def test_what_rewrites_outside_the_tables_is_counted_too() -> None:
+def test_what_rewrites_outside_the_tables_is_counted_too(passes: Passes) -> None:
     text = ATTENTION.replace("softmax(q @", "softmax(q.clone() @").replace("DIM", "-1")
-    _, _, rewrites = _passes(text)
+    _, _, rewrites = passes(text)
     assert "no-op/aten.clone.default" in rewrites and "pass/remove_noop_ops" in rewrites
     assert "decomposition/aten.softmax.int" in rewrites or "decomposition/aten._softmax.default" in rewrites
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from driftline.core.target import Target
 from driftline.core.text import did_you_mean
 from driftline.core.wire import decode, encode
 from driftline.events import AuditStarted, BugSeen, Listener, OutOfReach, Working, ignore, says
-from driftline.execute.pool import Pool, PoolExpired, WorkerStartError
+from driftline.execute.pool import Pool, PoolExpired, WorkerKind, WorkerStartError
 from driftline.execute.requests import PROBE, ProbeRequest
 from driftline.patterns.auditees import Auditee, auditee
 from driftline.patterns.found import Found, Told
@@ -140,7 +141,10 @@ def require_device(pool: Pool, device: str) -> None:
     """Does Inductor see it here?"""
     if device == CPU:
         return
-    found = pool.ask(worker_kind(device=device), PROBE, ProbeRequest("inductor"))
+    # An ordinary worker has only torch to import, and knows of all but a GPU, which it cannot open.
+    found = pool.ask(WorkerKind("probe torch"), PROBE, ProbeRequest("inductor"))
+    if device not in found.devices and shutil.which("nvidia-smi"):
+        found = pool.ask(worker_kind(device=device), PROBE, ProbeRequest("inductor"))
     if device not in found.devices:
         raise BackendUnavailable(
             f"inductor:device={device}: torch sees no such device here, only {', '.join(found.devices)}."
