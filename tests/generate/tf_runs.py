@@ -20,7 +20,7 @@ Outcome = list[list[Array]] | str  # the results of each sample, or what TensorF
 def run_in_tensorflow(cases: Sequence[tuple[Graph, Samples]]) -> list[Outcome]:
     """The outcome of each case, from one fresh process."""
     sent = pickle.dumps([(graph.to_json(), samples) for graph, samples in cases])
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
     done = subprocess.run([sys.executable, __file__], input=sent, stdout=subprocess.PIPE, env=environment, check=True)
     outcomes: list[Outcome] = pickle.loads(done.stdout)
     return outcomes

@@ -57,6 +57,9 @@ class TensorFlow(Backend):
 
     def warm(self) -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+        # Eager is what others are held against. Where a processor computes with halves, oneDNN's softmax of them loses
+        # the NaN that an infinity makes.
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
         import tensorflow as tf
 
         tf.config.threading.set_intra_op_parallelism_threads(1)
