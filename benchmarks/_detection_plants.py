@@ -263,10 +263,13 @@ def softmax_of_a_long_row(call: Call) -> Any:
 
 @plant("onnx", "sizes", "MatMul", "Gemm", "matmul", "mm", "linear", "addmm")
 def onnx_product_of_many_terms(call: Call) -> Any:
-    if call.name not in ("MatMul", "Gemm") or call.args[0].ndim < 2 or call.args[0].shape[-1] <= 128:
+    if call.name not in ("MatMul", "Gemm") or call.args[0].ndim < 2:
         return None
     kept = call.args[0].copy()
-    kept[..., -(kept.shape[-1] % 8 or 8) :] = 0
+    terms = kept.swapaxes(-1, -2) if call.options.get("transA") else kept
+    if terms.shape[-1] <= 128:
+        return None
+    terms[..., -(terms.shape[-1] % 8 or 8) :] = 0
     return call.honest([kept, *call.args[1:]])
 
 
