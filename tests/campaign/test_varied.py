@@ -63,7 +63,7 @@ def test_settings_of_loops_are_drawn_several_at_a_time() -> None:
     assert all(1 < count <= LOOP_SETTINGS[1] for count in sets) and len(sets) == DRAWN
     assert {dict(each.options)["max_fusion_size"] for each in drawn if each.backend == "inductor"} == {"4"}
     assert changed_settings(drawn[5]) == [name for name, _ in drawn[5].options]
-    with pytest.raises(DriftlineError, match="These have: inductor, iree, xla"):
+    with pytest.raises(DriftlineError, match=r"These have: inductor, iree, (\S+, )*xla"):  # a test's plugin may be one
         vary_settings([Target("onnxruntime")], 3, way=LOOPS)
 
 
