@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,15 @@ import onnx
 import pytest
 
 from driftline.campaign import bisection
+from driftline.checking.checker import Checker
 from driftline.cli import run
 from driftline.core.errors import DriftlineError
+from driftline.core.target import Target
+from driftline.diagnose.bisect import ReleaseAnswer
 from driftline.execute.environments import Environment, list_environments
 from driftline.store import Store
 from driftline.store.diagnoses import Diagnoses
+from typed import typed
 
 # Wrong in 2.0 and 2.1; 1.1 does not take the model.
 COMPILER = """\
@@ -80,18 +85,42 @@ def test_environments_are_described_as_json(
 EVERY = ["1.0", "1.1", "1.2", "2.0", "2.1", "2.2", "3.0"]
 
 
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A folder whose store has one bug, seen in release 2.1, and the bug; 1.0 and 2.1 are installed."""
+    folder = tmp_path_factory.mktemp("found")
+    (folder / "demo.py").write_text(COMPILER)
+    onnx.save(onnx.parser.parse_model(MODEL), folder / "abs.onnx")
+    for release in ("1.0", "2.1"):
+        make_environment(folder / "cache", release)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("DRIFTLINE_CACHE", str(folder / "cache"))
+        told = typed(*"check abs.onnx --inputs random --targets demo@2.1 --plugin demo.py --json".split())
+    assert told.returncode == 1, told.stderr
+    return folder, str(json.loads(told.stdout)["bugs"][0]["id"])
+
+
 @pytest.fixture
-def bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> str:
-    """A store in the current folder with one bug, seen in release 2.1; 1.0 and 2.1 are installed."""
+def bug(found: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The bug, in the current folder: a copy that is the test's own, with its store and environments."""
+    folder, identity = found
+    shutil.copytree(folder, tmp_path, symlinks=True, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DRIFTLINE_CACHE", str(tmp_path / "cache"))
-    for release in ("1.0", "2.1"):
-        make_environment(tmp_path / "cache", release)
-    (tmp_path / "demo.py").write_text(COMPILER)
-    onnx.save(onnx.parser.parse_model(MODEL), "abs.onnx")
-    assert run("check abs.onnx --inputs random --targets demo@2.1 --plugin demo.py --json".split()) == 1
-    found = json.loads(capfd.readouterr().out)
-    return str(found["bugs"][0]["id"])
+    return identity
+
+
+class Known:
+    """In place of compilers, which were asked once: what their releases answered."""
+
+    def __init__(self, checker: Checker, failing: bisection.Failing) -> None:
+        assert failing.target.version == "2.1"
+
+    def __call__(self, checker: Checker, target: Target) -> tuple[ReleaseAnswer, str]:
+        return {"1.0": (ReleaseAnswer.GOOD, "as it should be"), "2.1": (ReleaseAnswer.BAD, "off by one")}[
+            target.version
+        ]
 
 
 def test_releases_that_are_here(bug: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
@@ -99,6 +128,8 @@ def test_releases_that_are_here(bug: str, monkeypatch: pytest.MonkeyPatch, capfd
     assert run(["bisect", bug, "--installed"]) == 1
     out = capfd.readouterr().out
     assert "first bad 2.1 of those asked (1.0 is good; 3 releases between them were not asked). (2 of 7 rel" in out
+
+    monkeypatch.setattr(bisection, "_WrongResult", Known)
 
     def unreachable(package: str) -> list[str]:
         raise DriftlineError("There is no index.")
@@ -179,7 +210,10 @@ def test_releases_are_made_asked_and_removed(
         (["--installed", "--good", "2.1", "--bad", "1.0"], "2.1 was named as --good, but the answer is bad"),
     ],
 )
-def test_mistakes_are_named(bug: str, capfd: pytest.CaptureFixture[str], arguments: list[str], told: str) -> None:
+def test_mistakes_are_named(
+    bug: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    monkeypatch.setattr(bisection, "_WrongResult", Known)
     assert run(["bisect", bug, *arguments]) == 2
     assert told in capfd.readouterr().err
 
