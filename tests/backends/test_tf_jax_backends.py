@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import itertools
+from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
 
 from driftline.backends import BACKENDS
 from driftline.checking.checker import Checker
-from driftline.checking.open import open_program
+from driftline.checking.open import LoadedProgram, open_program
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.execution import Execution, Outcome, Stage
 from driftline.core.target import parse_targets
@@ -159,13 +161,29 @@ ON_TENSORFLOW = ("tensorflow", "tensorflow-xla", "tflite", "tflite:delegate=none
 NETWORK = np.exp([0.0, 0.6]) / np.exp([0.0, 0.6]).sum()  # [2.2, 2.8] after the product
 
 
-def case_of(checker: Checker, folder: Path, framework: str, text: str, name: str, target: str) -> Case:
-    pytest.importorskip(framework)
-    file = folder / "programs.py"
-    file.write_text(text)
-    opened = open_program(f"{file}:{name}", checker.pool, CheckOptions())
-    inputs = (Inputs(opened.example, "example"),) * 2
-    return Case(opened.program, inputs, tuple(parse_targets(target)), CheckOptions())
+CaseOf = Callable[[str, str, str, str], Case]
+
+
+@pytest.fixture(scope="module")
+def case_of(checker: Checker, tmp_path_factory: pytest.TempPathFactory) -> CaseOf:
+    """A program of a framework, on a target, by its text and name. It is opened once for all targets, which load it
+    again, each in its own worker."""
+    folder = tmp_path_factory.mktemp("programs")
+    numbers = itertools.count()
+
+    @cache
+    def opened(text: str, name: str) -> LoadedProgram:
+        file = folder / f"programs{next(numbers)}.py"
+        file.write_text(text)
+        return open_program(f"{file}:{name}", checker.pool, CheckOptions())
+
+    def made(framework: str, text: str, name: str, target: str) -> Case:
+        pytest.importorskip(framework)
+        program = opened(text, name)
+        inputs = (Inputs(program.example, "example"),) * 2
+        return Case(program.program, inputs, tuple(parse_targets(target)), CheckOptions())
+
+    return made
 
 
 def execute(checker: Checker, case: Case) -> Execution:
@@ -185,36 +203,36 @@ def assert_outputs(execution: Execution, expected: Arrays, *, renamed: bool) -> 
 
 @pytest.mark.parametrize("target", ON_TENSORFLOW)
 @pytest.mark.parametrize("name", EXPECTED)
-def test_tensorflow_programs(checker: Checker, tmp_path: Path, name: str, target: str) -> None:
-    case = case_of(checker, tmp_path, "tensorflow", TENSORFLOW, name, target)
+def test_tensorflow_programs(checker: Checker, case_of: CaseOf, name: str, target: str) -> None:
+    case = case_of("tensorflow", TENSORFLOW, name, target)
     assert_outputs(execute(checker, case), EXPECTED[name], renamed=target.startswith("tflite"))
 
 
 @pytest.mark.parametrize("target", ["xla", "xla:jit=off"])
 @pytest.mark.parametrize("name", EXPECTED)
-def test_jax_programs(checker: Checker, tmp_path: Path, name: str, target: str) -> None:
-    case = case_of(checker, tmp_path, "jax", JAX, name, target)
+def test_jax_programs(checker: Checker, case_of: CaseOf, name: str, target: str) -> None:
+    case = case_of("jax", JAX, name, target)
     assert_outputs(execute(checker, case), EXPECTED[name], renamed=False)
 
 
-def test_numbers_of_python_in_a_loop_overflow_in_the_reference_too(checker: Checker, tmp_path: Path) -> None:
-    case = case_of(checker, tmp_path, "jax", JAX, "overflow_of_numbers", "xla")
+def test_numbers_of_python_in_a_loop_overflow_in_the_reference_too(checker: Checker, case_of: CaseOf) -> None:
+    case = case_of("jax", JAX, "overflow_of_numbers", "xla")
     outcome = checker.check(case)
     (result,) = outcome.results
     assert outcome.reference.samples[0].native["output"] == 9
     assert result.verdict.judgement is Judgement.PASS, result.verdict.reason
 
 
-def test_wide_inputs_are_not_narrowed_by_jax(checker: Checker, tmp_path: Path) -> None:
-    case = case_of(checker, tmp_path, "jax", JAX, "wide", "xla")
+def test_wide_inputs_are_not_narrowed_by_jax(checker: Checker, case_of: CaseOf) -> None:
+    case = case_of("jax", JAX, "wide", "xla")
     expected = {"0": np.array([2**40 + 1]), "1": np.array([1 / 3])}
     assert_outputs(execute(checker, case), expected, renamed=False)
 
 
-def test_another_programs_precision_does_not_leak(checker: Checker, tmp_path: Path) -> None:
+def test_another_programs_precision_does_not_leak(checker: Checker, case_of: CaseOf) -> None:
     switched = JAX + "\njax.config.update('jax_enable_x64', True)\n"
-    execute(checker, case_of(checker, tmp_path, "jax", switched, "no_inputs", "xla"))
-    after = execute(checker, case_of(checker, tmp_path, "jax", JAX, "no_inputs", "xla"))
+    execute(checker, case_of("jax", switched, "no_inputs", "xla"))
+    after = execute(checker, case_of("jax", JAX + "\n", "no_inputs", "xla"))  # opened after it, too
     assert after.outputs[0]["output"].dtype == np.float32
 
 
@@ -229,21 +247,21 @@ def test_another_programs_precision_does_not_leak(checker: Checker, tmp_path: Pa
     ],
 )
 def test_what_tensorflow_does_not_support_is_a_rejection(
-    checker: Checker, tmp_path: Path, name: str, target: str, stage: Stage
+    checker: Checker, case_of: CaseOf, name: str, target: str, stage: Stage
 ) -> None:
-    execution = execute(checker, case_of(checker, tmp_path, "tensorflow", TENSORFLOW, name, target))
+    execution = execute(checker, case_of("tensorflow", TENSORFLOW, name, target))
     assert execution.outcome is Outcome.REJECTED
     assert execution.stage is stage
 
 
-def test_python_that_depends_on_values_is_a_rejection(checker: Checker, tmp_path: Path) -> None:
-    execution = execute(checker, case_of(checker, tmp_path, "jax", JAX, "branches", "xla"))
+def test_python_that_depends_on_values_is_a_rejection(checker: Checker, case_of: CaseOf) -> None:
+    execution = execute(checker, case_of("jax", JAX, "branches", "xla"))
     assert execution.outcome is Outcome.REJECTED
 
 
 @pytest.mark.parametrize("target", ["tensorflow", "tensorflow-xla"])
-def test_variables_are_put_back_after_each_run(checker: Checker, tmp_path: Path, target: str) -> None:
-    case = case_of(checker, tmp_path, "tensorflow", TENSORFLOW, "keeps_state", target)
+def test_variables_are_put_back_after_each_run(checker: Checker, case_of: CaseOf, target: str) -> None:
+    case = case_of("tensorflow", TENSORFLOW, "keeps_state", target)
     assert_outputs(execute(checker, case), {"output": 2 * (A + 1)}, renamed=False)
 
 
@@ -268,32 +286,30 @@ def test_a_converter_that_makes_an_invalid_model_is_no_rejection() -> None:
 
 @pytest.mark.parametrize(("framework", "text"), [("tensorflow", TENSORFLOW), ("jax", JAX)])
 def test_the_float64_run_computes_small_floats_in_float64(
-    checker: Checker, tmp_path: Path, framework: str, text: str
+    checker: Checker, case_of: CaseOf, framework: str, text: str
 ) -> None:
-    case = case_of(checker, tmp_path, framework, text, "network", "tensorflow" if framework == "tensorflow" else "xla")
+    case = case_of(framework, text, "network", "tensorflow" if framework == "tensorflow" else "xla")
     sample = checker.reference(case).samples[0]
     assert sample.native["output"].dtype == np.float16
     assert sample.exact is not None, sample.note
     np.testing.assert_allclose(sample.exact["output"][0], NETWORK, rtol=1e-7)  # inputs and weights are float32
 
 
-def test_a_keras_model_has_a_float64_run(checker: Checker, tmp_path: Path) -> None:
-    sample = checker.reference(
-        case_of(checker, tmp_path, "tensorflow", TENSORFLOW, "keras_network", "tensorflow")
-    ).samples[0]
+def test_a_keras_model_has_a_float64_run(checker: Checker, case_of: CaseOf) -> None:
+    sample = checker.reference(case_of("tensorflow", TENSORFLOW, "keras_network", "tensorflow")).samples[0]
     assert sample.exact is not None, sample.note
     np.testing.assert_allclose(sample.exact["output"], sample.native["output"], rtol=1e-4, atol=1e-6)
 
 
-def test_an_operation_without_a_float64_kernel_has_no_float64_run(checker: Checker, tmp_path: Path) -> None:
-    case = case_of(checker, tmp_path, "tensorflow", TENSORFLOW, "fixed_to_float", "tensorflow")
+def test_an_operation_without_a_float64_kernel_has_no_float64_run(checker: Checker, case_of: CaseOf) -> None:
+    case = case_of("tensorflow", TENSORFLOW, "fixed_to_float", "tensorflow")
     sample = checker.reference(case).samples[0]
     assert sample.exact is None
     assert "ResizeBilinear" in sample.note
 
 
-def test_inner_programs_of_jax_are_lifted_too(checker: Checker, tmp_path: Path) -> None:
-    sample = checker.reference(case_of(checker, tmp_path, "jax", JAX, "inner_programs", "xla")).samples[0]
+def test_inner_programs_of_jax_are_lifted_too(checker: Checker, case_of: CaseOf) -> None:
+    sample = checker.reference(case_of("jax", JAX, "inner_programs", "xla")).samples[0]
     assert sample.exact is not None, sample.note
     for name, exact in sample.exact.items():
         assert exact.dtype == np.float64

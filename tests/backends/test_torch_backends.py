@@ -5,13 +5,16 @@ Everything runs in workers; results are held against eager ones, computed here i
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from driftline.backends import BACKENDS
 from driftline.checking.checker import Checker
-from driftline.checking.open import open_program
+from driftline.checking.open import LoadedProgram, open_program
 from driftline.core.case import Case, CheckOptions, Inputs
 from driftline.core.execution import Execution, Outcome, Stage
 from driftline.core.target import Target, parse_targets
@@ -111,13 +114,21 @@ EXPECTED: dict[str, Arrays] = {
 QUICK = ("torchscript", "torchscript:mode=trace", "torchscript:freeze=false", "executorch", "xla")
 
 
-def execute(checker: Checker, folder: Path, text: str, name: str, target: str, samples: int = 1) -> Execution:
-    file = folder / "programs.py"
-    file.write_text(text)
-    opened = open_program(f"{file}:{name}", checker.pool, CheckOptions())
-    inputs = (Inputs(opened.example, "example"),) * samples
+Opened = Callable[[str], LoadedProgram]
+
+
+@pytest.fixture(scope="module")
+def opened(checker: Checker, tmp_path_factory: pytest.TempPathFactory) -> Opened:
+    """A program by its name. It is opened once for all targets, which load it again, each in its own worker."""
+    file = tmp_path_factory.mktemp("opened") / "programs.py"
+    file.write_text(PROGRAMS)
+    return cache(lambda name: open_program(f"{file}:{name}", checker.pool, CheckOptions()))
+
+
+def execute(checker: Checker, program: LoadedProgram, target: str, samples: int = 1) -> Execution:
+    inputs = (Inputs(program.example, "example"),) * samples
     (parsed,) = parse_targets(target)
-    return checker.execute(Case(opened.program, inputs, (parsed,), CheckOptions()), parsed)
+    return checker.execute(Case(program.program, inputs, (parsed,), CheckOptions()), parsed)
 
 
 def assert_outputs(execution: Execution, expected: Arrays) -> None:
@@ -131,14 +142,14 @@ def assert_outputs(execution: Execution, expected: Arrays) -> None:
 
 @pytest.mark.parametrize("target", QUICK)
 @pytest.mark.parametrize("name", EXPECTED)
-def test_results_have_the_programs_own_structure(checker: Checker, tmp_path: Path, name: str, target: str) -> None:
+def test_results_have_the_programs_own_structure(checker: Checker, opened: Opened, name: str, target: str) -> None:
     # Two samples: what one run leaves behind must not reach the next.
-    assert_outputs(execute(checker, tmp_path, PROGRAMS, name, target, samples=2), EXPECTED[name])
+    assert_outputs(execute(checker, opened(name), target, samples=2), EXPECTED[name])
 
 
 @pytest.mark.parametrize("target", QUICK)
-def test_bfloat16_arrives_and_returns(checker: Checker, tmp_path: Path, target: str) -> None:
-    execution = execute(checker, tmp_path, PROGRAMS, "bfloat", target)
+def test_bfloat16_arrives_and_returns(checker: Checker, opened: Opened, target: str) -> None:
+    execution = execute(checker, opened("bfloat"), target)
     assert execution.outcome is Outcome.OK, execution.failure
     assert execution.outputs[0]["output"].dtype.name == "bfloat16"
     np.testing.assert_array_equal(execution.outputs[0]["output"].astype(np.float32), [2, 4, 6])
@@ -149,7 +160,7 @@ def test_bfloat16_arrives_and_returns(checker: Checker, tmp_path: Path, target: 
     [
         ("branches", "torchscript:mode=trace", Stage.CONVERT),
         ("branches", "executorch", Stage.CONVERT),
-        ("branches", "aotinductor", Stage.CONVERT),
+        pytest.param("branches", "aotinductor", Stage.CONVERT, marks=pytest.mark.slow),
         ("branches", "xla", Stage.CONVERT),
         ("structures", "torchscript:mode=script", Stage.CONVERT),
         ("singular_values", "executorch", Stage.COMPILE),
@@ -159,25 +170,35 @@ def test_bfloat16_arrives_and_returns(checker: Checker, tmp_path: Path, target: 
     ],
 )
 def test_what_a_compiler_does_not_support_is_a_rejection(
-    checker: Checker, tmp_path: Path, name: str, target: str, stage: Stage
+    checker: Checker, opened: Opened, name: str, target: str, stage: Stage
 ) -> None:
-    execution = execute(checker, tmp_path, PROGRAMS, name, target)
+    execution = execute(checker, opened(name), target)
     assert execution.outcome is Outcome.REJECTED
     assert execution.stage is stage
 
 
+@pytest.mark.parametrize("name", ["aotinductor", "executorch", "xla"])
+def test_what_torch_export_does_not_capture_is_a_rejection_for_each_that_starts_from_it(name: str) -> None:
+    class UserError(Exception):
+        """As torch.export calls it."""
+
+    backend = BACKENDS.get(name)
+    assert backend.captures and backend.is_rejection(UserError("data-dependent"))
+    assert not backend.is_rejection(RuntimeError("data-dependent"))
+
+
 @pytest.mark.parametrize("target", ["torchscript", "executorch:delegate=xnnpack", "xla:jit=off"])
-def test_a_network_gives_the_eager_result(checker: Checker, tmp_path: Path, target: str) -> None:
-    eager = execute(checker, tmp_path, PROGRAMS, "network", "eager")
-    execution = execute(checker, tmp_path, PROGRAMS, "network", target)
+def test_a_network_gives_the_eager_result(checker: Checker, opened: Opened, target: str) -> None:
+    eager = execute(checker, opened("network"), "eager")
+    execution = execute(checker, opened("network"), target)
     assert execution.outcome is Outcome.OK, execution.failure
     np.testing.assert_allclose(execution.outputs[0]["output"], eager.outputs[0]["output"], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXPECTED)
-def test_aotinductor_results_have_the_programs_own_structure(checker: Checker, tmp_path: Path, name: str) -> None:
-    assert_outputs(execute(checker, tmp_path, PROGRAMS, name, "aotinductor", samples=2), EXPECTED[name])
+def test_aotinductor_results_have_the_programs_own_structure(checker: Checker, opened: Opened, name: str) -> None:
+    assert_outputs(execute(checker, opened(name), "aotinductor", samples=2), EXPECTED[name])
 
 
 def test_a_big_program_that_writes_into_its_weights_starts_each_run_anew(checker: Checker, tmp_path: Path) -> None:
