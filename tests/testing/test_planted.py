@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -20,7 +19,7 @@ from driftline.core.plugins import load_plugins
 from driftline.core.program import SourceBundle
 from driftline.core.target import Target
 from driftline.core.verdict import Judgement, Kind
-from driftline.testing import PLANTED, planted_plugin
+from driftline.testing import PLANTED, conformance, planted_plugin
 from driftline.testing.programs import legitimate
 
 REDUCE = "torch_reduction", "onnx_reduction"
@@ -159,22 +158,23 @@ class TestMissing(Planted):
 """
 
 
-def test_the_conformance_suite_catches_planted_bugs(tmp_path: Path) -> None:
+def test_the_conformance_suite_catches_planted_bugs(
+    checker: Checker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """By a pytest inside this one, with warm workers; tests/test_conformance.py has the suite start its own."""
     (tmp_path / "test_suites.py").write_text(SUITES)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--junitxml=report.xml",
-        "test_suites.py",
-    ]
-    command += ["-k", "torch_conv or zero_d or declared or arrays_it or (Segfault and something)"]  # the telling ones
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1, done.stdout
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(conformance, "_checker", lambda: checker)
+    monkeypatch.delitem(sys.modules, "test_suites", raising=False)
+    for name in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"):
+        monkeypatch.delenv(name, raising=False)
+    telling = "torch_conv or zero_d or declared or arrays_it or (Segfault and something)"
+    command = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--junitxml=report.xml", "-k", telling]
+    code = pytest.main([*command, "test_suites.py"])
+    sys.modules.pop("test_suites", None)
+    assert code == 1, capfd.readouterr()
     failed: dict[str, set[str]] = {}
     for case in ElementTree.parse(tmp_path / "report.xml").iter("testcase"):
         suite = case.attrib["classname"].rpartition(".")[2]
