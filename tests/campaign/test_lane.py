@@ -143,16 +143,6 @@ def test_operators_alone_are_tried_in_every_way_and_no_more() -> None:
     assert [r.number for r in asked] == sorted(r.number for r in asked), "the least tried first"
 
 
-def test_common_operators_are_tried_in_further_ways_sooner() -> None:
-    rare = ["bessel_j0", "bessel_j1", "digamma", "erfc", "expm1", "lgamma", "logit", "sinc"]
-    lane = make_lane()
-    lane.arms, lane.alone = {"alone": ["relu", *rare]}, dict.fromkeys(["relu", *rare], 4)
-    asked = [r for turn in played(lane, 12) for r in turn]
-    assert {r.arm for r in asked[:9]} == {"relu", *rare}, "each once, first"
-    last = {arm: max(n for n, r in enumerate(asked) if r.arm == arm) for arm in lane.alone}
-    assert last.pop("relu") < min(last.values())
-
-
 def test_random_programs_are_not_operators_alone_again() -> None:
     lane = make_lane()
     asked = [r for turn in played(lane, 12) for r in turn if r.generator == "graph"]

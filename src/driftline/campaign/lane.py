@@ -8,7 +8,6 @@ Several turns may be in hand at once: `pipeline.py` says which earlier ones a tu
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections import Counter, defaultdict, deque
@@ -22,7 +21,6 @@ from driftline.checking.batch_requests import ProgramRequest
 from driftline.checking.refusals import rejection_key
 from driftline.core.target import Target
 from driftline.core.text import normalise_message
-from driftline.generate.chains import COMMON
 from driftline.generate.graph import Graph
 from driftline.generate.lone_operators import ALONE
 from driftline.store.hunts import SlowProgram, Turn, TurnBody
@@ -195,16 +193,13 @@ class Lane:
 
     def _lone(self, size: int, rng: random.Random) -> list[str]:
         """The operators that are tried alone in a turn, the least tried first: its share of them, or all of it where
-        nothing else makes programs. When each was tried once, every other one is a common operator: the seventh way to
-        try a softmax matters more than the second way to try a Bessel function."""
+        nothing else makes programs."""
         left = self._untried()
         rng.shuffle(left)
         left.sort(key=lambda arm: self.stats[(ALONE, arm)].programs)
         first_time = bool(left) and not self.stats[(ALONE, left[0])].programs
         others = set(self._drawn) - self.needs_base
         share = int(size * (FIRST_TIME if first_time else SYSTEMATIC))
-        if not first_time:
-            left = _alternating([arm for arm in left if arm in COMMON], left)
         return left[: max(1, min(share, size - len(others))) if others else size]  # a short turn has room for each
 
     def _generator(self, rng: random.Random, made: Sequence[ProgramRequest], *, can_change: bool) -> str | None:
@@ -377,12 +372,6 @@ class Lane:
         if result.request.generator in ("mutate", "llm", "chains") or about == "pairs":
             about = " ".join(sorted({operator for operator, _ in result.coverage}))
         return f"{result.kind} {about}"
-
-
-def _alternating(preferred: Sequence[str], everything: Sequence[str]) -> list[str]:
-    """All of them, each once: one of the preferred, one of all, as long as there are preferred ones."""
-    pairs = itertools.chain.from_iterable(zip(preferred, everything, strict=False))
-    return list(dict.fromkeys([*pairs, *everything]))
 
 
 def _slowest(results: Sequence[Screened]) -> tuple[SlowProgram, ...]:
