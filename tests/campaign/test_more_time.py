@@ -239,6 +239,7 @@ def test_killed_before_a_turn_is_done_again_nothing_is_lost(uninterrupted: dict[
     died = subprocess.run(
         [sys.executable, "-c", f"import test_more_time; test_more_time.go_on_and_die({str(tmp_path / 's')!r})"],
         cwd=Path(__file__).parent,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},  # its own folder, and what helps all tests
         capture_output=True,
         timeout=300,
     )
