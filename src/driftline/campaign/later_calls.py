@@ -92,16 +92,13 @@ class PlainLaterCall:
         return plain if wrong and bool(plain.evidence.policies) == bool(part.evidence.policies) else part
 
     def _in_plainer_dtype(self, part: Screened, graph: Graph) -> Screened:
+        """The first that fails as the part does, and in a later call as well."""
         calls = calls_of(self._screening, part)
         requests = [
             self._screening.in_calls(plain, [cast(arrays, old, new) for arrays in calls])
             for changed, old, new in in_plainer_dtypes(graph)
             if (plain := retyped(changed, self._language)) is not None
         ]
-        return self._same(part, requests)
-
-    def _same(self, part: Screened, requests: Sequence[ProgramRequest]) -> Screened:
-        """The first that fails as the part does, and in a later call as well."""
         answers = self._screening.screen(requests)
         return next((answer for answer in answers if answer.sample and same_failure(answer, part)), part)
 
