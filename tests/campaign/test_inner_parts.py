@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from driftline.campaign.inner_parts import called, is_unchanged_input, torch_name
+from driftline.campaign.failing_program import called, torch_name
+from driftline.campaign.inner_parts import is_unchanged_input
 from driftline.campaign.orders import SuspectOrder
 from driftline.campaign.part_screening import PART
 from driftline.campaign.triage import Triage
