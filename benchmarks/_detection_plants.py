@@ -348,7 +348,8 @@ def onnx_integer_product_ignores_zero_point(call: Call) -> Any:
 
 @plant("torch", "pairs", "relu", "clamp", "leaky_relu", "neg")
 def neg_swallowed_by_relu(call: Call) -> Any:
-    return call.honest([-call.args[0]]) if call.name in ("relu", "clamp") and call.is_made_by("neg") else None
+    made = call.name in ("relu", "clamp") and call.is_made_by("neg")
+    return call.honest([-call.args[0], *call.args[1:]]) if made else None
 
 
 @plant("torch", "pairs", "softmax", "mul", "div")

@@ -13,12 +13,14 @@ import time
 from driftline.campaign.composites import has_product, product_in
 from driftline.campaign.failing_program import TRACERS, FailingProgram
 from driftline.campaign.part_screening import PartScreening
+from driftline.campaign.plain_functions import OF_ONNX, OF_TORCH, with_plain_function
 from driftline.campaign.plainest import (
     SCALES,
     drawn,
     in_floats,
     in_same_way,
     is_plainly_wrong,
+    lacks_the_same,
     may_be_floats,
     may_be_plainer,
     plain_numbers,
@@ -97,10 +99,17 @@ class InnerParts:
         return alone if follows else None
 
     def _plainest(self, part: Screened) -> Screened:
-        """The same steps as for a graph of ours (`PlainestForm`)."""
+        """The same steps as for a graph of ours (`PlainestForm`, `PlainestFunctions`)."""
         read: Screened | None = None
         end = self._patience()  # of its own: what takes long to find would go by another name
-        for simpler in (self._on_ordinary_numbers, self._in_plainer_dtype, self._in_plainer_dtype, self._in_floats):
+        steps = (
+            self._on_ordinary_numbers,
+            self._in_plainer_dtype,
+            self._in_plainer_dtype,
+            self._in_floats,
+            self._with_plain_function,
+        )
+        for simpler in steps:
             if part is not read:
                 program, read = FailingProgram(self._pool, self._screening, part), part
             if program.base is None or time.monotonic() > end:
@@ -136,12 +145,28 @@ class InnerParts:
         for numbers in program.numbers():
             forms = [program.changing(numbers, change) for change in (in_floats, small, _small_floats)]
             as_given, of_small, small_floats = program.screened(forms)
+            if lacks_the_same(as_given, part):
+                return as_given
             if is_plainly_wrong(of_small) and is_plainly_wrong(small_floats):
                 return small_floats
             again = self._screening.again(part)
             if is_plainly_wrong(part) and same_numbers(self._screening, as_given, again, part):
                 return as_given
         return part
+
+    def _with_plain_function(self, part: Screened, program: FailingProgram) -> Screened:
+        assert program.base and part.made
+        plain = OF_ONNX if part.made.program.framework == "onnx" else OF_TORCH
+        for answer in program.screened(list(with_plain_function(program.base, plain))):
+            if same_failure(answer, part) and self._is_smallest(answer):
+                return answer
+        return part
+
+    def _is_smallest(self, part: Screened) -> bool:
+        program = FailingProgram(self._pool, self._screening, part)
+        if program.base is None:
+            return False
+        return Cutting(part, program.base, program.screened, self._patience()).parts()[0] is part
 
 
 def _small_floats(array: Array) -> Array:

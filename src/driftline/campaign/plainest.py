@@ -118,6 +118,8 @@ class PlainestForm:
                     self._screening.on_inputs(floats, _as_floats(modest, floated)),
                 ]
             )
+            if lacks_the_same(as_given, part):
+                return as_given
             if is_plainly_wrong(of_small) and is_plainly_wrong(small_floats):
                 return small_floats
             if is_plainly_wrong(part) and same_numbers(self._screening, as_given, self._screening.again(part), part):
@@ -205,8 +207,8 @@ def may_be_plainer(part: Screened, *, with_gradient: bool = False) -> bool:
 
 
 def may_be_floats(part: Screened, dtypes: Sequence[str]) -> bool:
-    """Is it a wrong result of integers, masks or complex numbers alone?"""
-    wrong = part.kind in _OF_NUMBERS and not part.evidence.policies
+    """Is it a wrong result of integers, masks or complex numbers alone, or one that is not there?"""
+    wrong = part.kind in (*_OF_NUMBERS, Kind.WRONG_STRUCTURE) and not part.evidence.policies
     return wrong and bool(dtypes) and not any(map(is_float, dtypes))
 
 
@@ -227,6 +229,14 @@ def same_numbers(screening: PartScreening, result: Screened, again: ProgramReque
         one.shape == two.shape and np.array_equal(one.astype(np.float64), two.astype(np.float64), equal_nan=True)
         for one, two in zip(mine, other, strict=True)
     )
+
+
+def lacks_the_same(result: Screened, part: Screened) -> bool:
+    """Are the same results missing, or there besides?"""
+    if part.kind != Kind.WRONG_STRUCTURE or not same_failure(result, part):
+        return False
+    mine, other = result.evidence, part.evidence
+    return (mine.wanted, mine.came) == (other.wanted, other.came)
 
 
 def small(array: Array) -> Array:

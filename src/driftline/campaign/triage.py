@@ -18,6 +18,7 @@ from driftline.campaign.inner_parts import InnerParts
 from driftline.campaign.later_calls import PlainLaterCall
 from driftline.campaign.orders import SuspectOrder
 from driftline.campaign.part_screening import PartScreening
+from driftline.campaign.plain_functions import PlainestFunctions
 from driftline.campaign.plainest import PlainestForm
 from driftline.campaign.session import fingerprint, record
 from driftline.campaign.smallest_parts import SmallestParts
@@ -172,9 +173,10 @@ class _Examination:
             return ExaminedSuspect("bug", ((known, False),))
         try:
             plainest = PlainestForm(self._parts, LANGUAGE[self._form], self._deadline)
+            functions = PlainestFunctions(self._parts, LANGUAGE[self._form], self._deadline)
             later = PlainLaterCall(self._parts, LANGUAGE[self._form], self._deadline)
             for part in SmallestParts(self._parts, self._deadline).of(whole):
-                plain = later.of(plainest.of(part))
+                plain = later.of(functions.of(plainest.of(part)))
                 if not self._is_bug_inside(plain) and plain is not part:
                     self._is_bug_inside(part)  # the plainer form does not stand a closer look
         except PoolInterrupted:
