@@ -36,6 +36,16 @@ def test_each_circumstance_is_what_it_says() -> None:
     assert empty and 0 in empty.leaves[0].type.shape
 
 
+def test_what_computes_along_an_axis_has_long_ones_first() -> None:
+    def specials(arm: str) -> list[str]:
+        return [one.special for one in circumstances(OPERATORS[arm], "torch")[:3]]
+
+    for arm in ("softmax", "cumprod", "sum", "sort"):
+        assert specials(arm) == ["", "long axis", "longest axis"]
+    others = {tuple(specials(arm)) for arm in ("relu", "exp", "add", "flip", "concat", "matmul")}
+    assert len(others) > 2, "a short hunt sees all circumstances, each of some operators"
+
+
 def test_all_dtypes_are_tried_and_then_there_is_no_more() -> None:
     form = OPERATORS["relu"].torch
     assert form

@@ -2,7 +2,8 @@
 
 The programs of an operator are numbered: in its first dtype on plain inputs; then, from one operator to the next in
 another order, with a long axis, with its gradient, on inputs that lie in memory in another way, under transformations
-(JAX), on inputs without elements; then in its other dtypes. There is a last one.
+(JAX), on inputs without elements; then in its other dtypes. What computes along an axis has long ones first. There is a
+last one.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from dataclasses import dataclass
 from driftline.generate.base import Blueprint, Generator, GeneratorRequest, NoProgram
 from driftline.generate.blueprint import LANGUAGE, blueprint
 from driftline.generate.graph import TensorType
-from driftline.generate.operator import FLOATS, Draw, EmptyDraw, LargeDraw, LongestDraw, Operator
+from driftline.generate.kernels import kernels
+from driftline.generate.operator import FLOATS, Draw, EmptyDraw, Invalid, LargeDraw, LongestDraw, Operator
 from driftline.generate.random_graph import UNROLLED, GraphBuilder, varied
 from driftline.generate.table import OPERATORS
 from driftline.generate.transforms import GRADIENT, TRANSFORMS, under
 
 ALONE = "alone"
 _DRAWS: dict[str, type[Draw]] = {"long axis": LargeDraw, "longest axis": LongestDraw, "empty": EmptyDraw}
+LONG = ("long axis", "longest axis")
 LAYOUTS = ("transposed", "strided", "expanded")
 
 
@@ -64,7 +67,7 @@ def circumstances(operator: Operator, language: str) -> list[Circumstance]:
     first, *others = form.dtypes
     specials = [""]
     if operator.name not in UNROLLED:
-        specials += ["long axis", "longest axis"]
+        specials += LONG
     if language == "torch" and operator.differentiable and not operator.inplace and first in FLOATS:
         specials.append("gradient")
     if language == "torch" and operator.first_values == "any":
@@ -74,9 +77,21 @@ def circumstances(operator: Operator, language: str) -> list[Circumstance]:
         specials += [name for name in TRANSFORMS if smooth or name != GRADIENT]
     if any(operator.fits(TensorType(first, (0, *[4] * (rank - 1)))) for rank in range(1, operator.rank[1] + 1)):
         specials.append("empty")
-    turn = 1 + sum(operator.name.encode()) % max(1, len(specials) - 1)  # so that a short hunt sees all of them
-    specials = [*specials[:1], *specials[turn:], *specials[1:turn]]
+    ahead = 1 + (len(LONG) if LONG[0] in specials and _computes_along_an_axis(operator, first) else 0)
+    turn = ahead + sum(operator.name.encode()) % max(1, len(specials) - ahead)  # so that a short hunt sees all of them
+    specials = [*specials[:ahead], *specials[turn:], *specials[ahead:turn]]
     return [*(Circumstance(first, special) for special in specials), *(Circumstance(dtype) for dtype in others)]
+
+
+def _computes_along_an_axis(operator: Operator, dtype: str) -> bool:
+    """Then its length is what the operator goes by."""
+    low, high = operator.rank
+    given = TensorType(dtype, (4,) * max(low, min(2, high)))
+    try:
+        _, attributes = operator.draw(Draw(random.Random(0)), given) if operator.fits(given) else ((), {})
+    except Invalid:
+        return False
+    return not {"axis", "axes"}.isdisjoint(attributes) and bool(kernels(operator.name))
 
 
 def lone_programs(form: str) -> dict[str, int]:
