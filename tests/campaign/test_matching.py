@@ -11,6 +11,7 @@ import onnx
 
 from driftline.campaign.crew import LocalCrew
 from driftline.campaign.hunt import Hunter, by_target
+from driftline.campaign.known_forms import KnownForms
 from driftline.campaign.lane import Lane
 from driftline.campaign.matching import Matching
 from driftline.campaign.orders import SuspectOrder
@@ -31,6 +32,7 @@ from driftline.store import Store
 from driftline.store.hunts import HuntLog, Suspect, SuspectBody, Turn, TurnBody
 from driftline.testing import planted
 
+FUSIONS = str(Path(__file__).with_name("faulty_fusions.py"))
 FAULTY = str(Path(__file__).with_name("faulty_pairs.py"))
 ROW = TensorType("float32", (4,))
 PLUGIN = str(Path(planted.__file__).resolve())
@@ -62,6 +64,42 @@ def test_what_holds_a_known_bug_is_settled_and_what_may_be_new_is_not(pool: Pool
         known = {one.id: found for one, found in Matching(triage, TARGET, "torch", options).settled(waiting)}
     assert {number: found.state for number, found in known.items()} == {1: "bug", 2: "gone", 3: "bug"}
     assert [[held.id for held, _ in known[number].bugs] for number in (1, 3)] == [[bug.id], [bug.id]]
+
+
+def test_a_part_that_goes_by_another_name_is_recognised(pool: Pool, tmp_path: Path) -> None:
+    """A product of any function goes by that of relu; once that was seen of sigmoid, it is known of others with one."""
+    load_plugins([FUSIONS])
+    target, square = Target("faulty-fusions"), TensorType("float32", (4, 4))
+
+    def product_of(number: int, function: str, *after: str) -> Suspect:
+        nodes = [Node(function, (0,), (square,)), Node("matmul", (2, 1), (square,))]
+        nodes += [Node(name, (3 + at,), (square,)) for at, name in enumerate(after)]
+        graph = Graph((Leaf("input", square),) * 2, tuple(nodes), (len(nodes) + 1,))
+        request = ProgramRequest("graph", function, number, ("random",), seed=str(number), graph=graph)
+        return Suspect(
+            number, str(target), 0, SuspectBody(encode(ProgramRequest, request), False, "wrong-value", "RUN", "")
+        )
+
+    waiting = [product_of(1, "sigmoid", "neg"), product_of(2, "tanh", "neg")]
+    with Store.create(tmp_path / "store") as store:
+        options = CheckOptions(plugins=(FUSIONS,))
+        triage = Triage(Checker(pool, jobs=1), store)
+        seen = decode(ProgramRequest, product_of(0, "sigmoid").body.request)
+        ((bug, _),) = triage.examine(SuspectOrder(target, "torch", seen, options)).bugs
+        assert bug.fingerprint.detail == "matmul+relu of float"
+        known = {one.id: found for one, found in Matching(triage, target, "torch", options).settled(waiting)}
+    assert [held.id for held, _ in known[1].bugs] == [bug.id]
+    assert list(known) == [1], "nobody looked at a product of a tanh"
+
+
+def test_what_parts_turned_out_to_be_is_known_of_those_that_were_always_the_same() -> None:
+    forms = KnownForms()
+    forms.note("a", "xla", {"var"}, {"sum"})
+    forms.note("a", "xla", {"var"}, {"sum"})
+    forms.note("b", "tvm", {"std"}, {"sum"})
+    forms.note("b", "tvm", {"std"}, {"sqrt"})
+    assert (forms.bug("a"), forms.bug("b"), forms.bug("c")) == ("sum", None, None)
+    assert forms.operators("xla") == {frozenset({"var"})}
 
 
 def test_a_known_bug_does_not_hide_another_one_of_the_same_program(pool: Pool, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Suspects that nobody has time for, held against the bugs that are known already: many at a time, in few jobs.
 
 A suspect is settled by this when it passes or is rejected now, when it is a known bug itself, or when parts of it
-fail as known bugs do (the same operators, the same kind, the same class of dtype), the rest of it passes, and what is
-wrong about the whole follows from what is wrong about the parts. What is left may be new, and stays unexamined.
+fail as known bugs do (the same operators, the same kind, the same class of dtype), or as parts did that turned out to
+be known bugs, the rest of it passes, and what is wrong about the whole follows from what is wrong about the parts. What
+is left may be new, and stays unexamined.
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ class Matching:
         self._form = form
         self._jobs = jobs
         self._known = {operators_named_in(detail) for detail in triage.known_details(target)}
+        self._known |= triage.forms.operators(target.backend)
 
     def settled(self, suspects: Sequence[Suspect]) -> Iterator[tuple[Suspect, ExaminedSuspect]]:
         """Those of the suspects about which something is known now."""
@@ -158,7 +160,8 @@ class Matching:
                 yield part
 
     def _known_bug(self, part: Screened, parts: PartScreening, plainest: PlainestForm) -> Bug | None:
-        return self._known_itself(part, parts) or self._known_itself(plainest.of(part), parts)
+        known = self._known_itself(part, parts) or self._known_itself(plainest.of(part), parts)
+        return known or self._triage.known_form(self._target, part, parts.needed_settings(part))
 
     def _known_itself(self, failing: Screened, parts: PartScreening) -> Bug | None:
         """A program or a part with the name of a known bug, or with the very error of one."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from driftline.campaign.annotation import examined
 from driftline.campaign.inner_parts import InnerParts
+from driftline.campaign.known_forms import KnownForms
 from driftline.campaign.later_calls import PlainLaterCall
 from driftline.campaign.orders import SuspectOrder
 from driftline.campaign.part_screening import PartScreening
@@ -87,6 +88,7 @@ class Triage:
     ) -> None:
         """`elsewhere`: the bugs of the hunt's own store, when this one is another."""
         self.library = builtin() if library is None else library
+        self.forms = KnownForms()
         self._checker = checker
         self._store = store
         self._elsewhere = elsewhere
@@ -131,11 +133,24 @@ class Triage:
         these settings of its target (`PartScreening.needed_settings`)."""
         if part.kind not in VALUE_KINDS or not part.made:
             return None
+        bug = self._unsettled(self.name(target, part, settings))
+        return bug if bug and len(bug.findings) >= least else None
+
+    def known_form(self, target: Target, part: Screened, settings: Sequence[str] = ()) -> Bug | None:
+        """The bug that parts of this name turned out to be."""
+        if part.kind not in VALUE_KINDS or not part.made:
+            return None
+        known = self.forms.bug(self.name(target, part, settings))
+        return self._unsettled(known) if known else None
+
+    @staticmethod
+    def name(target: Target, part: Screened, settings: Sequence[str] = ()) -> str:
+        """Which bug a part would be that goes by its own operators."""
+        assert part.made
         program = described(part.made.program, part, settings)
         execution = Execution(target.backend, Outcome.OK, Stage.RUN)
         verdict = Verdict(Judgement.FAIL, part.reason, Kind(part.kind), part.evidence)
-        bug = self._unsettled(identify(program, program.operators, target, execution, verdict).bug_id)
-        return bug if bug and len(bug.findings) >= least else None
+        return identify(program, program.operators, target, execution, verdict).bug_id
 
     def known(self, bug_id: str) -> Bug | None:
         """The bug of this name, if it was seen before."""
@@ -161,6 +176,7 @@ class _Examination:
         self._form = order.form
         self._deadline = time.monotonic() + PATIENCE
         self._found: dict[str, tuple[Bug, bool]] = {}  # with: is it new?
+        self._of_part: set[str] = set()  # of them, those that the part in hand turned out to be
         self._doubts: list[str] = []
         self._accepted = ""
         self._flaky = False
@@ -177,8 +193,10 @@ class _Examination:
             later = PlainLaterCall(self._parts, LANGUAGE[self._form], self._deadline)
             for part in SmallestParts(self._parts, self._deadline).of(whole):
                 plain = later.of(functions.of(plainest.of(part)))
+                self._of_part.clear()
                 if not self._is_bug_inside(plain) and plain is not part:
                     self._is_bug_inside(part)  # the plainer form does not stand a closer look
+                self._note_form(part)
         except PoolInterrupted:
             if not self._found:  # what was recorded before the time was over counts
                 raise
@@ -237,6 +255,15 @@ class _Examination:
     def _add(self, bug: Bug, *, new: bool = False) -> None:
         """A bug that several parts turn out to be is new when the first of them was."""
         self._found[bug.id] = (bug, new or self._found.get(bug.id, (bug, False))[1])
+        self._of_part.add(bug.id)
+
+    def _note_form(self, part: Screened) -> None:
+        """A wrong result of a part that goes by another name."""
+        if part.kind not in VALUE_KINDS or _may_be_right_at_first(part) or self._flaky or not self._of_part:
+            return
+        name = self._triage.name(self._target, part, self._parts.needed_settings(part))
+        operators = spelled_alike(operators_in(part))
+        self._triage.forms.note(name, self._target.backend, operators, self._of_part)
 
     # -- checking and recording --------------------------------------------------------------------------------------
 
