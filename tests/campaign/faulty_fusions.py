@@ -1,5 +1,6 @@
-"""Compilers for tests: torch's eager, but a product of what any function gave is doubled, and what is written through a
-view that the program makes is lost. In `faulty-fusions-and-relu`, relu is wrong besides, wherever it is met."""
+"""Compilers for tests: torch's eager, but a product of what a function gave is doubled, a function of what a function
+gave is too large, and what is written through a view that the program makes is lost. In `faulty-fusions-of-two` these
+functions are only silu and relu; in `faulty-fusions-and-relu`, relu is wrong besides, wherever it is met."""
 
 from __future__ import annotations
 
@@ -11,7 +12,6 @@ from driftline.backends._torch import TorchBackend, TorchRunner
 from driftline.backends.base import Compiled, Options
 from driftline.programs.opened import OpenedProgram
 
-FUNCTIONS = ("sigmoid", "tanh", "relu")
 PRODUCTS = ("matmul", "__matmul__", "mm")
 WRITES = ("add_", "relu_", "sigmoid_", "mul_")
 
@@ -19,10 +19,17 @@ WRITES = ("add_", "relu_", "sigmoid_", "mul_")
 @register_backend
 class FaultyFusions(TorchBackend):
     name = "faulty-fusions"
+    functions = ("relu", "sigmoid", "tanh", "abs", "silu", "exp", "sin")
     relu_is_wrong = False
 
     def compile(self, program: OpenedProgram, options: Options) -> Compiled:
-        return TorchRunner(program, _faulty(program.live.function, self.relu_is_wrong))
+        return TorchRunner(program, _faulty(program.live.function, self.functions, self.relu_is_wrong))
+
+
+@register_backend
+class FaultyFusionsOfTwo(FaultyFusions):
+    name = "faulty-fusions-of-two"
+    functions = ("silu", "relu")
 
 
 @register_backend
@@ -31,7 +38,7 @@ class FaultyFusionsAndRelu(FaultyFusions):
     relu_is_wrong = True
 
 
-def _faulty(function: Callable[..., Any], relu_is_wrong: bool) -> Callable[..., Any]:
+def _faulty(function: Callable[..., Any], functions: tuple[str, ...], relu_is_wrong: bool) -> Callable[..., Any]:
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -48,9 +55,9 @@ def _faulty(function: Callable[..., Any], relu_is_wrong: bool) -> Callable[..., 
                 views[id(result)] = result
             if name in PRODUCTS and id(args[0]) in made:
                 return result * 2
-            if name == "relu" and relu_is_wrong:
+            if (name == "relu" and relu_is_wrong) or (name in functions and id(args[0]) in made):
                 result = result + 1
-            if name in FUNCTIONS:
+            if name in functions:
                 made[id(result)] = result
             return result
 

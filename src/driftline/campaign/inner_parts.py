@@ -13,14 +13,21 @@ import time
 from driftline.campaign.composites import has_product, product_in
 from driftline.campaign.failing_program import TRACERS, FailingProgram
 from driftline.campaign.part_screening import PartScreening
-from driftline.campaign.plain_functions import OF_ONNX, OF_TORCH, with_plain_function
+from driftline.campaign.plain_functions import (
+    MOST_CALLS,
+    OF_ONNX,
+    OF_TORCH,
+    fails_with_both,
+    may_be_any_function,
+    with_plain_function,
+)
 from driftline.campaign.plainest import (
     SCALES,
     drawn,
+    has_the_same_structure,
     in_floats,
     in_same_way,
     is_plainly_wrong,
-    lacks_the_same,
     may_be_floats,
     may_be_plainer,
     plain_numbers,
@@ -107,7 +114,7 @@ class InnerParts:
             self._in_plainer_dtype,
             self._in_plainer_dtype,
             self._in_floats,
-            self._with_plain_function,
+            *(self._with_plain_function,) * MOST_CALLS,
         )
         for simpler in steps:
             if part is not read:
@@ -145,7 +152,7 @@ class InnerParts:
         for numbers in program.numbers():
             forms = [program.changing(numbers, change) for change in (in_floats, small, _small_floats)]
             as_given, of_small, small_floats = program.screened(forms)
-            if lacks_the_same(as_given, part):
+            if has_the_same_structure(as_given, part):
                 return as_given
             if is_plainly_wrong(of_small) and is_plainly_wrong(small_floats):
                 return small_floats
@@ -156,17 +163,24 @@ class InnerParts:
 
     def _with_plain_function(self, part: Screened, program: FailingProgram) -> Screened:
         assert program.base and part.made
+        if not may_be_any_function(part):
+            return part
+        end = self._patience()
         plain = OF_ONNX if part.made.program.framework == "onnx" else OF_TORCH
-        for answer in program.screened(list(with_plain_function(program.base, plain))):
-            if same_failure(answer, part) and self._is_smallest(answer):
+        for forms in with_plain_function(program.base, plain):
+            answer = fails_with_both(program.screened(forms), part)
+            if answer and self._is_smallest(answer, end):
                 return answer
+            if time.monotonic() > end:
+                break
         return part
 
-    def _is_smallest(self, part: Screened) -> bool:
+    def _is_smallest(self, part: Screened, end: float) -> bool:
         program = FailingProgram(self._pool, self._screening, part)
         if program.base is None:
             return False
-        return Cutting(part, program.base, program.screened, self._patience()).parts()[0] is part
+        smallest, *_ = Cutting(part, program.base, program.screened, end).parts()
+        return smallest is part and time.monotonic() < end  # else not all smaller ones were asked about
 
 
 def _small_floats(array: Array) -> Array:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from driftline.campaign.following import follows
+from driftline.campaign.known_forms import LARGEST
 from driftline.campaign.part_screening import PartScreening
 from driftline.campaign.plainest import PlainestForm
 from driftline.campaign.triage import ExaminedSuspect, Triage, operators_in
@@ -36,7 +37,6 @@ from driftline.store import Bug
 from driftline.store.hunts import Suspect
 
 AT_ONCE = 24  # suspects of one batch
-LARGEST = 2  # operators of a part that is asked about
 _PATIENCE = 20.0  # seconds, for making the failing parts of a batch plain
 
 
@@ -160,8 +160,11 @@ class Matching:
                 yield part
 
     def _known_bug(self, part: Screened, parts: PartScreening, plainest: PlainestForm) -> Bug | None:
-        known = self._known_itself(part, parts) or self._known_itself(plainest.of(part), parts)
-        return known or self._triage.known_form(self._target, part, parts.needed_settings(part))
+        if known := self._known_itself(part, parts):
+            return known
+        plain = plainest.of(part)
+        known = self._known_itself(plain, parts)
+        return known or self._triage.known_form(self._target, plain, parts.needed_settings(plain))
 
     def _known_itself(self, failing: Screened, parts: PartScreening) -> Bug | None:
         """A program or a part with the name of a known bug, or with the very error of one."""

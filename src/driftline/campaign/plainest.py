@@ -118,7 +118,7 @@ class PlainestForm:
                     self._screening.on_inputs(floats, _as_floats(modest, floated)),
                 ]
             )
-            if lacks_the_same(as_given, part):
+            if has_the_same_structure(as_given, part):
                 return as_given
             if is_plainly_wrong(of_small) and is_plainly_wrong(small_floats):
                 return small_floats
@@ -207,7 +207,7 @@ def may_be_plainer(part: Screened, *, with_gradient: bool = False) -> bool:
 
 
 def may_be_floats(part: Screened, dtypes: Sequence[str]) -> bool:
-    """Is it a wrong result of integers, masks or complex numbers alone, or one that is not there?"""
+    """Is it a wrong result of integers, masks or complex numbers alone, or has it other results than are wanted?"""
     wrong = part.kind in (*_OF_NUMBERS, Kind.WRONG_STRUCTURE) and not part.evidence.policies
     return wrong and bool(dtypes) and not any(map(is_float, dtypes))
 
@@ -231,8 +231,8 @@ def same_numbers(screening: PartScreening, result: Screened, again: ProgramReque
     )
 
 
-def lacks_the_same(result: Screened, part: Screened) -> bool:
-    """Are the same results missing, or there besides?"""
+def has_the_same_structure(result: Screened, part: Screened) -> bool:
+    """Are the same results missing, or there besides, as of a part whose results are not those that are wanted?"""
     if part.kind != Kind.WRONG_STRUCTURE or not same_failure(result, part):
         return False
     mine, other = result.evidence, part.evidence

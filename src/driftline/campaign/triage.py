@@ -192,11 +192,12 @@ class _Examination:
             functions = PlainestFunctions(self._parts, LANGUAGE[self._form], self._deadline)
             later = PlainLaterCall(self._parts, LANGUAGE[self._form], self._deadline)
             for part in SmallestParts(self._parts, self._deadline).of(whole):
-                plain = later.of(functions.of(plainest.of(part)))
+                plainer = plainest.of(part)
+                plain = later.of(functions.of(plainer))
                 self._of_part.clear()
                 if not self._is_bug_inside(plain) and plain is not part:
                     self._is_bug_inside(part)  # the plainer form does not stand a closer look
-                self._note_form(part)
+                self._note_form(plainer)
         except PoolInterrupted:
             if not self._found:  # what was recorded before the time was over counts
                 raise
@@ -258,12 +259,12 @@ class _Examination:
         self._of_part.add(bug.id)
 
     def _note_form(self, part: Screened) -> None:
-        """A wrong result of a part that goes by another name."""
+        """Remember which bugs a wrong result of ours turned out to be, by the name that it would have had itself."""
         if part.kind not in VALUE_KINDS or _may_be_right_at_first(part) or self._flaky or not self._of_part:
             return
-        name = self._triage.name(self._target, part, self._parts.needed_settings(part))
-        operators = spelled_alike(operators_in(part))
-        self._triage.forms.note(name, self._target.backend, operators, self._of_part)
+        if part.made and part.made.graph:
+            name = self._triage.name(self._target, part, self._parts.needed_settings(part))
+            self._triage.forms.note(name, self._target.backend, spelled_alike(operators_in(part)), self._of_part)
 
     # -- checking and recording --------------------------------------------------------------------------------------
 
