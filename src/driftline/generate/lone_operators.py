@@ -2,8 +2,8 @@
 
 The programs of an operator are numbered: in its first dtype on plain inputs; then, from one operator to the next in
 another order, with a long axis, with its gradient, on inputs that lie in memory in another way, under transformations
-(JAX), on inputs without elements; then in its other dtypes. What computes along an axis has long ones first. There is a
-last one.
+(JAX), on inputs without elements; then in its other dtypes. What computes along an axis has the longest and none first.
+There is a last one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from driftline.generate.transforms import GRADIENT, TRANSFORMS, under
 
 ALONE = "alone"
 _DRAWS: dict[str, type[Draw]] = {"long axis": LargeDraw, "longest axis": LongestDraw, "empty": EmptyDraw}
-LONG = ("long axis", "longest axis")
+EXTREME = ("longest axis", "empty")
 LAYOUTS = ("transposed", "strided", "expanded")
 
 
@@ -67,7 +67,7 @@ def circumstances(operator: Operator, language: str) -> list[Circumstance]:
     first, *others = form.dtypes
     specials = [""]
     if operator.name not in UNROLLED:
-        specials += LONG
+        specials += ["long axis", "longest axis"]
     if language == "torch" and operator.differentiable and not operator.inplace and first in FLOATS:
         specials.append("gradient")
     if language == "torch" and operator.first_values == "any":
@@ -77,9 +77,10 @@ def circumstances(operator: Operator, language: str) -> list[Circumstance]:
         specials += [name for name in TRANSFORMS if smooth or name != GRADIENT]
     if any(operator.fits(TensorType(first, (0, *[4] * (rank - 1)))) for rank in range(1, operator.rank[1] + 1)):
         specials.append("empty")
-    ahead = 1 + (len(LONG) if LONG[0] in specials and _computes_along_an_axis(operator, first) else 0)
-    turn = ahead + sum(operator.name.encode()) % max(1, len(specials) - ahead)  # so that a short hunt sees all of them
-    specials = [*specials[:ahead], *specials[turn:], *specials[ahead:turn]]
+    early = [name for name in EXTREME if name in specials] if _computes_along_an_axis(operator, first) else []
+    late = [name for name in specials if name and name not in early]
+    turn = sum(operator.name.encode()) % max(1, len(late))  # so that a short hunt sees all of them
+    specials = ["", *early, *late[turn:], *late[:turn]]
     return [*(Circumstance(first, special) for special in specials), *(Circumstance(dtype) for dtype in others)]
 
 
