@@ -44,3 +44,12 @@ def test_nothing_follows_where_hardly_anything_is_wrong() -> None:
     assert product.explains(ones * 4, ones * 9, ones * 3), "2 * 4 + 1"
     assert not product.explains(ones * 4, ones * 8, ones * 3)
     assert not product.explains(ones, ones * 3, ones * 3)
+
+
+def test_a_small_number_beside_a_large_one_follows_from_its_own() -> None:
+    product = Product(ProgramGraph((), (), ()), alpha=1.0, added=None)
+    right, wrong = np.float32([[1e5, 2.0], [np.nan, 3.0]]), np.float32([[1e5, 2.5], [np.nan, 3.0]])
+    assert product.explains(wrong, wrong, right)
+    assert not product.explains(right, wrong, right)
+    assert not product.explains(wrong, np.float32([[1e5, 2.5], [7.0, 3.0]]), right), "a NaN is lost besides"
+    assert not product.explains(np.float32([[np.inf, 2.5], [np.nan, 3.0]]), wrong, right)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from driftline.campaign.following import close
+from driftline.campaign.following import half_of_the_digits
 from driftline.core.tensors import Array
 from driftline.diagnose.reduce.graph import ProgramGraph, ProgramLeaf, ProgramNode
 from driftline.diagnose.reduce.leaves import changed
@@ -30,13 +30,22 @@ class Product:
     added: Array | None
 
     def explains(self, product: Array, came: Array, right: Array) -> bool:
-        """Does what came of the Gemm follow from what came of the product alone? Where it is hardly wrong, nothing can
-        be told from that."""
+        """Does what came of the Gemm follow from what came of the product alone? Each element from its own, to half of
+        the digits: numbers of one row may be millions, and those of another small. Where none is wrong by more than
+        that, nothing can be told."""
         with np.errstate(all="ignore"):
-            composed = self.alpha * product.astype(np.float64)
-            if self.added is not None:
-                composed = composed + self.added
-            return not close(came, right) and close(came, composed.astype(came.dtype))
+            product = self.alpha * product.astype(np.float64)
+            added = np.zeros(()) if self.added is None else self.added
+            composed = (product + added).astype(came.dtype)
+            size = np.abs(product) + np.abs(added)
+            allowed = np.where(np.isfinite(size), size * half_of_the_digits(came.dtype), 0.0)
+
+            def same(other: Array) -> bool:
+                mine, other = came.astype(np.float64), other.astype(np.float64)
+                equal = (mine == other) | (np.isnan(mine) & np.isnan(other))
+                return bool((equal | (np.abs(mine - other) <= allowed)).all())
+
+            return came.shape == composed.shape and not same(right) and same(composed)
 
 
 def has_product(coverage: Sequence[tuple[str, str]]) -> bool:

@@ -9,6 +9,7 @@ than the rounding of one operation: the values before a part are those of the re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -104,9 +105,14 @@ def close(mine: Array, other: Array) -> bool:
         return False
     if not is_float(mine.dtype.name):
         return bool(np.array_equal(mine, other))
-    import ml_dtypes
-
-    allowed = float(np.sqrt(float(ml_dtypes.finfo(mine.dtype).eps)))
+    allowed = half_of_the_digits(mine.dtype)
     mine, other = mine.astype(np.float64), other.astype(np.float64)
     finite = np.abs(other[np.isfinite(other)])
     return np.allclose(mine, other, rtol=allowed, atol=allowed * float(finite.max(initial=0.0)), equal_nan=True)
+
+
+def half_of_the_digits(dtype: np.dtype[Any]) -> float:
+    """Of a float type, as a relative difference."""
+    import ml_dtypes
+
+    return float(np.sqrt(float(ml_dtypes.finfo(dtype).eps)))
