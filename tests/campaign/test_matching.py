@@ -67,7 +67,8 @@ def test_what_holds_a_known_bug_is_settled_and_what_may_be_new_is_not(pool: Pool
 
 
 def test_a_part_that_goes_by_another_name_is_recognised(pool: Pool, tmp_path: Path) -> None:
-    """A product of any function goes by that of relu; once that was seen of sigmoid, it is known of others with one."""
+    """A product of any function goes by that of relu; once that was seen of sigmoid, other products of
+    one are known."""
     load_plugins([FUSIONS])
     target = Target("faulty-fusions")
     wide, tall, square = (TensorType("float32", shape) for shape in ((3, 5), (5, 3), (3, 3)))

@@ -25,7 +25,7 @@ from driftline.diagnose.reduce.graph import Evaluated, ProgramGraph, ProgramNode
 from driftline.generate.mutate import retyped
 
 MOST_CALLS = 3  # of a part whose functions are made plain
-_NO_FUNCTION = (Kind.TIMEOUT, Kind.OOM)  # each try would take as long again
+_TOO_DEAR = (Kind.TIMEOUT, Kind.OOM)  # each try would take as much again
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class PlainestFunctions:
 
 def may_be_any_function(part: Screened) -> bool:
     """Is it worth trying? What shows in a later call alone is another bug than what shows in each."""
-    return not part.sample and part.kind not in _NO_FUNCTION
+    return not part.sample and part.kind not in _TOO_DEAR
 
 
 def fails_with_both(answers: list[Screened], part: Screened) -> Screened | None:

@@ -259,7 +259,8 @@ class _Examination:
         self._of_part.add(bug.id)
 
     def _note_form(self, part: Screened) -> None:
-        """Remember which bugs a wrong result of ours turned out to be, by the name that it would have had itself."""
+        """Remember which bugs a wrong part turned out to be, by the name that it would have had itself. What is no
+        graph of ours is not cut when it waits, and needs none."""
         if part.kind not in VALUE_KINDS or _may_be_right_at_first(part) or self._flaky or not self._of_part:
             return
         if part.made and part.made.graph:
